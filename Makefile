@@ -1,0 +1,63 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STATE := .stateloop
+PACKAGES := $(wildcard contracts spark_app services examples bench tests)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# A lock file of the same content gives the same environment: the stamp is newer than what it was made from.
+$(VENV)/.stamp: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Stateloop needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) -V 2>&1 | cut -d' ' -f2):" \
+	    "install one and say which, as in: make install PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "python3 cannot make a virtual environment here: on Debian or Ubuntu, apt install python3-venv" >&2; exit 1; }
+	@echo "Installing the Python packages of requirements.lock into $(VENV) (1 GB on disk; a minute or more the first time)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+.PHONY: install
+install: $(VENV)/.stamp ## Install the pinned Python packages into .venv
+
+# Does nothing when they are those of ivy.xml already.
+.PHONY: jars
+jars: install ## Download the jars of Kafka and of Spark's Kafka connector, as pinned in ivy.xml
+	@$(BIN)/python -m services.broker.jars
+
+.PHONY: lint
+lint: install ## Check style, imports and types
+	@$(BIN)/ruff check $(PACKAGES)
+	@$(BIN)/ruff format --check $(PACKAGES)
+	@$(BIN)/lint-imports
+	@$(BIN)/mypy $(PACKAGES)
+
+.PHONY: format
+format: install ## Format the code, and fix what can be fixed
+	@$(BIN)/ruff format $(PACKAGES)
+	@$(BIN)/ruff check --fix $(PACKAGES)
+
+.PHONY: test
+test: jars ## Run the tests; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
+	@$(BIN)/python -m pytest $(ARGS)
+
+# Everything is in requirements.lock; requirements-run.lock is the part of it that runs, for images.
+LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS)
+.PHONY: lock
+lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade, take the newest versions
+	@$(LOCK) --all-extras --group dev -o requirements.lock
+	@$(LOCK) --all-extras --constraint requirements.lock -o requirements-run.lock
+
+.PHONY: clean
+clean: ## Remove what was installed and cached; data stays
+	@rm -rf $(VENV) $(STATE)/jars .ruff_cache .mypy_cache .import_linter_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
