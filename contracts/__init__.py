@@ -1,0 +1,58 @@
+"""What all parts agree on. An application imports everything that it needs from here."""
+
+from contracts.application import Application
+from contracts.enrichment import Api, Enrichment, Policy, enrichment
+from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
+from contracts.event import Event
+from contracts.reducers import (
+    Bitmap,
+    Collect,
+    Count,
+    Distinct,
+    DistinctApprox,
+    Earliest,
+    Enriched,
+    Histogram,
+    Latest,
+    Max,
+    Mean,
+    Min,
+    Quantiles,
+    Recent,
+    Sum,
+    Variance,
+)
+from contracts.state import State
+from contracts.topics import Topics
+
+__all__ = [
+    "Absent",
+    "Api",
+    "Application",
+    "Bitmap",
+    "Collect",
+    "Count",
+    "DeclarationError",
+    "Distinct",
+    "DistinctApprox",
+    "Earliest",
+    "Enriched",
+    "Enrichment",
+    "Event",
+    "Histogram",
+    "Latest",
+    "Max",
+    "Mean",
+    "Min",
+    "PermanentFailure",
+    "Policy",
+    "Quantiles",
+    "Recent",
+    "RetryableFailure",
+    "State",
+    "StateloopError",
+    "Sum",
+    "Topics",
+    "Variance",
+    "enrichment",
+]

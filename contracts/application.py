@@ -1,0 +1,107 @@
+"""An application: all that its author declares, checked when it is made."""
+
+import importlib
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from contracts.columns import without_none
+from contracts.enrichment import Enrichment
+from contracts.errors import DeclarationError
+from contracts.event import Event
+from contracts.graph import ordered
+from contracts.reducers import Enriched, Reducer
+from contracts.state import State, reducers, slots
+from contracts.topics import Topics
+
+
+class Application:
+    """An event model, a state model and enrichments. Raises DeclarationError, saying what to write instead.
+
+    `skew` is how far a device's clock may be ahead of the broker's. `deduplicate` counts an event delivered twice once.
+    `largest_record` is in bytes.
+    """
+
+    def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
+        self,
+        *,
+        name: str,
+        event: type[Event],
+        state: type[State],
+        enrichments: tuple[Enrichment, ...] = (),
+        topics: Topics | None = None,
+        skew: timedelta = timedelta(minutes=1),
+        deduplicate: bool = True,
+        largest_record: int = 256 * 1024,
+    ) -> None:
+        self.name = name
+        self.event = event
+        self.state = state
+        self.topics = topics or Topics()
+        self.skew = skew
+        self.deduplicate = deduplicate
+        self.largest_record = largest_record
+        self.sources = _sources(event, state)
+        self.enrichments = ordered(state, enrichments)
+
+    @cached_property
+    def by_name(self) -> dict[str, Enrichment]:
+        """The enrichments by name, each after what it needs."""
+        return {one.name: one for one in self.enrichments}
+
+    @cached_property
+    def reducers(self) -> dict[str, Reducer]:
+        """The reducer of each field of the state, slots included."""
+        return {name: reducer for name, (reducer, _) in reducers(self.state).items()}
+
+    @cached_property
+    def slots(self) -> dict[str, Any]:
+        """The annotations of the fields that enrichments write."""
+        return slots(self.state)
+
+
+def _sources(event: type[Event], state: type[State]) -> dict[str, str]:
+    """For each reduced field of the state, the event's field that it comes from."""
+    key = event.model_fields.get(state.key)
+    if key is None or without_none(key.annotation) != (str, False) or not key.is_required():
+        raise DeclarationError(f"{state.__name__}(key={state.key!r})", "is not a required str of the event", "Name one")
+    found = {}
+    for name, (reducer, annotation) in reducers(state).items():
+        where = f"{state.__name__}.{name}"
+        source = reducer.of or name
+        if isinstance(reducer, Enriched):
+            _check_fit(where, reducer, annotation, annotation)
+            continue
+        if source not in event.model_fields:
+            fields = ", ".join(event.model_fields)
+            write = f"Write {type(reducer).__name__}(of=…) with one of these: {fields}"
+            raise DeclarationError(where, f"{event.__name__} has no field {source!r}", write)
+        _check_fit(where, reducer, annotation, event.model_fields[source].annotation)
+        found[name] = source
+    return found
+
+
+def _check_fit(where: str, reducer: Reducer, annotation: Any, source: Any) -> None:
+    kind = type(reducer).__name__
+    try:
+        expected = reducer.gives(source)
+    except TypeError as error:
+        raise DeclarationError(where, f"{kind} {error}", "Choose another reducer, or another field") from error
+    if without_none(annotation) != without_none(expected):
+        spelled = str(expected).replace("<class '", "").replace("'>", "")
+        raise DeclarationError(where, f"{kind} gives {spelled}", f"Write Annotated[{spelled}, {kind}(…)]")
+
+
+def load(reference: str) -> Application:
+    """The application that `package.module:name` names.
+
+    Raises DeclarationError when there is none; an error in the application's own code is its own.
+    """
+    module, _, name = reference.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name or "app")
+    except (ModuleNotFoundError, AttributeError, ValueError) as error:
+        raise DeclarationError(repr(reference), str(error), "Write package.module:name") from error
+    if not isinstance(found, Application):
+        raise DeclarationError(repr(reference), "is not an Application", "Write package.module:name")
+    return found

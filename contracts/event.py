@@ -1,0 +1,51 @@
+"""What a device sends."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from contracts import columns
+from contracts.errors import DeclarationError
+
+
+class Event(BaseModel):
+    """One record of a device. An application's own event adds its fields to these.
+
+    A field is either required or `T | None = None`: nobody fills in defaults on the way.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    device_id: str = Field(min_length=1, max_length=256)
+    event_id: str = Field(min_length=1, max_length=256)
+    first_seen: AwareDatetime
+    """The time of the device's initial event: with device_id it names the life that this event belongs to."""
+    ts: AwareDatetime
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        for name, field in cls.model_fields.items():
+            where = f"{cls.__name__}.{name}"
+            _check_default(where, required=field.is_required(), default=field.default)
+            _check_nested_times(field.annotation, where)
+            columns.sql_type(field.annotation, where)
+            list(columns.bounds(field, where))
+
+
+def own_fields(event: type[Event]) -> dict[str, Any]:
+    """The fields that an application added to Event, with their annotations."""
+    return {name: field.annotation for name, field in event.model_fields.items() if name not in Event.model_fields}
+
+
+def _check_default(where: str, *, required: bool, default: object) -> None:
+    if not required and default is not None:
+        raise DeclarationError(where, f"has the default {default!r}", "Make it required, or write `T | None = None`")
+
+
+def _check_nested_times(annotation: Any, where: str) -> None:
+    inner, _ = columns.without_none(annotation)
+    if inner is datetime or "TIMESTAMP" not in columns.sql_type(inner, where):
+        return
+    raise DeclarationError(where, "has a datetime inside", "Move it to a field of the event itself")

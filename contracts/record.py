@@ -1,0 +1,62 @@
+"""A record of an input topic, and what becomes of it: a delta, or a refusal with the reason."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+LARGEST_HEAD = 1_000
+"""How many characters of a refused record a dead letter shows."""
+
+
+class Reason(StrEnum):
+    """Why a record was refused, in the order in which it is checked."""
+
+    EMPTY = "empty"
+    """No value: a tombstone, or nothing in it."""
+    OVERSIZED = "oversized"
+    NOT_UTF8 = "not_utf8"
+    MALFORMED = "malformed"
+    """Not one JSON object whose fields have the declared types. (Any JSON will do as text, and is taken as written.)"""
+    INVALID_FIELD = "invalid_field"
+    """A required field is missing, or a value is outside its bounds; the detail names the field."""
+    INCREDIBLE_TIME = "incredible_time"
+    """The device's clock is ahead of the broker's by more than the application's skew."""
+    LATE = "late"
+    """The life had ended, and its grace with it, when the broker took the record."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record as a topic has it. `timestamp` is the broker's."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A record lifted to a partial state. An event brings `ts` and values, feedback a slot and an answer."""
+
+    device_id: str
+    first_seen: datetime
+    delta_id: str
+    """What two deliveries of the same delta share within a life."""
+    record_time: datetime
+    ts: datetime | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    slot: str | None = None
+    answer: dict[str, Any] | None = None
+
+
+class Refused(Exception):
+    """A record that cannot be merged."""
+
+    def __init__(self, reason: Reason, detail: str | None = None) -> None:
+        super().__init__(reason.value if detail is None else f"{reason.value}: {detail}")
+        self.reason = reason
+        self.detail = detail

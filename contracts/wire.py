@@ -1,0 +1,92 @@
+"""What is on the wire besides events: snapshots, feedback and dead letters."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+import orjson
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+Status = Literal["result", "absence", "failure"]
+
+
+class Wire(BaseModel):
+    """A record of a topic, as JSON. Absent fields are null."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def encode(self) -> bytes:
+        """The record's value as it is produced."""
+        return orjson.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+class Answer(Wire):
+    """What an enrichment's slot holds: the outcome of one request. The order of fields is the order of the merge."""
+
+    version: int = Field(ge=1)
+    """The version of the snapshot that the request was planned on."""
+    status: Status
+    ts: AwareDatetime
+    """When it was answered, by the worker's clock."""
+    fingerprint: str
+    """Names the inputs."""
+    reason: str | None = None
+    """Why there is no result."""
+    result: dict[str, Any] | None = None
+
+
+class Feedback(Wire):
+    """The answer to one request, on its way back into the state.
+
+    `result` holds it under the enrichment's name, so that one topic carries every model. Two answers with the same
+    enrichment, fingerprint, version and status are one delta.
+    """
+
+    device_id: str
+    first_seen: AwareDatetime
+    enrichment: str
+    version: int
+    status: Status
+    ts: AwareDatetime
+    fingerprint: str
+    reason: str | None = None
+    result: dict[str, dict[str, Any]] | None = None
+
+
+class Snapshot(Wire):
+    """The whole state of a device after one record."""
+
+    device_id: str
+    first_seen: AwareDatetime
+    version: int
+    """The number of deltas merged. Within one life it only grows; readers drop a version that they have passed."""
+    as_of: AwareDatetime
+    """The largest broker time of the records merged."""
+    state: dict[str, Any]
+    enrichments: dict[str, Answer] = Field(default_factory=dict)
+
+    @property
+    def life(self) -> tuple[str, datetime]:
+        """The key of the state."""
+        return self.device_id, self.first_seen
+
+
+class DeadLetter(Wire):
+    """A record that could not be used, with the reason and where it came from.
+
+    The job's letters have topic, partition and offset of the record; a worker's those of the snapshot.
+    """
+
+    reason: str
+    detail: str | None = None
+    topic: str
+    partition: int
+    offset: int
+    timestamp: AwareDatetime
+    """The origin's broker time."""
+    head: str | None = None
+    """The beginning of the record's value."""
+
+
+def decode_snapshot(value: bytes) -> Snapshot:
+    """A snapshot from its value. Raises ValueError for anything else."""
+    return Snapshot.model_validate(orjson.loads(value))

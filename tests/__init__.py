@@ -1,0 +1,1 @@
+"""Tests, at the path of what they test."""

@@ -1,0 +1,180 @@
+"""An application with every reducer, and streams for it: what the fold and the job are compared on."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import orjson
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from contracts import (
+    Api,
+    Application,
+    Bitmap,
+    Collect,
+    Count,
+    Distinct,
+    DistinctApprox,
+    Earliest,
+    Enriched,
+    Event,
+    Histogram,
+    Latest,
+    Max,
+    Mean,
+    Min,
+    Quantiles,
+    Recent,
+    State,
+    Sum,
+    Topics,
+    Variance,
+    enrichment,
+)
+from contracts.record import Record
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Position(BaseModel):
+    """A model inside an event."""
+
+    lat: float
+    lon: float | None = None
+
+
+class Thing(Event):
+    """An event with a field of each type."""
+
+    speed: float | None = None
+    load: int | None = Field(default=None, ge=-100, le=100_000)
+    name: str | None = None
+    on: bool | None = None
+    at: Position | None = None
+    due: datetime | None = None
+
+
+class Owner(BaseModel):
+    """What one enrichment gives."""
+
+    name: str
+    since: datetime | None = None
+    cars: list[str] = Field(default_factory=list)
+
+
+class Score(BaseModel):
+    """What the other gives."""
+
+    score: float
+
+
+class Everything(State, lifetime=timedelta(hours=1)):
+    """One field for each reducer."""
+
+    events: Annotated[int, Count()]
+    speeds: Annotated[int, Count(of="speed")]
+    total: Annotated[float, Sum(of="speed")]
+    loads: Annotated[int, Sum(of="load")]
+    slowest: Annotated[float | None, Min(of="speed")]
+    first_name: Annotated[str | None, Min(of="name")]
+    fastest: Annotated[float | None, Max(of="speed")]
+    last_ts: Annotated[datetime | None, Max(of="ts")]
+    mean: Annotated[float | None, Mean(of="speed")]
+    mean_load: Annotated[float | None, Mean(of="load")]
+    variance: Annotated[float | None, Variance(of="speed")]
+    speed: Annotated[float | None, Latest()]
+    name: Annotated[str | None, Latest()]
+    on: Annotated[bool | None, Latest()]
+    at: Annotated[Position | None, Latest()]
+    due: Annotated[datetime | None, Latest()]
+    initial: Annotated[str | None, Earliest(of="name")]
+    recent: Annotated[list[float], Recent(3, of="speed")]
+    recent_at: Annotated[list[Position], Recent(2, of="at")]
+    collected: Annotated[list[str], Collect(4, of="name")]
+    names: Annotated[list[str], Distinct(3, of="name")]
+    about: Annotated[int, DistinctApprox(of="name")]
+    loads_seen: Annotated[list[int], Bitmap(130, of="load")]
+    histogram: Annotated[list[int], Histogram((-1.5, 0.0, 10.0), of="speed")]
+    median: Annotated[list[float], Quantiles((0.0, 0.5, 1.0), of="speed", accuracy=10_000)]
+    owner: Annotated[Owner | None, Enriched()]
+    score: Annotated[Score | None, Enriched()]
+
+
+@enrichment(api="registry")
+async def owner(api: Api, name: str) -> Owner:
+    """Who owns the thing."""
+    return await api.get("/owners/{name}", Owner, name=name)
+
+
+@enrichment(api="registry")
+async def score(api: Api, owner: Owner, fastest: float | None) -> Score:
+    """How the owner drives."""
+    return await api.get("/scores/{owner}", Score, owner=owner.name, fastest=fastest or 0.0)
+
+
+def application(prefix: str = "", **options: Any) -> Application:
+    """The application, on topics of its own."""
+    return Application(
+        name="everything",
+        event=Thing,
+        state=Everything,
+        enrichments=(owner, score),
+        topics=Topics(prefix=prefix),
+        **options,
+    )
+
+
+app = application()
+
+eighths = st.integers(-800, 8_000).map(lambda n: n / 8)
+"""Floats whose sums are exact in any order."""
+times = st.integers(0, 20).map(lambda seconds: NOW - timedelta(seconds=seconds, microseconds=seconds))
+texts = st.sampled_from(["", "a", "b", "Z", "ä", "日本", "𝄞", "￿", '"quoted"', "a\nb", "\\"])
+positions = st.fixed_dictionaries({"lat": eighths}, optional={"lon": eighths})
+events = st.fixed_dictionaries(
+    {
+        "device_id": st.sampled_from(["d1", "d2"]),
+        "event_id": st.integers(0, 30).map(str),
+        "first_seen": st.sampled_from([NOW - timedelta(minutes=5), NOW - timedelta(minutes=4)]),
+        "ts": times,
+    },
+    optional={
+        "speed": eighths,
+        "load": st.integers(-100, 200),
+        "name": texts,
+        "on": st.booleans(),
+        "at": positions,
+        "due": times,
+    },
+)
+answers = st.fixed_dictionaries(
+    {
+        "device_id": st.sampled_from(["d1", "d2"]),
+        "first_seen": st.sampled_from([NOW - timedelta(minutes=5), NOW - timedelta(minutes=4)]),
+        "version": st.integers(1, 5),
+        "ts": times,
+        "fingerprint": st.sampled_from(["f1", "f2"]),
+        "answer": st.sampled_from(
+            [
+                ("owner", "result", {"owner": {"name": "Ann", "cars": ["x", "y"]}}),
+                ("owner", "result", {"owner": {"name": "Bob", "since": "2020-01-01T00:00:00Z", "cars": []}}),
+                ("owner", "absence", None),
+                ("score", "failure", None),
+                ("score", "result", {"score": {"score": 1.5}}),
+            ]
+        ),
+    }
+)
+
+
+def event_record(event: dict[str, Any], offset: int = 0) -> Record:
+    """An event as its topic has it."""
+    return Record("events", 0, offset, NOW, event["device_id"].encode(), orjson.dumps(event))
+
+
+def answer_record(answer: dict[str, Any], offset: int = 0) -> Record:
+    """An answer as its topic has it."""
+    name, status, result = answer["answer"]
+    value = {key: value for key, value in answer.items() if key != "answer"}
+    value |= {"enrichment": name, "status": status} | ({"result": result} if result else {"reason": "why not"})
+    return Record("feedback", 0, offset, NOW, answer["device_id"].encode(), orjson.dumps(value))
