@@ -1,0 +1,1 @@
+"""A real Kafka broker (KRaft, one process) for one machine."""

@@ -1,0 +1,67 @@
+"""Runs the broker in the foreground: `python -m services.broker`.
+
+It becomes the JVM (exec), so its process id is the broker's: SIGTERM and SIGINT stop it cleanly, and a kill -9 leaves
+nothing behind. Everything that can be wrong is checked before, and told in one line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import ValidationError
+
+from services.broker import jars, storage
+from services.broker.errors import BrokerError
+from services.broker.java import find_java
+from services.broker.preflight import require_disk, require_free_port, require_idle
+from services.broker.settings import BrokerSettings
+
+INTERRUPTED = 130  # as a shell tells Ctrl-C
+LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+
+
+def command(settings: BrokerSettings) -> list[str]:
+    """Check everything, format the storage if it is new, and give the command that is the broker."""
+    data = settings.broker_data.absolute()
+    java = find_java()
+    classpath = jars.classpath(settings.jars, "broker")
+    require_disk(data, storage.NEEDED_MB)
+    require_idle(storage.log_dir(data))
+    require_free_port(settings.broker_port)
+    require_free_port(settings.controller_port)
+    properties = storage.prepare(settings, data, java, classpath)
+    return jvm_command(java, classpath, settings.broker_heap, properties)
+
+
+def jvm_command(java: Path, classpath: str, heap: str, properties: Path) -> list[str]:
+    """Give the command line of the broker's JVM."""
+    memory = [f"-Xmx{heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError"]
+    log = [f"-Dlog4j2.configurationFile={LOG_CONFIG}", "-Djava.awt.headless=true"]
+    return [str(java), *memory, *log, "-cp", classpath, "kafka.Kafka", str(properties)]
+
+
+def main() -> NoReturn:
+    """Become the broker; or exit with 1 after a line that says what to do."""
+    try:
+        settings = BrokerSettings()
+        jvm = command(settings)
+    except ValidationError as error:
+        sys.exit(f"stateloop broker: {refused(error)}")
+    except BrokerError as error:
+        sys.exit(f"stateloop broker: {error}")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    print(f"stateloop broker: {settings.model_dump_json()}", file=sys.stderr, flush=True)
+    os.execv(jvm[0], jvm)  # noqa: S606 - there is no shell on purpose
+
+
+def refused(error: ValidationError) -> str:
+    """Give the settings that are wrong, as they are named in the environment."""
+    return "; ".join(f"STATELOOP_{str(wrong['loc'][0]).upper()}: {wrong['msg']}" for wrong in error.errors())
+
+
+if __name__ == "__main__":
+    main()

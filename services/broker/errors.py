@@ -1,0 +1,137 @@
+"""What can go wrong before the broker runs, each with the way out in its message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class BrokerError(Exception):
+    """Base of all errors of this part."""
+
+
+class RetryableError(BrokerError):
+    """The same call may succeed later."""
+
+
+class PermanentError(BrokerError):
+    """Nothing changes until somebody does what the message says."""
+
+
+class DownloadError(RetryableError):
+    """The registry could not be reached, or broke off."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(
+            f"The jars could not be downloaded ({cause}): check the network (behind a proxy, set JAVA_TOOL_OPTIONS to "
+            "-Dhttps.proxyHost=… -Dhttps.proxyPort=…) and run make jars again",
+        )
+        self.cause = cause
+
+
+class NotReadyError(RetryableError):
+    """A condition did not come true before its deadline."""
+
+    def __init__(self, what: str, deadline_s: float) -> None:
+        super().__init__(f"{what}: not so after {deadline_s:g} s")
+        self.what = what
+        self.deadline_s = deadline_s
+
+
+class JavaMissingError(PermanentError):
+    """No Java at all."""
+
+    def __init__(self, install: str) -> None:
+        super().__init__(f"Java is missing: install it with: {install}")
+        self.install = install
+
+
+class JavaTooOldError(PermanentError):
+    """A Java that neither Spark nor Kafka runs on."""
+
+    def __init__(self, java: Path, found: int, needed: int, install: str) -> None:
+        super().__init__(
+            f"Java {needed} or later is needed, and {java} is Java {found}: install one with: {install} "
+            "(or set JAVA_HOME to one)",
+        )
+        self.java = java
+        self.found = found
+        self.needed = needed
+
+
+class PortBusyError(PermanentError):
+    """Somebody listens there."""
+
+    def __init__(self, port: int, variable: str) -> None:
+        super().__init__(
+            f"Port {port} is busy: stop what listens there (find it with: ss -ltnp 'sport = :{port}'), "
+            f"or set {variable} to a free port",
+        )
+        self.port = port
+
+
+class FolderBusyError(PermanentError):
+    """Another broker works in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"A broker already runs on the data in {folder}: stop it, or set STATELOOP_BROKER_DATA to another folder",
+        )
+        self.folder = folder
+
+
+class FolderUnusableError(PermanentError):
+    """The folder cannot be made or written."""
+
+    def __init__(self, folder: Path, cause: str) -> None:
+        super().__init__(
+            f"{folder} cannot be written ({cause}): make it writable, or set STATELOOP_BROKER_DATA to another folder",
+        )
+        self.folder = folder
+
+
+class DiskFullError(PermanentError):
+    """Too little room to start."""
+
+    def __init__(self, folder: Path, free_mb: int, needed_mb: int) -> None:
+        super().__init__(
+            f"The disk of {folder} has {free_mb} MB left and {needed_mb} MB are needed: free some space, "
+            "or point to another disk with STATELOOP_BROKER_DATA and STATELOOP_JARS",
+        )
+        self.folder = folder
+        self.free_mb = free_mb
+        self.needed_mb = needed_mb
+
+
+class JarsMissingError(PermanentError):
+    """The jars are not there, or are not those that ivy.xml pins."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"The jars in {folder} are missing or out of date: run make jars")
+        self.folder = folder
+
+
+class PackageMissingError(PermanentError):
+    """A Python package whose files are needed is not installed."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"The Python package {package} is missing or incomplete: run make install")
+        self.package = package
+
+
+class UnresolvedError(PermanentError):
+    """The registry has no such artefact."""
+
+    def __init__(self, artefacts: tuple[str, ...]) -> None:
+        super().__init__(f"The registry does not have {', '.join(artefacts)}: correct the version in ivy.xml")
+        self.artefacts = artefacts
+
+
+class FormatError(PermanentError):
+    """Kafka refused to format its storage."""
+
+    def __init__(self, folder: Path, output: str) -> None:
+        super().__init__(f"Kafka could not format {folder}: {output}")
+        self.folder = folder

@@ -1,0 +1,172 @@
+"""Resolves the jars that ivy.xml pins, with the Ivy that pyspark ships: `python -m services.broker.jars`.
+
+They go to `<jars>/spark` and `<jars>/broker`; a marker beside them holds the hash of the ivy.xml they were made from.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+from services.broker.errors import BrokerError, DownloadError, JarsMissingError, PackageMissingError, UnresolvedError
+from services.broker.java import find_java
+from services.broker.preflight import require_disk
+from services.broker.settings import JarsSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+IVY_XML = Path(__file__).parents[2] / "ivy.xml"
+CONFS = ("spark", "broker")
+MARKER = ".ivy-xml.sha256"
+NEEDED_MB = 250
+ATTEMPTS = 2
+INTERRUPTED = 130  # as a shell tells Ctrl-C
+
+
+def resolve(settings: JarsSettings, say: Callable[[str], None]) -> bool:
+    """Bring the jars up to date; True if there was something to do. Safe to run twice at once."""
+    java, ivy = find_java(), ivy_jar()
+    require_disk(settings.jars, NEEDED_MB)
+    with _alone(settings.jars), _new_folder(settings.jars) as new:
+        if up_to_date(settings.jars):
+            return False
+        command = ivy_command(java, ivy, new, settings.ivy_settings)
+        for attempt in Retrying(
+            stop=stop_after_attempt(ATTEMPTS),
+            retry=retry_if_exception_type(DownloadError),
+            reraise=True,
+        ):
+            with attempt:
+                _run(command, say)
+        _replace(new, settings.jars)
+    return True
+
+
+def classpath(jars: Path, conf: str) -> str:
+    """Give the class path of all jars of one conf of ivy.xml; refuse what ivy.xml no longer says."""
+    if not up_to_date(jars):
+        raise JarsMissingError(jars)
+    return f"{jars.absolute() / conf}/*"
+
+
+def up_to_date(jars: Path) -> bool:
+    """Tell whether the jars are there, all of them, and made from the ivy.xml of now."""
+    marker = jars / MARKER
+    return marker.exists() and marker.read_text() == digest() and all((jars / conf).is_dir() for conf in CONFS)
+
+
+def digest() -> str:
+    """Give the hash that the marker holds."""
+    return hashlib.sha256(IVY_XML.read_bytes()).hexdigest()
+
+
+def ivy_jar() -> Path:
+    """Give the path of the Ivy that pyspark ships."""
+    spec = find_spec("pyspark")
+    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
+    if not found:
+        raise PackageMissingError("pyspark")
+    return found[-1]
+
+
+def ivy_command(java: Path, ivy: Path, into: Path, ivy_settings: Path | None) -> list[str]:
+    """Give the command that resolves ivy.xml and copies the jars to `into`."""
+    mirror = ["-settings", str(ivy_settings)] if ivy_settings else []
+    pattern = f"{into}/[conf]/[artifact]-[revision].[ext]"
+    return [str(java), "-jar", str(ivy), *mirror, "-ivy", str(IVY_XML), "-confs", *CONFS, "-retrieve", pattern]
+
+
+def progress(line: str) -> str | None:
+    """Give what a line of Ivy's output means to a person, or None if nothing."""
+    found = re.match(r"\s*found \S+#(\S+);(\S+) in", line)
+    if found:
+        return f"found {found[1]} {found[2]}"
+    loaded = re.match(r"\s*\[SUCCESSFUL ] \S+#(\S+);(\S+)!", line)
+    return f"downloaded {loaded[1]} {loaded[2]}" if loaded else None
+
+
+def failure(output: str) -> BrokerError:
+    """Give the reason why Ivy failed: the network, or an artefact that does not exist."""
+    access = re.search(r"Server access error .*?\((.*)\)|(Host \S+ not found)|\[FAILED +] (\S+)", output)
+    if access:
+        return DownloadError(next(group for group in access.groups() if group))
+    absent = re.findall(r"(?:module not found|unresolved dependency): (\S+?;\S+?)(?:[:\s]|$)", output)
+    if absent:
+        return UnresolvedError(tuple(dict.fromkeys(absent)))
+    return DownloadError(output.strip().splitlines()[-1] if output.strip() else "Ivy said nothing")
+
+
+def _run(command: list[str], say: Callable[[str], None]) -> None:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
+        output = "".join(_told(ivy.stdout or (), say))
+    if ivy.returncode != 0:
+        raise failure(output)
+
+
+def _told(lines: Iterable[str], say: Callable[[str], None]) -> Iterator[str]:
+    for line in lines:
+        what = progress(line)
+        if what:
+            say(what)
+        yield line
+
+
+def _replace(new: Path, jars: Path) -> None:
+    # Without its marker a half-replaced folder counts as missing, so a crash in here costs only another run.
+    (jars / MARKER).unlink(missing_ok=True)
+    for conf in CONFS:
+        shutil.rmtree(jars / conf, ignore_errors=True)
+        (new / conf).rename(jars / conf)
+    (jars / MARKER).write_text(digest())
+
+
+@contextmanager
+def _new_folder(jars: Path) -> Iterator[Path]:
+    for abandoned in jars.glob(".new-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=jars, prefix=".new-") as new:
+        yield Path(new)
+
+
+@contextmanager
+def _alone(jars: Path) -> Iterator[None]:
+    with (jars / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
+    """Bring the jars up to date, with progress; 0, or 1 and a line that says what to do."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    settings = JarsSettings()
+    if up_to_date(settings.jars):
+        return 0
+    try:
+        console.print(f"Resolving the jars of ivy.xml into {settings.jars} (53 MB, up to a minute the first time)")
+        with console.status("asking the registry") as status:
+            resolve(settings, status.update)
+    except BrokerError as error:
+        console.print(f"stateloop jars: {error}", style="red", markup=False)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    counts = ", ".join(f"{conf} {len(list((settings.jars / conf).glob('*.jar')))}" for conf in CONFS)
+    console.print(f"The jars are ready: {counts}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""The broker's settings, read from the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class JarsSettings(BaseSettings):
+    """Where the jars are, for whoever starts a JVM."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True)
+
+    jars: Path = Path(".stateloop/jars")
+    ivy_settings: Path | None = Field(default=None, description="an Ivy settings file, to use a mirror of the registry")
+
+
+class BrokerSettings(JarsSettings):
+    """Where the broker keeps its data and listens; always on 127.0.0.1."""
+
+    broker_data: Path = Path(".stateloop/broker")
+    broker_port: int = Field(default=9092, ge=1, le=65534)
+    broker_heap: str = Field(default="512m", pattern=r"^\d+[kmgKMG]$")
+
+    @property
+    def controller_port(self) -> int:
+        """The port after the broker's: KRaft's controller needs one of its own."""
+        return self.broker_port + 1
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients, as host:port."""
+        return f"127.0.0.1:{self.broker_port}"

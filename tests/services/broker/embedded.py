@@ -1,0 +1,79 @@
+"""The real broker as a test has it: started as a user starts it, killed as a machine kills it."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from services.broker.readiness import answers, wait_until
+
+CHECKOUT = Path(__file__).parents[3]
+READY_S = 60
+STOP_S = 30
+
+
+class EmbeddedBroker:
+    """A broker process with a data folder and a port, the same at each start."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.bootstrap = f"127.0.0.1:{port}"
+        self.log = folder / "broker.log"
+        self._environment = {"STATELOOP_BROKER_DATA": str(folder / "data"), "STATELOOP_BROKER_PORT": str(port)}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the broker's JVM; it must run."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the broker, and return when it answers."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "services.broker"],
+                cwd=CHECKOUT,
+                env=os.environ | self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until(lambda: self._exited() or answers(self.bootstrap), f"broker ready, see {self.log}", READY_S)
+        assert not self._exited(), self.log.read_text(encoding="utf-8")[-2000:]
+
+    def kill(self) -> None:
+        """Kill the broker as kill -9 does, and return when it is gone."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(STOP_S)
+        self._process = None
+
+    def stop(self) -> int | None:
+        """Stop the broker as Ctrl-C does; gives its exit code, or None if it did not run."""
+        if self._process is None:
+            return None
+        self._process.terminate()
+        code = self._process.wait(STOP_S)
+        self._process = None
+        return code
+
+    def _exited(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+
+def free_port_pair() -> int:
+    """Give a port that is free, as is the one after it.
+
+    Below the range that outgoing connections take theirs from: a client that tries again and again to reach a broker
+    that was killed may otherwise get the broker's own port, and connect to itself.
+    """
+    ports = range(20_000, 29_000, 2)
+    return next(port for port in random.sample(ports, len(ports)) if _free(port) and _free(port + 1))
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0

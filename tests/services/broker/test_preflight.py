@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.broker.errors import DiskFullError, FolderBusyError, FolderUnusableError, PortBusyError
+from services.broker.preflight import require_disk, require_free_port, require_idle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOLD_LOCK = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+
+
+def test_a_folder_is_made(tmp_path: Path) -> None:
+    require_disk(tmp_path / "a" / "b", 1)
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_full_disk_is_told_with_what_is_left(tmp_path: Path) -> None:
+    free_mb = shutil.disk_usage(tmp_path).free >> 20
+    with pytest.raises(DiskFullError, match="free some space") as refused:
+        require_disk(tmp_path, free_mb * 2 + 1)
+    assert refused.value.free_mb <= free_mb * 2
+
+
+def test_a_disk_too_full_to_make_the_folder_is_full_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", full)
+    with pytest.raises(DiskFullError):
+        require_disk(tmp_path / "a", 1)
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_why(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderUnusableError, match="STATELOOP_BROKER_DATA"):
+        require_disk(tmp_path / "file" / "data", 1)
+
+
+def test_a_busy_port_is_told_with_its_setting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(PortBusyError, match=f"Port {port} is busy: .*STATELOOP_BROKER_PORT"):
+            require_free_port(port)
+    require_free_port(port)
+
+
+def test_a_folder_in_use_by_another_process_is_refused(tmp_path: Path) -> None:
+    lock = tmp_path / "log" / ".lock"
+    lock.parent.mkdir()
+    require_idle(lock.parent)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD_LOCK, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(FolderBusyError, match="already runs"):
+            require_idle(lock.parent)
+        holder.communicate("\n")
+    require_idle(lock.parent)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from services.broker.errors import NotReadyError
+from services.broker.readiness import PAUSE_S, answers, wait_until
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_what_holds_already_is_not_waited_for() -> None:
+    clock = Clock()
+    wait_until(lambda: True, "true", 0, clock=clock, pause=clock.pause)
+    assert clock.now == 0
+
+
+def test_it_returns_as_soon_as_the_condition_holds() -> None:
+    clock = Clock()
+    wait_until(lambda: clock.now >= 2, "two", 10, clock=clock, pause=clock.pause)
+    assert 2 <= clock.now <= 2 + PAUSE_S
+
+
+def test_the_deadline_is_told_with_what_was_waited_for() -> None:
+    clock = Clock()
+    with pytest.raises(NotReadyError, match="broker ready: not so after 3 s") as late:
+        wait_until(lambda: False, "broker ready", 3, clock=clock, pause=clock.pause)
+    assert late.value.deadline_s == 3
+    assert 3 <= clock.now <= 3 + PAUSE_S
+
+
+def test_nobody_answers_on_a_port_where_nobody_is() -> None:
+    assert not answers("127.0.0.1:1")
