@@ -1,0 +1,1 @@
+"""Makes an application's topics, once: `python -m services.topics`."""

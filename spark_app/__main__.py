@@ -1,0 +1,7 @@
+"""`python -m spark_app` runs the job."""
+
+import sys
+
+from spark_app.main import main
+
+sys.exit(main())

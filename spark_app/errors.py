@@ -1,0 +1,43 @@
+"""What ends the job on purpose. Each message says what to do."""
+
+from contracts.errors import StateloopError
+
+
+class JobError(StateloopError):
+    """The base of the job's own errors."""
+
+
+class TopicMissing(JobError):
+    """A topic of the application is not on the broker."""
+
+    def __init__(self, topic: str, kafka: str) -> None:
+        super().__init__(f"topic {topic!r} is not on {kafka}: run `python -m services.topics` once")
+        self.topic = topic
+
+
+class BrokerUnreachable(JobError):
+    """No broker answers."""
+
+    def __init__(self, kafka: str, problem: str) -> None:
+        super().__init__(f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA")
+        self.kafka = kafka
+
+
+class ForeignCheckpoint(JobError):
+    """The checkpoint was written by another job. `differences` says in what it differs."""
+
+    def __init__(self, folder: str, differences: list[str]) -> None:
+        super().__init__(
+            f"the checkpoint {folder} belongs to another job: {'; '.join(differences)}. "
+            "Go back to what it was made with, or set STATELOOP_CHECKPOINT to a new folder: "
+            "the state is then rebuilt from the events and the feedback that the topics still hold"
+        )
+        self.differences = differences
+
+
+class KeepsFailing(JobError):
+    """The query failed again and again without any progress between."""
+
+    def __init__(self, failures: int, problem: str) -> None:
+        super().__init__(f"the query failed {failures} times without progress, last with: {problem}")
+        self.failures = failures

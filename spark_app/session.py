@@ -1,0 +1,59 @@
+"""The Spark session: every setting that the job depends on, with its reason, and how many slots it needs."""
+
+import os
+
+from pyspark.sql import SparkSession
+
+from contracts.application import Application
+from spark_app.settings import Settings
+from spark_app.topics import TopicIdentity
+
+STATE_STORE = "spark.sql.streaming.stateStore"
+CONF: dict[str, bool | float | int | str | None] = {
+    # Hostile numbers must become nulls and verdicts, never a failed query.
+    "spark.sql.ansi.enabled": "false",
+    # Times on the wire are UTC.
+    "spark.sql.session.timeZone": "UTC",
+    # A single key's state is small and there are millions: they belong on disk, with changes logged, not copied.
+    f"{STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # Counting rows costs a read for each write.
+    f"{STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    # Expiry is spread over the batch instead of making its end longer.
+    "spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2",
+    # Most of the median latency, at its default of 50.
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+    # Nothing but this query runs here.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def slots(application: Application, topics: list[TopicIdentity], state_partitions: int) -> int:
+    """How many tasks run at once: one for each partition of each source, and of each stateful operator."""
+    stateful = 2 if application.deduplicate else 1
+    return sum(topic.partitions for topic in topics) + stateful * state_partitions
+
+
+def session(settings: Settings, slots: int, state_partitions: int) -> SparkSession:
+    """The session. Under spark-submit the master, the jars and the memory are the submitter's."""
+    builder = SparkSession.Builder().appName("stateloop").config(map=CONF)
+    builder = builder.config("spark.sql.shuffle.partitions", state_partitions)
+    if not _submitted():
+        jars = sorted(str(jar) for jar in settings.jars.resolve().glob("*.jar"))
+        builder = (
+            builder.master(f"local[{slots}]")
+            .config("spark.jars", ",".join(jars))
+            .config("spark.driver.extraClassPath", ":".join(jars))
+            .config("spark.driver.memory", settings.driver_memory)
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+        )
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(settings.log_level)
+    return spark
+
+
+def _submitted() -> bool:
+    """Whether spark-submit started this process: then a gateway to its JVM is there already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
