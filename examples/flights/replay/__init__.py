@@ -1,0 +1,1 @@
+"""Sends the events of the flights in the order of their times."""

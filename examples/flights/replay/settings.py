@@ -1,0 +1,11 @@
+"""The replay's settings, read from the environment."""
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class ReplaySettings(BaseSettings):
+    """Where the broker is."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True)
+
+    kafka: str = "127.0.0.1:9092"

@@ -1,0 +1,69 @@
+"""The application's own events, enrichments and server come to what the oracle says, for every flight of a day."""
+
+from collections import Counter
+from datetime import date, timedelta
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from contracts.plan import Progress, progress, settled
+from contracts.wire import Snapshot
+from examples.flights.application import app
+from examples.flights.reference.server import application
+from examples.flights.reference.settings import ReferenceSettings
+from examples.flights.stream import stream
+from tests.examples.flights.agreement import differences
+from tests.examples.flights.loop import NOW, Loop, ServedApi
+from tests.examples.flights.oracle import expected
+
+FIRST = date(2013, 1, 1)
+CLOCKS_CHANGE = (date(2013, 3, 10), date(2013, 11, 3))
+
+
+async def loop(day: date) -> dict[str, Snapshot]:
+    async with TestClient(TestServer(application(ReferenceSettings()))) as client:
+        return await Loop(app, ServedApi(client)).run(stream([day]))
+
+
+@pytest.mark.parametrize("day", [FIRST, *CLOCKS_CHANGE])
+async def test_every_flight_of_a_day_comes_to_what_the_oracle_expects(day: date) -> None:
+    snapshots, wanted = await loop(day), expected(day)
+    assert snapshots.keys() == wanted.keys()
+    found = {device: differences(wanted[device], snapshot) for device, snapshot in snapshots.items()}
+    assert {device: wrong for device, wrong in found.items() if wrong} == {}
+    assert all(settled(app, snapshot, NOW) for snapshot in snapshots.values())
+
+
+async def test_the_first_day_shows_each_way_an_enrichment_can_end() -> None:
+    snapshots = await loop(FIRST)
+    ends: Counter[tuple[str, Progress | str]] = Counter()
+    for snapshot in snapshots.values():
+        for one in app.enrichments:
+            answer = snapshot.enrichments.get(one.name)
+            ends[one.name, answer.status if answer else progress(app, one, snapshot, NOW)] += 1
+    assert len(snapshots) == 842
+    assert ends["aircraft", "absence"] == 144
+    assert ends["aircraft", Progress.WAITING] == 4  # cancelled
+    assert ends["weather", "absence"] == 28
+    assert ends["dest_airport", "absence"] == ends["route", Progress.SKIPPED] == 26
+    assert ends["performance", "result"] == 669
+    assert ends["performance", Progress.SKIPPED] > 140
+
+
+def test_the_oracle_would_notice_a_change() -> None:
+    day = expected(FIRST)
+    state = day["2013-01-01/UA/1545/EWR-IAH"]["state"]
+    snapshot = Snapshot.model_validate(
+        {
+            "device_id": "d",
+            "first_seen": "2013-01-01T08:15:00Z",
+            "version": 1,
+            "as_of": "2013-01-01T08:15:00Z",
+            "state": state | {"delay": 12, "landed_at": "2013-01-01T09:30:00.000-05:00"},
+        }
+    )
+    assert differences({"state": state, "enrichments": {}}, snapshot) == ["/state/delay: expected 11, found 12"]
+
+
+def test_lives_are_long_enough_for_a_landing_and_its_feedback() -> None:
+    assert app.state.lifetime > timedelta(hours=34, minutes=42)
