@@ -1,5 +1,7 @@
 """An application with every reducer, and streams for it: what the fold and the job are compared on."""
 
+import os
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -112,19 +114,24 @@ async def score(api: Api, owner: Owner, fastest: float | None) -> Score:
     return await api.get("/scores/{owner}", Score, owner=owner.name, fastest=fastest or 0.0)
 
 
-def application(prefix: str = "", **options: Any) -> Application:
+def application(**options: Any) -> Application:
     """The application, on topics of its own."""
+    topics = Topics(
+        prefix=os.environ.get("EVERYTHING_PREFIX", ""), replay=os.environ.get("EVERYTHING_REPLAY", "1") == "1"
+    )
     return Application(
         name="everything",
         event=Thing,
         state=Everything,
         enrichments=(owner, score),
-        topics=Topics(prefix=prefix),
+        topics=topics,
         **options,
     )
 
 
 app = application()
+credulous = application(skew=timedelta(days=1))
+"""Believes any clock: what the job would be without its check of the time."""
 
 eighths = st.integers(-800, 8_000).map(lambda n: n / 8)
 """Floats whose sums are exact in any order."""
@@ -178,3 +185,43 @@ def answer_record(answer: dict[str, Any], offset: int = 0) -> Record:
     value = {key: value for key, value in answer.items() if key != "answer"}
     value |= {"enrichment": name, "status": status} | ({"result": result} if result else {"reason": "why not"})
     return Record("feedback", 0, offset, NOW, answer["device_id"].encode(), orjson.dumps(value))
+
+
+def random_event(rnd: random.Random, device: str, number: int) -> dict[str, Any]:
+    """An event with some of its fields, its numbers' sums exact in any order."""
+    fields: dict[str, Any] = {
+        "speed": rnd.randrange(-800, 8_000) / 8,
+        "load": rnd.randrange(-100, 200),
+        "name": rnd.choice(["", "a", "b", "Z", "ä", "日本", "𝄞", "￿", '"quoted"', "a\nb", "\\"]),
+        "on": rnd.random() < 0.5,
+        "at": {"lat": rnd.randrange(90)} | ({"lon": rnd.random()} if rnd.random() < 0.5 else {}),
+        "due": NOW - timedelta(seconds=rnd.randrange(20), microseconds=rnd.randrange(3)),
+    }
+    identity = {"device_id": device, "event_id": str(number), "first_seen": NOW - timedelta(minutes=5)}
+    told = {name: value for name, value in fields.items() if rnd.random() < 0.6}
+    return identity | {"ts": NOW - timedelta(seconds=rnd.randrange(20), microseconds=rnd.randrange(3))} | told
+
+
+def random_answer(rnd: random.Random, device: str, number: int) -> dict[str, Any]:
+    """An answer of either enrichment; none with the identity of another but with another content."""
+    owner = {"owner": {"name": f"n{rnd.randrange(9)}", "cars": ["x"] * rnd.randrange(3)}}
+    return {
+        "device_id": device,
+        "first_seen": NOW - timedelta(minutes=5),
+        "version": 1 + rnd.randrange(5),
+        "ts": NOW - timedelta(seconds=rnd.randrange(20)),
+        "fingerprint": f"f{number}",
+        "answer": rnd.choice(
+            [("owner", "result", owner), ("owner", "absence", None), ("score", "result", {"score": {"score": 0.5}})]
+        ),
+    }
+
+
+def random_stream(seed: int, *, devices: int, events: int, answers: int) -> tuple[list[Record], list[Record]]:
+    """Records of both topics, a quarter of them twice, in no order."""
+    rnd = random.Random(seed)
+    names = [f"d{number}" for number in range(devices)]
+    sent = [event_record(random_event(rnd, rnd.choice(names), number)) for number in range(events)]
+    answered = [answer_record(random_answer(rnd, rnd.choice(names), number)) for number in range(answers)]
+    sent, answered = ([*once, *rnd.sample(once, len(once) // 4)] for once in (sent, answered))
+    return rnd.sample(sent, len(sent)), rnd.sample(answered, len(answered))

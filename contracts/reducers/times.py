@@ -82,7 +82,7 @@ class Recent(Reducer):
 
     @override
     def sql(self, x: str) -> str:
-        return f"max_by({x}, {stamped(x)}, {self.n})"
+        return f"coalesce(max_by({x}, {stamped(x)}, {self.n}), array())"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Collect(Recent):
 
     @override
     def sql(self, x: str) -> str:
-        return f"min_by({x}, {stamped(x)}, {self.n})"
+        return f"coalesce(min_by({x}, {stamped(x)}, {self.n}), array())"
 
 
 def stamped(x: str) -> str:

@@ -1,0 +1,187 @@
+"""Wrong declarations are refused when the application is made, with what to write instead."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from contracts import (
+    Api,
+    Application,
+    Bitmap,
+    Count,
+    DeclarationError,
+    Enriched,
+    Event,
+    Histogram,
+    Latest,
+    Mean,
+    Quantiles,
+    Recent,
+    State,
+    Sum,
+    enrichment,
+)
+from contracts.application import load
+
+
+class Ping(Event):
+    speed: float | None = None
+    name: str | None = None
+    tags: dict[str, str] | None = None
+
+
+class Owner(BaseModel):
+    name: str
+
+
+class Rank(BaseModel):
+    rank: int
+
+
+class Thing(State):
+    name: Annotated[str | None, Latest()]
+    owner: Annotated[Owner | None, Enriched()]
+    rank: Annotated[Rank | None, Enriched()]
+
+
+@enrichment(api="a")
+async def owner(api: Api, name: str) -> Owner:
+    return await api.get("/{name}", Owner, name=name)
+
+
+@enrichment(api="a")
+async def rank(api: Api, owner: Owner) -> Rank:
+    return await api.get("/{name}", Rank, name=owner.name)
+
+
+def of(state: type[State], *enrichments: Any, event: type[Event] = Ping) -> Application:
+    return Application(name="t", event=event, state=state, enrichments=enrichments)
+
+
+def state(name: str, annotation: Any, **options: Any) -> type[State]:
+    """A state with one field."""
+    body = {"__annotations__": {name: annotation}, "__module__": __name__}
+    return type("One", (State,), body, **options)
+
+
+def test_a_right_declaration_is_ordered_by_need() -> None:
+    assert [one.name for one in of(Thing, rank, owner).enrichments] == ["owner", "rank"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "says"),
+    [
+        (str, "Write wrong: Annotated[<type>, <one reducer"),
+        (Annotated[str | None, Latest()], "Write Latest(of=…) with one of these: device_id, event_id"),
+        (Annotated[str | None, Latest(of="speed")], "Write Annotated[float | None, Latest(…)]"),
+        (Annotated[float, Sum(of="name")], "takes a field of type int, float, not str"),
+        (Annotated[float | None, Mean(of="name")], "takes a field of type int, float, not str"),
+        (Annotated[dict[str, str] | None, Latest(of="tags")], "cannot order a dict"),
+        (Annotated[list[str], Recent(3, of="speed")], "Recent gives list[float]"),
+        (Annotated[str | None, Enriched()], "Enriched is for a pydantic model or None"),
+        (Annotated[Owner | None, Enriched()], "no enrichment writes this slot"),
+    ],
+)
+def test_a_wrong_field_is_refused(annotation: Any, says: str) -> None:
+    with pytest.raises(DeclarationError) as error:
+        of(state("wrong", annotation))
+    assert says in str(error.value)
+    assert "One.wrong" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Recent(0),
+        lambda: Bitmap(0),
+        lambda: Histogram(()),
+        lambda: Histogram((2.0, 1.0)),
+        lambda: Quantiles((1.5,)),
+        lambda: state("n", Annotated[int, Count()], lifetime=timedelta(0)),
+        lambda: of(state("n", Annotated[int, Count()], key="nothing")),
+        lambda: of(state("n", Annotated[int, Count()], key="name")),
+    ],
+)
+def test_a_wrong_number_or_key_is_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(DeclarationError):
+        make()
+
+
+def test_an_event_takes_no_default_and_no_constraint_that_the_job_cannot_check() -> None:
+    with pytest.raises(DeclarationError, match="Make it required, or write"):
+        type("Wrong", (Event,), {"__annotations__": {"speed": float}, "speed": 0.0})
+    with pytest.raises(DeclarationError, match="cannot be checked in the Spark job"):
+        type("Wrong", (Event,), {"__annotations__": {"name": str}, "name": Field(pattern="a+")})
+    with pytest.raises(DeclarationError, match="has no place on the wire"):
+        type("Wrong", (Event,), {"__annotations__": {"raw": bytes}})
+
+
+def test_an_unknown_need_is_refused_with_the_names_that_there_are() -> None:
+    @enrichment(api="a")
+    async def rank(api: Api, nobody: str) -> Rank:
+        return await api.get("/{n}", Rank, n=nobody)
+
+    with pytest.raises(DeclarationError, match="Name one of these: name, owner, rank"):
+        of(Thing, owner, rank)
+
+
+def test_a_need_of_another_type_is_refused() -> None:
+    @enrichment(api="a")
+    async def rank(api: Api, name: int) -> Rank:
+        return await api.get("/{n}", Rank, n=name)
+
+    with pytest.raises(DeclarationError, match="Write `name: str`"):
+        of(Thing, owner, rank)
+
+
+def test_a_circle_of_needs_is_refused() -> None:
+    @enrichment(api="a")
+    async def owner(api: Api, rank: Rank) -> Owner:
+        return await api.get("/{n}", Owner, n=rank.rank)
+
+    with pytest.raises(DeclarationError, match="need each other in a circle"):
+        of(Thing, owner, rank)
+
+
+def test_two_enrichments_for_one_slot_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="two enrichments give this slot"):
+        of(Thing, owner, owner, rank)
+
+
+def test_a_slot_of_another_model_is_refused() -> None:
+    @enrichment(api="a")
+    async def rank(api: Api, owner: Owner) -> Owner:
+        return await api.get("/{n}", Owner, n=owner.name)
+
+    with pytest.raises(DeclarationError, match="the enrichment gives Owner"):
+        of(Thing, owner, rank)
+
+
+def plain(api: Api, name: str) -> Owner:
+    raise NotImplementedError
+
+
+async def bare(api: Api, name) -> Owner:  # type: ignore[no-untyped-def]  # noqa: ANN001  # that is the mistake
+    raise NotImplementedError
+
+
+async def silent(api: Api, name: str) -> None:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [(plain, "Write `async def plain"), (bare, "name has no type"), (silent, "Annotate its return")],
+)
+def test_a_function_that_is_not_async_or_not_annotated_is_refused(function: Any, says: str) -> None:
+    with pytest.raises(DeclarationError, match=says):
+        enrichment(api="a")(function)
+
+
+@pytest.mark.parametrize("reference", ["nothing.at.all:app", "contracts.application:none", "contracts:State", ""])
+def test_a_reference_to_no_application_is_refused(reference: str) -> None:
+    with pytest.raises(DeclarationError, match=r"package\.module:name"):
+        load(reference)

@@ -1,0 +1,20 @@
+from pathlib import Path
+
+import pytest
+
+from services.schemas.__main__ import main, written
+
+CHECKOUT = Path(__file__).parents[3]
+COMMITTED = {"examples.flights.application:app": "examples/flights/schemas"}
+
+
+@pytest.mark.parametrize(("reference", "folder"), COMMITTED.items())
+def test_the_committed_schemas_are_those_of_the_models(reference: str, folder: str) -> None:
+    committed = {path.name: path.read_text(encoding="utf-8") for path in (CHECKOUT / folder).glob("*.json")}
+    assert committed == written(reference), f"stale: run `python -m services.schemas {reference} {folder}`"
+
+
+def test_says_what_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no.such.module:app", str(tmp_path)]) == 1
+    assert "Write package.module:name" in capsys.readouterr().err
+    assert main([]) == 1

@@ -1,0 +1,128 @@
+"""The job as it is deployed, a process of its own, and the topics around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from contracts.topics import PARTITIONER
+from services.topics.__main__ import make
+from services.topics.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from contracts import Application
+    from contracts.record import Record
+
+CHECKOUT = Path(__file__).parents[2]
+PARTITIONS = 2
+PATIENCE_S = 120.0
+
+
+def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+    """Wait for a condition, and give what it gave."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"not within {patience_s:.0f} s: {what}")
+
+
+class Job:
+    """`python -m spark_app` with a checkpoint of its own."""
+
+    def __init__(self, kafka: str, folder: Path, application: str, environment: dict[str, str]) -> None:
+        self.log = folder / "job.log"
+        self._environment = environment | {
+            "STATELOOP_APPLICATION": application,
+            "STATELOOP_KAFKA": kafka,
+            "STATELOOP_CHECKPOINT": str(folder / "checkpoint"),
+            "STATELOOP_BATCH": "PT5S",
+            "STATELOOP_DRIVER_MEMORY": "1g",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Job:
+        """Start the driver, without waiting."""
+        with self.log.open("ab") as log:
+            command = [sys.executable, "-m", "spark_app"]
+            environment = os.environ | self._environment
+            self._process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        return self
+
+    def lines(self, what: str) -> list[dict[str, Any]]:
+        """What the job has reported of one kind."""
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        reported = [json.loads(line) for line in text.splitlines() if line.startswith('{"job"')]
+        return [line for line in reported if line["job"] == what]
+
+    def batches(self, more: int = 1) -> list[dict[str, Any]]:
+        """All batches, when this many more have been committed."""
+        before = len(self.lines("batch"))
+        until(lambda: self.ended() or len(self.lines("batch")) >= before + more, f"{more} batches, see {self.log}")
+        assert not self.ended(), self.log.read_text(encoding="utf-8")[-3000:]
+        return self.lines("batch")
+
+    def ended(self) -> bool:
+        """Whether the driver is gone."""
+        return self._process is None or self._process.poll() is not None
+
+    def wait(self) -> int:
+        """The exit code of a driver that ends by itself."""
+        assert self._process is not None
+        return self._process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        """Kill the driver as kill -9 does."""
+        assert self._process is not None
+        subprocess.run(["pkill", "-9", "-P", str(self._process.pid)], check=False)  # noqa: S607  # its JVM
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int:
+        """Stop the driver as an operator does; gives its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(PATIENCE_S)
+
+
+class Topics:
+    """The application's topics on a real broker."""
+
+    def __init__(self, kafka: str, application: Application) -> None:
+        self.kafka = kafka
+        self.names = application.topics
+        self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
+        settings = Settings(application="", kafka=kafka, partitions=PARTITIONS)
+        make(AdminClient({"bootstrap.servers": kafka}), self.names.catalogue(application.state), settings)
+
+    def send(self, topic: str, records: Iterable[Record]) -> None:
+        """Send records, each with its own time."""
+        for record in records:
+            stamp = round(record.timestamp.timestamp() * 1000)
+            self._producer.produce(topic, key=record.key, value=record.value, timestamp=stamp)
+        assert self._producer.flush(PATIENCE_S) == 0
+
+    def read(self, topic: str, least: int) -> list[Message]:
+        """All that a topic holds, once it holds this many records."""
+        consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": "reader", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        found: list[Message] = []
+
+        def enough() -> bool:
+            found.extend(message for message in consumer.consume(10_000, 0.2) if message.error() is None)
+            return len(found) >= least
+
+        until(enough, f"{least} records on {topic}, now {len(found)}")
+        consumer.close()
+        return found

@@ -1,0 +1,141 @@
+"""The real query on a real broker: real-time mode, union, state in RocksDB."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from contracts.decode import Decoder
+from contracts.fold import Fold, present
+from contracts.record import Record
+from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from tests import everything, hostile
+from tests.everything import NOW, answer_record, event_record
+from tests.spark_app.running import Job, Topics
+from tests.spark_app.same import assert_same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+@pytest.fixture
+def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Topics of this test, stamped by the producer."""
+    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
+    return Topics(broker.bootstrap, everything.application())
+
+
+@pytest.fixture
+def job(topics: Topics, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Job]:
+    """The running job of the application that the test names."""
+    name = getattr(request, "param", "app")
+    running = Job(topics.kafka, tmp_path, f"tests.everything:{name}", {"EVERYTHING_PREFIX": topics.names.prefix})
+    yield running.start()
+    running.stop()
+
+
+def snapshots(messages: list[Any]) -> dict[tuple[str, datetime], list[Snapshot]]:
+    """The published snapshots of each life, as they came."""
+    lives: dict[tuple[str, datetime], list[Snapshot]] = {}
+    for message in messages:
+        snapshot = decode_snapshot(message.value())
+        lives.setdefault(snapshot.life, []).append(snapshot)
+    return lives
+
+
+def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics: Topics, job: Job) -> None:
+    events, answers = everything.random_stream(1, devices=60, events=900, answers=100)
+    decoder, fold = Decoder(everything.app), Fold(everything.app)
+    expected = [fold.add(d) for d in [*map(decoder.event, events), *map(decoder.feedback, answers)]]
+    new = sum(snapshot is not None for snapshot in expected)
+    topics.send(topics.names.events, events)
+    topics.send(topics.names.feedback, answers)
+    topics.read(topics.names.snapshots, new)
+    job.batches(2)
+    found = snapshots(topics.read(topics.names.snapshots, new))
+    assert sum(map(len, found.values())) == new
+    for life, partial in fold.lives.items():
+        assert [snapshot.version for snapshot in found[life]] == list(range(1, partial.version + 1))
+        last = present(everything.app, life, partial)
+        assert_same(found[life][-1].model_dump(mode="json"), last.model_dump(mode="json"))
+
+
+def test_a_state_is_gone_after_its_life_and_late_feedback_does_not_bring_it_back(topics: Topics, job: Job) -> None:
+    old, later = NOW - timedelta(hours=3), NOW
+    early = {"device_id": "old", "event_id": "1", "first_seen": old, "ts": old}
+    topics.send(topics.names.events, [_at(event_record(early), old)])
+    topics.read(topics.names.snapshots, 1)
+    topics.send(topics.names.events, [event_record(early | {"device_id": "new", "first_seen": later, "ts": later})])
+    topics.read(topics.names.snapshots, 2)
+    batches = job.batches(4)
+    assert sum(batch["expired"] for batch in batches) >= 1
+    answer = {"device_id": "old", "first_seen": old, "version": 1, "ts": old, "fingerprint": "f"}
+    late = answer_record(answer | {"answer": ("owner", "absence", None)})
+    topics.send(topics.names.feedback, [_at(late, old + timedelta(minutes=1)), _at(late, later)])
+    letters = topics.read(topics.names.dead_letters, 1)
+    batches = job.batches(2)
+    assert [DeadLetter.model_validate_json(letter.value() or b"").reason for letter in letters] == ["late"]
+    assert sum(batch["late"] for batch in batches) == 1
+    assert {life[0]: len(them) for life, them in snapshots(topics.read(topics.names.snapshots, 2)).items()} == {
+        "old": 1,
+        "new": 1,
+    }
+
+
+@pytest.fixture
+def now_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Topics of this test, stamped by the broker, as in production."""
+    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
+    monkeypatch.setenv("EVERYTHING_REPLAY", "0")
+    return Topics(broker.bootstrap, everything.application())
+
+
+@pytest.mark.parametrize(("application", "survives"), [("app", True), ("credulous", False)])
+def test_a_clock_two_hours_ahead_expires_nobody(
+    now_topics: Topics, tmp_path: Path, application: str, *, survives: bool
+) -> None:
+    """And without the check of the time, it does."""
+    topics, now = now_topics, datetime.now(UTC)
+    job = Job(
+        topics.kafka, tmp_path, f"tests.everything:{application}", {"EVERYTHING_PREFIX": topics.names.prefix}
+    ).start()
+    try:
+        honest = {"device_id": "honest", "event_id": "1", "first_seen": now, "ts": now}
+        wrong = {"device_id": "wrong", "event_id": "1", "first_seen": now + timedelta(hours=2), "ts": now}
+        topics.send(topics.names.events, [event_record(honest), event_record(wrong)])
+        topics.read(topics.names.snapshots if not survives else topics.names.dead_letters, 1)
+        job.batches(2)
+        topics.send(topics.names.events, [event_record(honest | {"event_id": "2"})])
+        if survives:
+            found = snapshots(topics.read(topics.names.snapshots, 2))
+            assert [snapshot.version for snapshot in found["honest", now]] == [1, 2]
+            (letter,) = topics.read(topics.names.dead_letters, 1)
+            assert DeadLetter.model_validate_json(letter.value() or b"").reason == "incredible_time"
+        else:
+            batches = job.batches(2)
+            assert sum(batch["late"] for batch in batches) == 1
+            assert sum(batch["expired"] for batch in batches) >= 1
+    finally:
+        job.stop()
+
+
+def _at(record: Record, time: datetime) -> Record:
+    return Record(record.topic, record.partition, record.offset, time, record.key, record.value)
+
+
+def test_hostile_records_never_stop_the_query(topics: Topics, job: Job) -> None:
+    values = [value for value in hostile.records() if value is None or len(value) < 900_000]
+    records = [Record("", 0, 0, NOW, f"k{n}".encode(), value) for n, value in enumerate(values)]
+    topics.send(topics.names.events, [*records, event_record(orjson.loads(hostile.good(device_id="last")))])
+    topics.read(topics.names.dead_letters, 400)
+    job.batches(2)
+    assert not job.lines("failed")
+    assert ("last", NOW - timedelta(minutes=5)) in snapshots(topics.read(topics.names.snapshots, 1))

@@ -1,0 +1,100 @@
+"""A query that fails is started again, and one that keeps failing ends the driver."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from spark_app.errors import KeepsFailing
+from spark_app.report import Report
+from spark_app.supervise import LONGEST_PAUSE_S, Failures, supervise
+
+
+@dataclass
+class Query:
+    """A query that commits some batches and then fails, or runs until it is stopped."""
+
+    batches: int
+    fails: bool = True
+    stopped: bool = False
+    recentProgress: list[Any] = field(default_factory=list)  # noqa: N815  # PySpark's name
+
+    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802, ARG002
+        if len(self.recentProgress) < self.batches:
+            number = len(self.recentProgress)
+            self.recentProgress.append(
+                SimpleNamespace(batchId=number, numInputRows=1, stateOperators=[], eventTime={}, durationMs={})
+            )
+            return False
+        if self.fails:
+            raise StreamingQueryException("broken\nmore")
+        return self.stopped
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Watch:
+    """A clock that a test moves."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def run(queries: list[Query], *, give_up: timedelta, step: float) -> list[dict[str, Any]]:
+    """Supervise these queries, one after the other; gives what was reported."""
+    lines: list[str] = []
+    stopping = threading.Event()
+    stopping.wait = lambda timeout=None: timeout is None  # type: ignore[method-assign]  # no test sleeps
+    left = iter(queries)
+
+    def start() -> Any:
+        query = next(left)
+        if not query.fails:
+            stopping.set()
+        return query
+
+    try:
+        supervise(start, Report(lines.append), Failures(give_up), stopping, Watch(step))
+    finally:
+        reported = [json.loads(line) for line in lines]
+    return reported
+
+
+def test_a_failed_query_is_started_again_in_the_same_driver() -> None:
+    reported = run([Query(1), Query(1), Query(1, fails=False)], give_up=timedelta(minutes=5), step=1)
+    assert [line["job"] for line in reported].count("failed") == 2
+    assert reported[1] == {"job": "failed", "problem": "broken", "failures": 1, "restart_in": 50}
+
+
+def test_progress_forgives_what_failed_before() -> None:
+    queries = [*(Query(1) for _ in range(9)), Query(0, fails=False)]
+    reported = run(queries, give_up=timedelta(seconds=10), step=100)
+    assert {line["failures"] for line in reported if line["job"] == "failed"} == {1}
+
+
+def test_failing_without_progress_ends_the_driver_and_says_why() -> None:
+    with pytest.raises(KeepsFailing, match="failed 12 times without progress, last with: broken"):
+        run([Query(0) for _ in range(20)], give_up=timedelta(seconds=10), step=1)
+
+
+def test_the_pauses_grow_to_a_bound() -> None:
+    failures = Failures(timedelta(days=1))
+    pauses = []
+    for _ in range(20):
+        failures.failed(0, "x")
+        pauses.append(failures.pause())
+    assert pauses[:3] == [0.05, 0.1, 0.2]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE_S
