@@ -1,0 +1,70 @@
+# Two images: `services`, Python alone, and `spark`, the same with Java, Spark and the Kafka connector. What seldom
+# changes comes first and the code last, so that a change of code rebuilds two small layers. The classic builder, which
+# builds every stage before its target, will do: hence the order of the stages.
+ARG DEBIAN_TAG=bookworm-slim
+
+FROM debian:${DEBIAN_TAG} AS python
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends python3 \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
+ && groupadd --gid 10001 stateloop \
+ && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin stateloop \
+ && install -d -o 10001 -g 10001 /var/lib/stateloop
+# Modules come from these two folders only, never from the working directory: anybody may write there.
+ENV PYTHONPATH=/opt/stateloop:/opt/packages PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
+# Spark writes into its working directory, and dies where it cannot.
+WORKDIR /tmp
+
+# The lock file in parts: a requirement goes on over the lines after its name, up to the next one's.
+# pandas and what comes with it serve the tests' oracle alone, and take 140 MB: they stay out.
+FROM python AS packages
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends python3-venv \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
+ && python3 -m venv /opt/pip
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONPATH= \
+    INSTALL="/opt/pip/bin/pip install --require-hashes --no-deps --no-build-isolation --use-pep517"
+WORKDIR /opt/lock
+COPY requirements-run.lock .
+RUN awk '/^[a-z]/ { part = "services" } \
+         /^setuptools==/ { part = "build" } \
+         /^(pyspark|py4j)==/ { part = "spark" } \
+         /^(pandas|numpy|python-dateutil|pytz)==/ { part = "tests" } \
+         part { print > part ".lock" }' requirements-run.lock \
+ && $INSTALL -r build.lock \
+ && $INSTALL -r services.lock --target /opt/packages
+
+FROM python AS services-base
+COPY --from=packages /opt/packages /opt/packages
+
+FROM services-base AS services
+COPY LICENSE /opt/stateloop/
+COPY contracts /opt/stateloop/contracts
+COPY services /opt/stateloop/services
+COPY examples /opt/stateloop/examples
+RUN python3 -m compileall -q /opt/stateloop
+USER 10001:10001
+
+FROM packages AS spark-packages
+RUN $INSTALL -r spark.lock --target /opt/spark-packages \
+ && cd /opt/spark-packages/pyspark && rm -rf examples data tests && find . -type d -name tests -prune -exec rm -rf {} +
+
+FROM services-base AS spark-base
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+COPY --from=spark-packages /opt/spark-packages /opt/packages
+
+FROM spark-base AS jars
+COPY ivy.xml .
+RUN java -jar /opt/packages/pyspark/jars/ivy-*.jar -ivy ivy.xml -confs spark \
+    -retrieve "/opt/jars/[artifact]-[revision].[ext]"
+
+FROM spark-base AS spark
+COPY --from=jars /opt/jars /opt/jars
+COPY LICENSE /opt/stateloop/
+COPY contracts /opt/stateloop/contracts
+COPY spark_app /opt/stateloop/spark_app
+COPY examples /opt/stateloop/examples
+RUN python3 -m compileall -q /opt/stateloop
+USER 10001:10001

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts.application import load
+from examples.flights.reference.settings import ReferenceSettings
+from examples.flights.replay.settings import ReplaySettings
+from services.enrichment.settings import EnrichmentSettings
+from services.topics.settings import Settings as TopicsSettings
+from spark_app.settings import Settings as JobSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pydantic_settings import BaseSettings
+
+Service = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+SETTINGS: dict[str, type[BaseSettings]] = {
+    "topics": TopicsSettings,
+    "job": JobSettings,
+    "enrichment": EnrichmentSettings,
+    "reference": ReferenceSettings,
+    "replay": ReplaySettings,
+}
+ONE_SHOT = {"topics", "replay"}
+MAY_WRITE_ITS_ROOT = {"kafka"}
+LEFT_OUT_OF_IMAGES = {"numpy", "pandas"}
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Service]:
+    compose = Path(sys.executable).with_name("docker-compose")
+    command = [str(compose), "-f", str(ROOT / "compose.yaml"), "config", "--format=json"]
+    bare = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    done = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    found: dict[str, Service] = json.loads(done.stdout)["services"]
+    return found
+
+
+def offenders(services: dict[str, Service], holds: Callable[[Service], bool]) -> set[str]:
+    return {name for name, service in services.items() if not holds(service)}
+
+
+def variables() -> dict[str, str]:
+    lines = (ROOT / ".env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def environment(model: type[BaseSettings]) -> set[str]:
+    prefix = model.model_config.get("env_prefix", "")
+    return {f"{prefix}{field}".upper() for field in model.model_fields}
+
+
+def imported(source: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name.split(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[0]
+
+
+def test_every_service_is_known_here(services: dict[str, Service]) -> None:
+    assert set(services) == {"kafka", *SETTINGS}
+
+
+def test_nobody_is_root(services: dict[str, Service]) -> None:
+    user = re.compile(r"[1-9]\d*:[1-9]\d*")
+    assert offenders(services, lambda service: bool(user.fullmatch(service.get("user", "")))) == set()
+
+
+def test_nobody_gains_rights(services: dict[str, Service]) -> None:
+    assert offenders(services, lambda service: service["cap_drop"] == ["ALL"]) == set()
+    assert offenders(services, lambda service: "no-new-privileges:true" in service["security_opt"]) == set()
+    assert offenders(services, lambda service: service.get("read_only", False)) == MAY_WRITE_ITS_ROOT
+    assert offenders(services, lambda service: not service.get("privileged") and "cap_add" not in service) == set()
+
+
+def test_memory_and_cpus_are_limited(services: dict[str, Service]) -> None:
+    assert offenders(services, lambda service: int(service.get("mem_limit", 0)) > 0) == set()
+    assert offenders(services, lambda service: float(service.get("cpus", 0)) > 0) == set()
+
+
+def test_whoever_stays_says_whether_it_is_well_and_comes_back(services: dict[str, Service]) -> None:
+    assert offenders(services, lambda service: "test" in service.get("healthcheck", {})) == ONE_SHOT
+    assert offenders(services, lambda service: service["restart"] == "unless-stopped") == ONE_SHOT
+    assert {services[name]["restart"] for name in ONE_SHOT} <= {"no", "on-failure"}
+
+
+def test_nobody_is_waited_for_without_a_condition_that_means_something(services: dict[str, Service]) -> None:
+    waits = [(on, how["condition"]) for one in services.values() for on, how in one.get("depends_on", {}).items()]
+    assert waits
+    for on, condition in waits:
+        assert condition == ("service_completed_successfully" if on in ONE_SHOT else "service_healthy")
+
+
+def test_ports_are_published_on_loopback_only(services: dict[str, Service]) -> None:
+    published = {name: service["ports"] for name, service in services.items() if "ports" in service}
+    assert set(published) == {"kafka"}
+    assert {port["host_ip"] for ports in published.values() for port in ports} == {"127.0.0.1"}
+    assert offenders(services, lambda service: service.get("network_mode") != "host") == set()
+
+
+def test_clients_on_the_host_are_sent_to_the_published_port(services: dict[str, Service]) -> None:
+    (port,) = services["kafka"]["ports"]
+    advertised = services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    assert f"HOST://127.0.0.1:{port['published']}" in advertised
+    assert {f"INSIDE://{services[name]['environment'].get('STATELOOP_KAFKA')}" for name in ("job", "replay")} <= {
+        *advertised
+    }
+
+
+def test_workers_can_be_scaled(services: dict[str, Service]) -> None:
+    assert offenders(services, lambda service: "container_name" not in service) == set()
+    assert not {"ports", "volumes", "hostname"} & set(services["enrichment"])
+
+
+def test_images_are_pinned_and_built_once(services: dict[str, Service]) -> None:
+    pinned = re.compile(r"[\w./-]+:[\w.-]*\d[\w.-]*")
+    assert offenders(services, lambda service: bool(pinned.fullmatch(service["image"]))) == set()
+    built = [service["image"] for service in services.values() if "build" in service]
+    assert len(built) == len(set(built))
+    assert {service["image"] for service in services.values()} - {*built} == {services["kafka"]["image"]}
+    assert {service.get("pull_policy") for service in services.values() if service["image"] in built} == {"never"}
+
+
+def test_versions_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    broker = re.search(r'name="kafka_2\.13" rev="([^"]+)"', (ROOT / "ivy.xml").read_text())
+    assert variables()["STATELOOP_VERSION"] == project["version"]
+    assert broker
+    assert variables()["KAFKA_TAG"] == broker[1]
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_the_settings_exist_and_are_valid(
+    services: dict[str, Service], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, str] = services[name]["environment"]
+    assert set(given) <= environment(SETTINGS[name])
+    for variable, value in given.items():
+        monkeypatch.setenv(variable, value)
+    SETTINGS[name]()
+
+
+def test_the_application_exists_and_has_all_its_apis(
+    services: dict[str, Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in services["enrichment"]["environment"].items():
+        monkeypatch.setenv(variable, value)
+    settings = EnrichmentSettings()
+    reference = services["reference"]["environment"]["STATELOOP_REFERENCE_PORT"]
+    assert settings.base_urls(load(settings.application)) == {"reference": f"http://reference:{reference}"}
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_the_commands_exist(services: dict[str, Service], name: str) -> None:
+    python, flag, module, *_ = services[name]["command"]
+    assert (python, flag) == ("python3", "-m")
+    assert find_spec(f"{module}.__main__")
+
+
+def test_no_variable_is_missing_or_unused() -> None:
+    text = "".join(path.read_text() for path in ROOT.glob("compose*.yaml"))
+    assert set(re.findall(r"\$\{?(\w+)", text)) == set(variables())
+
+
+def test_code_in_the_images_needs_nothing_that_they_leave_out() -> None:
+    parts = ("contracts", "services", "spark_app", "examples")
+    modules = [module for part in parts for module in (ROOT / part).rglob("*.py")]
+    assert modules
+    assert {module for module in modules if LEFT_OUT_OF_IMAGES & {*imported(module)}} == set()
+
+
+def test_the_build_sees_only_what_it_copies() -> None:
+    copied = re.findall(r"^COPY (?!--from)(\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    seen = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    assert set(seen) == set(copied)
