@@ -1,0 +1,58 @@
+"""Rented scooters: where each is, how it is ridden, and what the city says of the place where it stands."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Recent, State, enrichment
+
+
+class Ping(Event):  # device_id, event_id, first_seen and ts are there already
+    """What a scooter sends."""
+
+    speed: float | None = Field(default=None, ge=0)
+    lat: float | None = None
+    lon: float | None = None
+
+
+class Place(BaseModel):
+    """What the city's geocoder knows."""
+
+    street: str
+    district: str
+
+
+class Rule(BaseModel):
+    """What is allowed in a district."""
+
+    limit_kmh: float
+
+
+class Scooter(State, lifetime=timedelta(hours=1)):
+    """One ride: each field says by which reducer it comes about."""
+
+    pings: Annotated[int, Count()]
+    speed: Annotated[float | None, Latest()]
+    fastest: Annotated[float | None, Max(of="speed")]
+    mean_speed: Annotated[float | None, Mean(of="speed")]
+    last_speeds: Annotated[list[float], Recent(5, of="speed")]
+    lat: Annotated[float | None, Latest()]
+    lon: Annotated[float | None, Latest()]
+    place: Annotated[Place | None, Enriched()]
+    rule: Annotated[Rule | None, Enriched()]
+
+
+@enrichment(api="city", policy=Policy(timeout=timedelta(seconds=2), attempts=4))
+async def place(api: Api, lat: float, lon: float) -> Place:
+    """Needs two fields of the state."""
+    return await api.get("/reverse", Place, lat=lat, lon=lon)
+
+
+@enrichment(api="city", stale_after=timedelta(minutes=30))
+async def rule(api: Api, place: Place) -> Rule:
+    """Needs the other's result."""
+    return await api.get("/districts/{district}/rules", Rule, district=place.district)
+
+
+app = Application(name="scooters", event=Ping, state=Scooter, enrichments=(place, rule))

@@ -1,0 +1,49 @@
+"""How long to wait before a request's next call: pure functions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contracts import Policy
+
+MOST_DOUBLINGS = 32
+"""Beyond this the doubled backoff is over any limit, and under any float's."""
+
+
+def pause(
+    policy: Policy,
+    calls: int,
+    retry_after: timedelta | None,
+    *,
+    retry_after_most: timedelta,
+    draw: Callable[[float, float], float],
+) -> float:
+    """Seconds to wait after this many calls: exponential backoff with full jitter (AWS Architecture Blog, 2015).
+
+    What the API asked for by Retry-After comes first, up to a limit; the jitter is added, so that not all come back
+    at once.
+    """
+    doubled = policy.backoff.total_seconds() * 2 ** min(calls - 1, MOST_DOUBLINGS)
+    jitter = draw(0.0, min(doubled, policy.backoff_most.total_seconds()))
+    asked = min(retry_after, retry_after_most).total_seconds() if retry_after else 0.0
+    return asked + jitter
+
+
+def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
+    """The wait that a Retry-After header asks for, in either form of RFC 9110, 10.2.3; None when it says nothing."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:10]), 10**9))
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(until - now, timedelta(0))

@@ -1,0 +1,49 @@
+"""What can end a worker, each with the way out in its message. Errors of calls are in contracts.errors."""
+
+from __future__ import annotations
+
+from contracts.errors import StateloopError
+
+
+class WorkerError(StateloopError):
+    """The base of what ends a worker. Nothing is lost: work that is not finished is done again after a restart."""
+
+
+class RetryableError(WorkerError):
+    """A restart may cure it."""
+
+
+class PermanentError(WorkerError):
+    """Nothing changes until somebody does what the message says."""
+
+
+class ApiUnknownError(PermanentError):
+    """The application calls APIs whose addresses are not set."""
+
+    def __init__(self, missing: tuple[str, ...]) -> None:
+        example = ", ".join(f'"{name}": "https://…"' for name in missing)
+        super().__init__(
+            f"The application calls {', '.join(missing)}, and STATELOOP_APIS does not say where that is: "
+            f"write STATELOOP_APIS='{{{example}}}'",
+        )
+        self.missing = missing
+
+
+class ConsumerFailedError(RetryableError):
+    """The consumer met an error that it cannot survive."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"Kafka's consumer ended ({code}: {detail}): start the worker again, it goes on where it was")
+        self.code = code
+
+
+class DeliveryFailedError(RetryableError):
+    """A record did not reach its topic, so the work behind it cannot be called finished."""
+
+    def __init__(self, topic: str, code: str, detail: str) -> None:
+        super().__init__(
+            f"A record could not be written to {topic} ({code}: {detail}): check that the topic is there and may be "
+            "written, and start the worker again, it goes on where it was",
+        )
+        self.topic = topic
+        self.code = code

@@ -1,0 +1,60 @@
+"""What a worker writes: feedback, and dead letters. Pure functions from what happened to records."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from contracts.wire import DeadLetter, Feedback
+from services.enrichment.caller import Outcome
+
+if TYPE_CHECKING:
+    from contracts.plan import Request
+    from services.enrichment.source import Record
+
+HEAD = 1000
+"""How much of a record's value a dead letter holds, in bytes."""
+UNDECODABLE = "undecodable_snapshot"
+FAILED = "enrichment_failed"
+
+
+def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
+    """The answer to a request. All but its time and content follows from the request: given twice, it counts once."""
+    return Feedback(
+        device_id=request.device_id,
+        first_seen=request.first_seen,
+        enrichment=request.enrichment,
+        version=request.version,
+        status=outcome.status,
+        ts=now,
+        fingerprint=request.fingerprint,
+        reason=outcome.reason,
+        result=None if outcome.result is None else {request.enrichment: outcome.result},
+    )
+
+
+def encoded(request: Request, outcome: Outcome, now: datetime, largest: int) -> tuple[Outcome, bytes]:
+    """The feedback's value, with the outcome that it tells: a result larger than a record may be is a failure."""
+    value = feedback(request, outcome, now).encode()
+    if len(value) <= largest:
+        return outcome, value
+    failure = Outcome("failure", reason=f"the result makes a record of {len(value)} bytes, and {largest} are allowed")
+    return failure, feedback(request, failure, now).encode()
+
+
+def dead_letter(record: Record, topic: str, reason: str, detail: str | None) -> DeadLetter:
+    """A record that could not be used, or whose enrichment failed, with where it is."""
+    return DeadLetter(
+        reason=reason,
+        detail=detail,
+        topic=topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=datetime.fromtimestamp(max(record.timestamp, 0) / 1000, UTC),
+        head=(record.value or b"")[:HEAD].decode(errors="replace"),
+    )
+
+
+def milliseconds(time: datetime) -> int:
+    """A time as Kafka's timestamp."""
+    return round(time.timestamp() * 1000)

@@ -1,0 +1,103 @@
+"""The partitions that a worker has now: it is told when they come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from services.enrichment import metrics
+from services.enrichment.lane import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import timedelta
+
+    from contracts import Application
+    from services.enrichment.metrics import Metrics
+    from services.enrichment.settings import EnrichmentSettings
+    from services.enrichment.source import Record
+
+
+class Lanes:
+    """A lane per assigned partition. Implements `source.Listener`."""
+
+    def __init__(
+        self,
+        application: Application,
+        settings: EnrichmentSettings,
+        counts: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._size = settings.remember
+        self._age = application.state.lifetime + application.state.grace
+        self._drain = settings.drain
+        self._counts = counts
+        self._clock = clock
+        self._lanes: dict[int, Lane] = {}
+
+    def assigned(self, partitions: list[int]) -> None:
+        """Begin a lane for each."""
+        self._lanes.update({partition: Lane(self._size, self._age, self._clock) for partition in partitions})
+
+    async def release(self, partitions: list[int]) -> dict[int, int]:
+        """Let the requests under way finish, for a while; those that do not are given up. The positions to commit."""
+        lanes = [self._lanes[partition] for partition in partitions if partition in self._lanes]
+        for lane in lanes:
+            lane.closed = True
+        await _finished(lanes, self._drain)
+        positions = self.positions()
+        self.lost(partitions)
+        return {partition: at for partition, at in positions.items() if partition in partitions}
+
+    def lost(self, partitions: list[int]) -> None:
+        """Give up all that is under way there."""
+        for partition in partitions:
+            if lane := self._lanes.pop(partition, None):
+                self._counts.add(metrics.ABANDONED, by=lane.abandon())
+
+    def committed(self) -> None:
+        """Count it."""
+        self._counts.add(metrics.COMMITS)
+
+    def survived(self) -> None:
+        """Count it; the log says which error it was."""
+        self._counts.add(metrics.KAFKA_ERRORS)
+
+    def sorted(self, records: Iterable[Record]) -> list[tuple[Lane, Record]]:
+        """Each record with its partition's lane; those of partitions that went away meanwhile are left out."""
+        return [(lane, record) for record in records if (lane := self._lane(record))]
+
+    def positions(self) -> dict[int, int]:
+        """What may be committed now."""
+        found = {partition: lane.offsets.position for partition, lane in self._lanes.items()}
+        return {partition: position for partition, position in found.items() if position is not None}
+
+    async def drained(self, within: timedelta) -> None:
+        """Begin nothing more, and wait for what is under way, so long at most."""
+        for lane in self._lanes.values():
+            lane.closed = True
+        await _finished(self._lanes.values(), within)
+        for lane in self._lanes.values():
+            self._counts.add(metrics.ABANDONED, by=lane.abandon())
+
+    def measure(self) -> None:
+        """Set the gauges."""
+        self._counts.set(metrics.PARTITIONS, len(self._lanes))
+        self._counts.set(metrics.IN_FLIGHT, sum(len(lane.tasks) for lane in self._lanes.values()))
+        self._counts.set(metrics.UNCOMMITTED, sum(lane.offsets.span for lane in self._lanes.values()))
+
+    def _lane(self, record: Record) -> Lane | None:
+        """The lane of a record. One that goes back (topic made anew, position reset) begins anew."""
+        lane = self._lanes.get(record.partition)
+        if lane is None:
+            return None
+        if record.offset <= lane.read:
+            self._counts.add(metrics.ABANDONED, by=lane.abandon())
+            lane = self._lanes[record.partition] = Lane(self._size, self._age, self._clock)
+        lane.read = record.offset
+        return lane
+
+
+async def _finished(lanes: Iterable[Lane], within: timedelta) -> None:
+    if tasks := [task for lane in lanes for task in lane.tasks]:
+        await asyncio.wait(tasks, timeout=within.total_seconds())

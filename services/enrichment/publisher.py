@@ -1,0 +1,107 @@
+"""Writes records to Kafka, and says when they are safe there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from contracts.topics import PARTITIONER
+from services.enrichment.errors import DeliveryFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+FULL_WAIT_S = 0.01
+FLUSH_S = 5.0
+POLL_S = 0.1
+
+
+class Publisher(Protocol):
+    """Where a worker writes."""
+
+    async def publish(self, topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> None:
+        """Write a record, with a time in milliseconds (0 is now), and wait until all in-sync replicas have it.
+
+        Raises DeliveryFailedError.
+        """
+
+
+class KafkaPublisher:
+    """A synchronous producer with a thread that polls it: the client's own AIOProducer is far slower.
+
+    While the broker is away records wait, without limit of time: the work behind them is bounded.
+    """
+
+    def __init__(self, client: Mapping[str, str | int | float | bool], loop: asyncio.AbstractEventLoop) -> None:
+        self._producer = Producer(
+            {
+                **client,
+                "partitioner": PARTITIONER,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 1,
+                "message.timeout.ms": 0,
+            },
+            logger=log,
+        )
+        self._loop = loop
+        self._settled: deque[tuple[asyncio.Future[None], KafkaError | None, str]] = deque()
+        self._scheduled = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="publisher", daemon=True)
+        self._thread.start()
+
+    async def publish(self, topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> None:
+        """See `Publisher.publish`."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        delivered = partial(self._delivered, future, topic)
+        while True:
+            try:
+                self._producer.produce(topic, value=value, key=key, timestamp=timestamp, on_delivery=delivered)
+                break
+            except BufferError:
+                await asyncio.sleep(FULL_WAIT_S)
+            except KafkaException as error:
+                raise failed(topic, error.args[0]) from error
+        await future
+
+    async def close(self) -> None:
+        """Wait a little for what is under way, and end the thread."""
+        await asyncio.to_thread(self._producer.flush, FLUSH_S)
+        self._stopped.set()
+        await asyncio.to_thread(self._thread.join)
+
+    def _poll(self) -> None:
+        while not self._stopped.is_set():
+            self._producer.poll(POLL_S)
+
+    def _delivered(self, future: asyncio.Future[None], topic: str, error: KafkaError | None, _: Message) -> None:
+        """In the thread. The event loop is woken once for many: it empties the queue only after clearing the flag."""
+        self._settled.append((future, error, topic))
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon_threadsafe(self._settle)
+
+    def _settle(self) -> None:
+        self._scheduled = False
+        while self._settled:
+            future, error, topic = self._settled.popleft()
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(failed(topic, error))
+
+
+def failed(topic: str, error: KafkaError) -> DeliveryFailedError:
+    """Kafka's error as ours."""
+    return DeliveryFailedError(topic, error.name(), error.str())

@@ -1,0 +1,71 @@
+"""Puts a worker together from its settings, and runs it until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from services.enrichment.api import HttpApi
+from services.enrichment.caller import Caller
+from services.enrichment.metrics import Metrics
+from services.enrichment.publisher import KafkaPublisher
+from services.enrichment.source import KafkaSource
+from services.enrichment.transport import AiohttpTransport, Transport
+from services.enrichment.worker import Parts, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contracts import Api, Application
+    from services.enrichment.settings import EnrichmentSettings
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+async def serve(settings: EnrichmentSettings, application: Application) -> None:
+    """Run a worker until SIGTERM or SIGINT. Raises a WorkerError, in a group, when that is not possible."""
+    loop, counts = asyncio.get_running_loop(), Metrics()
+    async with AsyncExitStack() as stack:
+        transports = {
+            name: await stack.enter_async_context(_transport(url, settings))
+            for name, url in settings.base_urls(application).items()
+        }
+        publisher = KafkaPublisher(settings.client(), loop)
+        stack.push_async_callback(publisher.close)
+        source = KafkaSource(
+            settings.client(),
+            topic=application.topics.snapshots,
+            group=settings.group or f"{application.name}-enrichment",
+            batch=settings.fetch_most,
+            drain=settings.drain,
+        )
+        caller = Caller(
+            application,
+            apis(application, transports, counts),
+            retry_after_most=settings.retry_after_most,
+            sleep=asyncio.sleep,
+            draw=random.uniform,
+        )
+        worker = Worker(Parts(application, settings, source, caller, publisher, counts, now, time.monotonic))
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, worker.stop)
+        await worker.run()
+
+
+def apis(application: Application, transports: Mapping[str, Transport], counts: Metrics) -> dict[str, Api]:
+    """What each enrichment calls with, by enrichment's name."""
+    return {one.name: HttpApi(transports[one.api], one.policy.timeout, now, counts) for one in application.enrichments}
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def _transport(url: str, settings: EnrichmentSettings) -> AiohttpTransport:
+    return AiohttpTransport(url, connections=settings.in_flight, body_limit=settings.body_limit)

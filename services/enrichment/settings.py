@@ -1,0 +1,86 @@
+"""What a worker is told from outside, by environment variables with the prefix STATELOOP_."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from services.enrichment.errors import ApiUnknownError
+
+if TYPE_CHECKING:
+    from contracts import Application
+
+
+def _base_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError("write it as http(s)://host[:port][/path], without user, query and fragment")
+    return url.rstrip("/")
+
+
+def _seconds(value: object) -> object:
+    """A plain number in the environment is a text, which pydantic does not take for seconds."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0))]
+
+
+class EnrichmentSettings(BaseSettings):
+    """One worker. Times are durations: a number of seconds, or ISO 8601."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
+
+    application: str
+    """Where the application is: package.module:name."""
+    kafka: str = "127.0.0.1:9092"
+    """The brokers, as host:port, separated by commas."""
+    kafka_options: dict[str, SecretStr] = {}
+    """Further settings of librdkafka (security, for one), for the consumer and the producer."""
+    apis: dict[str, BaseUrl] = {}
+    """Where each API is that the application names: its base URL."""
+    group: str | None = None
+    """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load."""
+    in_flight: int = Field(default=1000, ge=1)
+    """How many requests may be under way at once."""
+    fetch_most: int = Field(default=500, ge=1)
+    """How many snapshots are read from Kafka at a time."""
+    body_limit: int = Field(default=1024 * 1024, ge=1)
+    """The largest response that is read, in bytes after decompression."""
+    retry_after_most: Duration = timedelta(seconds=60)
+    """The longest that an API's Retry-After is obeyed."""
+    commit_every: Duration = timedelta(milliseconds=200)
+    """How often finished offsets are committed: what was finished since is done again after a crash."""
+    drain: Duration = timedelta(seconds=2)
+    """How long a partition that moves to another worker waits for its requests under way."""
+    stop_within: Duration = timedelta(seconds=10)
+    """How long a worker that was told to stop waits for its requests under way."""
+    remember: int = Field(default=100_000, ge=1)
+    """How many lives, and how many answers not seen in the state yet, are remembered per partition at least."""
+    stats_every: Duration = timedelta(seconds=5)
+    """How often a line of figures is logged."""
+
+    def base_urls(self, application: Application) -> dict[str, str]:
+        """The base URL of each API that the application names. Raises ApiUnknownError for one that is not set."""
+        named = sorted({one.api for one in application.enrichments})
+        if missing := tuple(name for name in named if name not in self.apis):
+            raise ApiUnknownError(missing)
+        return {name: self.apis[name] for name in named}
+
+    def client(self) -> dict[str, str | int | float | bool]:
+        """What the consumer and the producer have in common."""
+        options = {name: secret.get_secret_value() for name, secret in self.kafka_options.items()}
+        return {
+            "bootstrap.servers": self.kafka,
+            "topic.metadata.refresh.interval.ms": 10_000,
+            "reconnect.backoff.max.ms": 1_000,
+            **options,
+        }

@@ -1,0 +1,248 @@
+"""Reads the snapshots: a consumer that lives in one thread, and is asked from the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from services.enrichment.errors import ConsumerFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.1
+LAG_S = 1.0
+CLOSE_S = 3.0
+MARGIN_S = 1.0
+"""How much longer than the drain a rebalance waits for the event loop."""
+FLOW = {
+    "enable.auto.commit": False,
+    "auto.offset.reset": "earliest",
+    "partition.assignment.strategy": "cooperative-sticky",
+    "fetch.wait.max.ms": 50,
+    "queued.max.messages.kbytes": 8192,  # pausing throws away what is queued
+}
+
+
+class Record(NamedTuple):
+    """A message of the snapshots topic. The timestamp is in milliseconds."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+
+
+class Listener(Protocol):
+    """Is told of what happens to the consumer; always in the event loop."""
+
+    def assigned(self, partitions: list[int]) -> None:
+        """These partitions are ours from now on."""
+
+    async def release(self, partitions: list[int]) -> dict[int, int]:
+        """These partitions go away: finish what can be finished soon, and give the positions to commit."""
+
+    def lost(self, partitions: list[int]) -> None:
+        """These partitions went to somebody else already."""
+
+    def committed(self) -> None:
+        """The broker confirmed a commit."""
+
+    def survived(self) -> None:
+        """Kafka had an error that passes by itself."""
+
+
+class Source(Protocol):
+    """Where a worker reads."""
+
+    def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+        """Join the group. From now on `fetch` must go on being called, or the group takes the partitions away."""
+
+    async def fetch(self, *, paused: bool, positions: Mapping[int, int]) -> list[Record]:
+        """Commit these positions in the background, and read what there is, for which it waits 0.1 s at most.
+
+        Paused, it reads nothing, but keeps up with the group and does not wait. Raises ConsumerFailedError.
+        """
+        ...
+
+    async def lag(self) -> int:
+        """How many records our partitions hold that were not read."""
+        ...
+
+    async def close(self) -> None:
+        """Commit what is finished, and leave the group."""
+
+
+class KafkaSource:
+    """The consumer. Every use of it runs in its one thread, and so do its callbacks."""
+
+    def __init__(
+        self,
+        client: Mapping[str, str | int | float | bool],
+        *,
+        topic: str,
+        group: str,
+        batch: int,
+        drain: timedelta,
+    ) -> None:
+        config = {**FLOW, **client, "group.id": group, "on_commit": self._on_commit, "error_cb": self._on_error}
+        self._consumer = Consumer(config, logger=log)
+        self._topic = topic
+        self._batch = batch
+        self._patience = drain.total_seconds() + MARGIN_S
+        self._thread = ThreadPoolExecutor(1, "source")
+        self._ours: set[int] = set()
+        self._paused: set[int] = set()
+        self._committed: dict[int, int] = {}
+
+    def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+        """See `Source.subscribe`."""
+        self._listener = listener
+        self._loop = loop
+        self._consumer.subscribe(
+            [self._topic],
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
+        )
+
+    async def fetch(self, *, paused: bool, positions: Mapping[int, int]) -> list[Record]:
+        """See `Source.fetch`."""
+        return await self._loop.run_in_executor(self._thread, self._fetch, paused, positions)
+
+    async def lag(self) -> int:
+        """See `Source.lag`."""
+        return await self._loop.run_in_executor(self._thread, self._lag)
+
+    async def close(self) -> None:
+        """See `Source.close`. While the broker is away that would take long, so it is left undone after a while."""
+        await self._loop.run_in_executor(self._thread, self._paused.clear)  # what ran there has ended
+        self._thread.shutdown(wait=False)
+        closed = asyncio.Event()
+        threading.Thread(target=self._close, args=(closed,), name="closing", daemon=True).start()
+        try:
+            async with asyncio.timeout(self._patience + CLOSE_S):
+                await closed.wait()
+        except TimeoutError:
+            log.warning("the broker is away, so the group was not left: it will notice")
+
+    def _close(self, closed: asyncio.Event) -> None:
+        try:
+            self._consumer.close()
+        finally:
+            self._loop.call_soon_threadsafe(closed.set)
+
+    def _fetch(self, paused: bool, positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
+        self._commit(positions)
+        try:
+            self._pause(self._ours if paused else set())
+            first = self._consumer.poll(0 if paused else POLL_S)
+            messages = [first, *self._consumer.consume(self._batch, 0)] if first else []
+        except KafkaException as error:  # not survived: a message may be lost between the two calls
+            raise failed(error.args[0]) from error
+        return [self._record(message) for message in messages if self._is_record(message)]
+
+    def _commit(self, positions: Mapping[int, int]) -> None:
+        news = {p: at for p, at in positions.items() if p in self._ours and self._committed.get(p) != at}
+        try:
+            if news:
+                self._consumer.commit(offsets=self._offsets(news), asynchronous=True)
+        except KafkaException as error:
+            self._on_error(error.args[0])
+
+    def _pause(self, wanted: set[int]) -> None:
+        if wanted == self._paused:
+            return
+        self._consumer.pause(self._partitions(wanted - self._paused))
+        self._consumer.resume(self._partitions(self._paused - wanted))
+        self._paused = set(wanted)
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        if error.fatal():
+            raise failed(error)
+        self._on_error(error)
+        return False
+
+    def _record(self, message: Message) -> Record:
+        partition, offset = message.partition(), message.offset()
+        if partition is None or offset is None:  # only of a message that was never sent
+            raise ConsumerFailedError("NO_OFFSET", "a message came without its offset")
+        return Record(partition, offset, message.key(), message.value(), message.timestamp()[1])
+
+    def _on_error(self, error: KafkaError) -> None:
+        log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
+        self._loop.call_soon_threadsafe(self._listener.survived)
+
+    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """A commit that failed is made again with the next positions, for it is not noted as committed."""
+        if error is not None:
+            self._on_error(error)
+            return
+        self._committed.update({one.partition: one.offset for one in partitions if one.error is None})
+        self._loop.call_soon_threadsafe(self._listener.committed)
+
+    def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        new = [one.partition for one in partitions]
+        self._ours.update(new)
+        self._loop.call_soon_threadsafe(self._listener.assigned, new)
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Holds the rebalance until the work is drained, so that the next owner need not call again."""
+        gone = [one.partition for one in partitions]
+        released = asyncio.run_coroutine_threadsafe(self._listener.release(gone), self._loop)
+        try:
+            positions = released.result(self._patience)
+            if news := {p: at for p, at in positions.items() if self._committed.get(p) != at}:
+                consumer.commit(offsets=self._offsets(news), asynchronous=False)
+        except (KafkaException, TimeoutError) as error:
+            log.warning("work will be done again", extra={"facts": {"partitions": gone, "detail": str(error)}})
+        self._forget(gone)
+
+    def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        gone = [one.partition for one in partitions]
+        self._loop.call_soon_threadsafe(self._listener.lost, gone)
+        self._forget(gone)
+
+    def _forget(self, gone: list[int]) -> None:
+        self._ours.difference_update(gone)
+        self._paused.difference_update(gone)
+        for partition in gone:
+            self._committed.pop(partition, None)
+
+    def _lag(self) -> int:
+        try:
+            return sum(self._behind(one) for one in self._consumer.position(self._partitions(self._ours)))
+        except KafkaException as error:
+            self._on_error(error.args[0])
+            return 0
+
+    def _behind(self, position: TopicPartition) -> int:
+        """How far a partition's position is from its end. Before anything was read, it is where it was committed."""
+        start, end = self._consumer.get_watermark_offsets(position, cached=True) or (0, 0)
+        at = position.offset
+        if at < 0:
+            at = self._consumer.committed([position], LAG_S)[0].offset
+        return max(0, end - max(at, start))
+
+    def _partitions(self, numbers: set[int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, number) for number in sorted(numbers)]
+
+    def _offsets(self, positions: Mapping[int, int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, partition, offset) for partition, offset in positions.items()]
+
+
+def failed(error: KafkaError) -> ConsumerFailedError:
+    """Kafka's error as ours."""
+    return ConsumerFailedError(error.name(), error.str())

@@ -1,0 +1,76 @@
+"""The whole loop as `make up` runs it, without the view: processes of their own, restarted by the launcher alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.services.broker.embedded import free_port_pair
+
+if TYPE_CHECKING:
+    from datetime import date
+    from typing import Self
+
+CHECKOUT = Path(__file__).parents[2]
+STOP_S = 90
+
+
+class Launched:
+    """`python -m services.launcher --headless` in a folder of its own, replaying one day."""
+
+    def __init__(self, folder: Path, day: date, speed: float) -> None:
+        self.folder = folder
+        port = free_port_pair()
+        self.kafka = f"127.0.0.1:{port}"
+        self.reference = free_port_pair()
+        self._environment = {
+            "STATELOOP_DATA": str(folder),
+            "STATELOOP_JARS": str(CHECKOUT / ".stateloop" / "jars"),
+            "STATELOOP_BROKER_PORT": str(port),
+            "STATELOOP_REFERENCE_PORT": str(self.reference),
+            "STATELOOP_REPLAY_FROM": day.isoformat(),
+            "STATELOOP_REPLAY_DAYS": "1",
+            "STATELOOP_REPLAY_SPEED": str(speed),
+            "STATELOOP_BATCH": "PT5S",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        """Start it, without waiting for anything."""
+        with (self.folder / "launcher.log").open("ab") as log:
+            command = [sys.executable, "-m", "services.launcher", "--headless"]
+            environment = os.environ | self._environment
+            self._process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it as Ctrl-C does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(STOP_S)
+
+    def alive(self) -> bool:
+        """Whether the launcher has not given up."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self, part: str) -> None:
+        """Kill -9 a part: every process of it."""
+        pid = int((self.folder / "run" / f"{part}.pid").read_text(encoding="utf-8").split()[0])
+        os.killpg(os.getpgid(pid), signal.SIGKILL)
+
+    def calls(self) -> dict[str, Any]:
+        """The reference APIs' ledger."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.reference}/calls") as answer:
+            ledger: dict[str, Any] = json.load(answer)
+        return ledger
+
+    def tail(self) -> str:
+        """The end of every log, for when a test fails."""
+        logs = [self.folder / "launcher.log", *sorted((self.folder / "logs").glob("*.log"))]
+        return "\n".join(f"== {log.name}\n{log.read_text(encoding='utf-8', errors='replace')[-1500:]}" for log in logs)

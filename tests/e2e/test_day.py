@@ -1,0 +1,101 @@
+"""One real day through the whole loop: every flight's final snapshot is what the tables say, whatever is killed."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from examples.flights.application import app
+from tests.e2e.launched import Launched
+from tests.e2e.reader import Reader
+from tests.examples.flights.agreement import differences
+from tests.examples.flights.oracle import expected
+from tests.spark_app.running import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
+
+DAY = date(2013, 1, 1)
+FLIGHTS = 842
+SPEED = 3_000.0
+PATIENCE_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def oracle() -> dict[str, dict[str, Any]]:
+    """Give what the tables say of each flight of the day."""
+    return expected(DAY)
+
+
+class Comparison:
+    """Which flights are not yet as the oracle has them."""
+
+    def __init__(self, launched: Launched, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
+        self.launched, self.reader, self.oracle = launched, reader, oracle
+        self.open = set(oracle)
+
+    def agrees(self) -> bool:
+        """Read on; whether every flight is now as it should be. A flight that was right may not become wrong."""
+        assert self.launched.alive(), self.launched.tail()
+        self.reader.read()
+        latest = {snapshot.device_id: snapshot for snapshot in self.reader.latest.values()}
+        self.open = {
+            device for device, what in self.oracle.items() if device not in latest or differences(what, latest[device])
+        }
+        return not self.open
+
+    def await_agreement(self) -> None:
+        """Wait until every flight agrees. Raises AssertionError, saying what differs."""
+        try:
+            until(self.agrees, "all flights as the tables say", PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.first_differences()}\n{self.launched.tail()}") from error
+
+    def first_differences(self) -> str:
+        """What is wrong with the first flights that are."""
+        latest = {snapshot.device_id: snapshot for snapshot in self.reader.latest.values()}
+        shown = sorted(self.open)[:5]
+        told = [f"{d}: {differences(self.oracle[d], latest[d]) if d in latest else 'no snapshot'}" for d in shown]
+        return f"{len(self.open)} flights differ: {'; '.join(told)}"
+
+
+def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]) -> None:
+    assert len(oracle) == FLIGHTS
+    with Launched(tmp_path, DAY, SPEED) as launched:
+        reader = Reader(launched, app.topics.snapshots)
+        Comparison(launched, reader, oracle).await_agreement()
+        answers = sum(len(what["enrichments"]) for what in oracle.values())
+        ledger = launched.calls()
+        reader.close()
+    assert reader.passed == 0, "without a fault nothing is published twice"
+    assert ledger["calls"] == answers, "without a fault no call is made twice"
+    assert reader.seen == sum(snapshot.version for snapshot in reader.latest.values())
+
+
+def test_every_flight_of_a_day_with_kill_9_of_job_worker_and_broker(
+    tmp_path: Path, oracle: dict[str, dict[str, Any]]
+) -> None:
+    with Launched(tmp_path, DAY, SPEED) as launched:
+        reader = Reader(launched, app.topics.snapshots)
+        comparison = Comparison(launched, reader, oracle)
+        for part, after in (("job", 1_000), ("worker-1", 2_500), ("broker", 4_000)):
+            until(_reached(launched, reader, after), f"{after} snapshots before {part} is killed", PATIENCE_S)
+            launched.kill(part)
+        comparison.await_agreement()
+        reader.close()
+    repeated = reader.seen - sum(snapshot.version for snapshot in reader.latest.values())
+    assert repeated >= 0, "a snapshot of each version was seen"
+    assert reader.passed >= repeated
+
+
+def _reached(launched: Launched, reader: Reader, count: int) -> Callable[[], bool]:
+    def reached() -> bool:
+        assert launched.alive(), launched.tail()
+        return reader.read() >= count
+
+    return reached

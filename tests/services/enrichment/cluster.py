@@ -1,0 +1,109 @@
+"""Topics, records and worker processes for the tests against a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from contracts.topics import PARTITIONER
+from contracts.wire import Feedback
+from services.broker.readiness import wait_until
+from tests.services.enrichment.fleet import application
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from contracts.wire import Snapshot
+
+CHECKOUT = Path(__file__).parents[3]
+PARTITIONS = 4
+DEADLINE_S = 60
+
+
+class Cluster:
+    """One application's topics on a broker."""
+
+    def __init__(self, bootstrap: str, prefix: str, logs: Path) -> None:
+        self.bootstrap = bootstrap
+        self.prefix = prefix
+        self.topics = application(prefix).topics
+        self.group = f"{prefix}fleet-enrichment"
+        self._logs = logs
+        names = (self.topics.snapshots, self.topics.feedback, self.topics.dead_letters)
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        for future in admin.create_topics([NewTopic(one, PARTITIONS, 1) for one in names]).values():
+            future.result(DEADLINE_S)
+
+    def publish(self, *snapshots: Snapshot) -> None:
+        """Produce snapshots as the job does."""
+        self.produce(*((one.device_id, one.encode()) for one in snapshots))
+
+    def produce(self, *records: tuple[str, bytes | None]) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER})
+        for key, value in records:
+            producer.produce(self.topics.snapshots, key=key, value=value)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def read(self, topic: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
+        """The values in a topic, as soon as they are enough."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        found: list[Any] = []
+
+        def more() -> bool:
+            found.extend(json.loads(one.value() or b"null") for one in consumer.consume(1000, 0.05))
+            return enough(found)
+
+        wait_until(more, f"enough in {topic}", DEADLINE_S)
+        consumer.close()
+        return found
+
+    def feedback(self, enough: Callable[[list[Feedback]], bool]) -> list[Feedback]:
+        found: list[Feedback] = []
+
+        def decoded(values: list[Any]) -> bool:
+            found.extend(Feedback.model_validate(value) for value in values[len(found) :])
+            return enough(found)
+
+        self.read(self.topics.feedback, decoded)
+        return found
+
+    def committed(self) -> int:
+        """The sum of what the group committed."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
+        wanted = [TopicPartition(self.topics.snapshots, partition) for partition in range(PARTITIONS)]
+        found = consumer.committed(wanted, DEADLINE_S)
+        consumer.close()
+        return sum(max(one.offset, 0) for one in found)
+
+    @contextmanager
+    def worker(self, api: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker process; killed at the end if it still runs."""
+        environment = {
+            "FLEET_PREFIX": self.prefix,
+            "STATELOOP_APPLICATION": "tests.services.enrichment.fleet:app",
+            "STATELOOP_KAFKA": self.bootstrap,
+            "STATELOOP_KAFKA_OPTIONS": '{"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}',
+            "STATELOOP_APIS": json.dumps({"registry": api}),
+            **{f"STATELOOP_{name.upper()}": value for name, value in settings.items()},
+        }
+        command = [sys.executable, "-m", "services.enrichment"]
+        with (self._logs / "worker.log").open("ab") as log:
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | environment, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(DEADLINE_S)
+
+    def log(self) -> str:
+        return (self._logs / "worker.log").read_text()

@@ -1,0 +1,144 @@
+"""A real HTTP server that behaves as badly as an API can. What it does for a value stands in the value itself."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections import Counter
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+BOMB = gzip.compress(b"0" * 200_000_000, 9)
+STORM = 2
+"""How many calls in a storm fail."""
+
+
+class Registry:
+    """Logs every call, and answers `/owners/{value}` by the fault that the value names."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.raw: list[str] = []
+        self.latency = 0.0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.url = ""
+
+    async def owner(self, request: web.Request) -> web.StreamResponse:
+        self._log(request)
+        await asyncio.sleep(self.latency)
+        await self.gate.wait()
+        fault = getattr(self, request.match_info["value"].split("-")[0], None)
+        if fault is not None:
+            handler: Callable[[web.Request], Awaitable[web.StreamResponse]] = fault
+            return await handler(request)
+        return _json(f'{{"name": "owner of {request.match_info["value"]}"}}')
+
+    async def street(self, request: web.Request) -> web.StreamResponse:
+        self._log(request)
+        return _json('{"street": "Main Street"}')
+
+    async def quote(self, request: web.Request) -> web.StreamResponse:
+        self._log(request)
+        return _json('{"price": 1.5}')
+
+    async def any(self, request: web.Request) -> web.StreamResponse:
+        self._log(request)
+        return _json('{"name": "anything"}')
+
+    def _log(self, request: web.Request) -> None:
+        self.calls[request.path] += 1
+        self.raw.append(request.raw_path)
+
+    async def missing(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(status=404)
+
+    async def forbidden(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(status=403)
+
+    async def redirect(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": "/owners/inside"})
+
+    async def hang(self, _: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3600)
+        return web.Response()
+
+    async def slow(self, _: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(0.2)
+        return _json('{"name": "slow"}')
+
+    async def down(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(status=503)
+
+    async def storm(self, request: web.Request) -> web.StreamResponse:
+        if self.calls[request.path] <= STORM:
+            return web.Response(status=500)
+        return _json('{"name": "after the storm"}')
+
+    async def busy(self, request: web.Request) -> web.StreamResponse:
+        if self.calls[request.path] > 1:
+            return _json('{"name": "not busy"}')
+        headers = {"busy-bare": {}, "busy-date": {"Retry-After": "Thu, 01 Jan 2026 00:00:07 GMT"}}
+        return web.Response(status=429, headers=headers.get(request.match_info["value"], {"Retry-After": "3"}))
+
+    async def garbage(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"\xff\x00{")
+
+    async def html(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(text="<html>Log in, please</html>", content_type="text/html")
+
+    async def nan(self, _: web.Request) -> web.StreamResponse:
+        return _json('{"name": "x", "rating": NaN}')
+
+    async def wrong(self, _: web.Request) -> web.StreamResponse:
+        return _json('{"name": ["a secret"]}')
+
+    async def reset(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"name": ')
+        if request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def endless(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" " * 65536)
+
+    async def bomb(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(body=BOMB, headers={"Content-Encoding": "gzip"})
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Registry]:
+        server = web.Application()
+        server.router.add_get("/owners/{value}", self.owner)
+        server.router.add_get("/streets", self.street)
+        server.router.add_get("/quotes/{value}", self.quote)
+        server.router.add_get("/{anything:.*}", self.any)
+        runner = web.AppRunner(server, handler_cancellation=True, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        try:
+            yield self
+        finally:
+            await runner.cleanup()
+
+
+def now() -> datetime:
+    """The time that the Retry-After dates here are seven seconds after."""
+    return datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _json(text: str) -> web.Response:
+    return web.Response(text=text, content_type="application/json")

@@ -1,0 +1,53 @@
+"""The wait before the next call."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts import Policy
+from services.enrichment.backoff import parse_retry_after, pause
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MOST = timedelta(seconds=60)
+
+
+def highest(_: float, high: float) -> float:
+    return high
+
+
+@given(calls=st.integers(1, 10_000), asked=st.none() | st.integers(0, 10**6))
+def test_bounded_and_never_before_retry_after(calls: int, asked: int | None) -> None:
+    retry_after = None if asked is None else timedelta(seconds=asked)
+    for draw in (highest, min):
+        waited = pause(Policy(), calls, retry_after, retry_after_most=MOST, draw=draw)
+        assert min(asked or 0, 60) <= waited <= min(asked or 0, 60) + 10
+
+
+def test_doubles_up_to_its_limit() -> None:
+    policy = Policy(backoff=timedelta(seconds=1), backoff_most=timedelta(seconds=5))
+    waits = [pause(policy, calls, None, retry_after_most=MOST, draw=highest) for calls in range(1, 6)]
+    assert waits == [1, 2, 4, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120),
+        (" 0 ", 0),
+        ("Thu, 01 Jan 2026 00:01:00 GMT", 60),
+        ("Thu, 01 Jan 2026 00:01:00 -0000", 60),
+        ("Wed, 31 Dec 2025 00:00:00 GMT", 0),
+        (None, None),
+        ("soon", None),
+        ("-5", None),
+        ("²", None),
+        ("9" * 400, 10**9),
+    ],
+)
+def test_retry_after_in_both_forms(header: str | None, seconds: int | None) -> None:
+    expected = None if seconds is None else timedelta(seconds=seconds)
+    assert parse_retry_after(header, NOW) == expected

@@ -1,0 +1,150 @@
+"""Which requests begin: no second call for what is known, and nothing lost whatever is done again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from contracts.plan import fingerprint
+from services.enrichment.lane import Lane
+from tests.services.enrichment.fleet import STALE, START, answer, app, snapshot
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from contracts.plan import Request
+    from contracts.wire import Snapshot
+
+HOUR = timedelta(hours=1)
+OWNER = app.by_name["owner"]
+
+
+def lane() -> Lane:
+    return Lane(1000, HOUR, lambda: 0.0)
+
+
+def owners(one: Lane, of: Snapshot, now: datetime = START) -> list[Request]:
+    begun = [request for request in one.due(app, of, now)[0] if request.enrichment == "owner"]
+    for request in begun:
+        one.begin(request)
+    return begun
+
+
+def ended(one: Lane, request: Request, offset: int) -> None:
+    one.offsets.take(offset, 1)
+    one.end(request, offset)
+
+
+def test_a_version_is_looked_at_once_and_an_earlier_one_never() -> None:
+    one = lane()
+    assert [one.passed(snapshot(version)) for version in (2, 2, 1, 3)] == [False, True, True, False]
+    assert not one.passed(snapshot(1, device="d2"))
+
+
+def test_no_second_call_for_what_is_under_way_or_answered() -> None:
+    one = lane()
+    (request,) = owners(one, snapshot(1))
+    assert owners(one, snapshot(2)) == []
+    ended(one, request, 1)
+    assert owners(one, snapshot(3)) == []
+    assert len(owners(one, snapshot(4, "P2"))) == 1
+
+
+def test_inputs_that_come_back_are_asked_again_once_the_answer_was_superseded() -> None:
+    one = lane()
+    first, second = *owners(one, snapshot(1, "P1")), *owners(one, snapshot(2, "P2"))
+    ended(one, first, 1)
+    ended(one, second, 2)
+    assert owners(one, snapshot(3, "P1")) == [], "the state does not show that P2's answer won"
+    shown = answer(2, fingerprint(OWNER, snapshot(2, "P2")), {"name": "x"})
+    assert [request.version for request in owners(one, snapshot(4, "P1", owner=shown))] == [4]
+
+
+def test_a_stale_answer_is_asked_for_again_and_only_once() -> None:
+    one, quote, late = lane(), app.by_name["quote"], START + 2 * STALE
+
+    def quotes(of: Snapshot, now: datetime) -> list[Request]:
+        return [request for request in one.due(app, of, now)[0] if request.enrichment == "quote"]
+
+    (first,) = quotes(snapshot(1), START)
+    one.begin(first)
+    ended(one, first, 1)
+    old = answer(1, fingerprint(quote, snapshot(1)), {"price": 1.0})
+    assert quotes(snapshot(2, quote=old), START) == []
+    (again,) = quotes(snapshot(3, quote=old), late)
+    one.begin(again)
+    assert quotes(snapshot(4, quote=old), late) == [], "under way"
+    ended(one, again, 3)
+    assert quotes(snapshot(5, quote=old), late) == [], "answered, but the state does not show it yet"
+
+
+class Replay(RuleBasedStateMachine):
+    """A partition's log, read by one worker after the other, each from what was committed.
+
+    Whatever the order of completions, revocations and re-assignments: what is before the committed position was
+    answered, and a completion of a former assignment changes nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: list[Snapshot] = []
+        self.answered: set[tuple[object, ...]] = set()
+        self.committed = 0
+        self.under_way: list[tuple[Lane, Request, int]] = []
+        self.lane, self.next = lane(), 0
+
+    @rule(device=st.sampled_from("ab"), plate=st.sampled_from("PQ"), again=st.booleans())
+    def publish(self, device: str, plate: str, *, again: bool) -> None:
+        """The job publishes a snapshot; after a crash, an earlier one again."""
+        version = 1 + sum(one.device_id == device for one in self.log)
+        past = [one for one in self.log if one.device_id == device]
+        self.log.append(past[len(past) // 2] if again and past else snapshot(version, plate, device))
+
+    @precondition(lambda self: self.next < len(self.log))
+    @rule()
+    def read(self) -> None:
+        of, offset = self.log[self.next], self.next
+        self.next += 1
+        requests = [] if self.lane.passed(of) else self.lane.due(app, of, START)[0]
+        self.lane.offsets.take(offset, len(requests))
+        for request in requests:
+            self.lane.begin(request)
+            assert request.identity not in {one.identity for held, one, _ in self.under_way if held is self.lane}
+            self.under_way.append((self.lane, request, offset))
+
+    @precondition(lambda self: self.under_way)
+    @rule(data=st.data())
+    def complete(self, data: st.DataObject) -> None:
+        held, request, offset = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
+        self.answered.add(request.identity)
+        held.end(request, offset)
+
+    @rule()
+    def commit(self) -> None:
+        if self.lane.offsets.position is not None:
+            self.committed = self.lane.offsets.position
+
+    @rule()
+    def come_back(self) -> None:
+        """The partition goes away and comes back; what is under way may still complete, in the former lane."""
+        self.lane, self.next = lane(), self.committed
+
+    @rule()
+    def crash(self) -> None:
+        self.under_way.clear()
+        self.come_back()
+
+    @invariant()
+    def what_is_committed_was_answered(self) -> None:
+        called_for = {
+            request.identity for of in self.log[: self.committed] for request in lane().due(app, of, START)[0]
+        }
+        assert called_for <= self.answered
+
+
+TestReplay = Replay.TestCase
+TestReplay.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

@@ -1,0 +1,87 @@
+"""Partitions come and go: what finishes late is never committed."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from services.enrichment import metrics
+from services.enrichment.lanes import Lanes
+from services.enrichment.metrics import Metrics
+from services.enrichment.settings import EnrichmentSettings
+from services.enrichment.source import Record
+from tests.services.enrichment.fleet import app
+
+
+def lanes(drain: float = 0.0) -> tuple[Lanes, Metrics]:
+    counts = Metrics()
+    settings = EnrichmentSettings(application="fleet", drain=timedelta(seconds=drain))
+    return Lanes(app, settings, counts, lambda: 0.0), counts
+
+
+def record(offset: int, partition: int = 0) -> Record:
+    return Record(partition, offset, b"d1", b"{}", 0)
+
+
+async def test_a_completion_of_a_former_assignment_is_never_committed() -> None:
+    ours, _ = lanes()
+    ours.assigned([0])
+    ((former, _),) = ours.sorted([record(5)])
+    former.offsets.take(5, 1)
+    assert await ours.release([0]) == {0: 5}
+    ours.assigned([0])
+    ((lane, _),) = ours.sorted([record(5)])
+    lane.offsets.take(5, 1)
+    former.offsets.finish(5)
+    assert ours.positions() == {0: 5}
+
+
+async def test_what_is_under_way_may_finish_before_its_partition_goes() -> None:
+    ours, counts = lanes(drain=60)
+    ours.assigned([0, 1])
+    ((lane, _),) = ours.sorted([record(5)])
+    lane.offsets.take(5, 1)
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        assert lane.closed, "nothing begins in a partition that goes away"
+        lane.offsets.finish(5)
+
+    lane.hold(asyncio.create_task(work()), lambda: None)
+    assert await ours.release([0]) == {0: 6}
+    assert counts.get(metrics.ABANDONED) == 0
+
+
+async def test_what_does_not_finish_in_time_is_given_up() -> None:
+    ours, counts = lanes()
+    ours.assigned([0])
+    ((lane, _),) = ours.sorted([record(5)])
+    lane.offsets.take(5, 1)
+    task = asyncio.create_task(asyncio.sleep(3600))
+    lane.hold(task, lambda: None)
+    assert await ours.release([0]) == {0: 5}
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert counts.get(metrics.ABANDONED) == 1
+    assert ours.positions() == {}
+
+
+async def test_lost_partitions_commit_nothing_and_their_records_are_dropped() -> None:
+    ours, _ = lanes()
+    ours.assigned([0, 1])
+    ours.lost([0])
+    ((lane, kept),) = ours.sorted([record(1), record(2, partition=1)])
+    lane.offsets.take(2, 0)
+    assert kept.partition == 1
+    assert ours.positions() == {1: 3}
+
+
+async def test_a_topic_made_anew_begins_anew() -> None:
+    ours, _ = lanes()
+    ours.assigned([0])
+    ((former, _),) = ours.sorted([record(100)])
+    former.offsets.take(100, 1)
+    ((lane, _),) = ours.sorted([record(0)])
+    lane.offsets.take(0, 0)
+    assert former.closed
+    assert ours.positions() == {0: 1}

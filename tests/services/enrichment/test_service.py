@@ -1,0 +1,159 @@
+"""Worker processes against a real broker and a real API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.broker.readiness import wait_until
+from tests.services.enrichment.cluster import DEADLINE_S, Cluster
+from tests.services.enrichment.fleet import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from contracts.wire import Feedback
+    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.enrichment.registry import Registry
+
+DEVICES = 200
+STEADY = (("owner", "result"), ("quote", "result"))
+STOPPED_S = 20
+LONG_SESSION = '{"session.timeout.ms": "45000"}'
+"""Longer than the broker is away, so that the worker keeps its partitions."""
+
+
+@pytest.fixture
+def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Cluster:
+    return Cluster(broker.bootstrap, topics_prefix, tmp_path)
+
+
+def everybody(found: list[Feedback]) -> bool:
+    """Whether each device has its owner and its quote."""
+    return len({(one.device_id, one.enrichment) for one in found}) == 2 * DEVICES
+
+
+def cars() -> list[tuple[str, bytes | None]]:
+    return [(f"d{n}", snapshot(1, f"P{n}", f"d{n}").encode()) for n in range(DEVICES)]
+
+
+async def condition(true: Callable[[], bool], what: str) -> None:
+    await asyncio.to_thread(wait_until, true, what, DEADLINE_S)
+
+
+async def test_one_worker_from_snapshot_to_feedback(cluster: Cluster, registry: Registry) -> None:
+    cluster.produce(("d1", b"rubbish"), ("d1", None))
+    cluster.publish(snapshot(1, "P1"), snapshot(2, "P1"), snapshot(1, "P1"), snapshot(3, "missing"))
+    with cluster.worker(registry.url) as process:
+        found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 4)
+        await condition(lambda: cluster.committed() == 6, "all committed")
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
+    told = sorted((one.enrichment, one.version, one.status) for one in found)
+    assert told == [("owner", 1, "result"), ("owner", 3, "absence"), ("quote", 1, "result"), ("quote", 3, "result")]
+    assert registry.calls == {"/owners/P1": 1, "/owners/missing": 1, "/quotes/P1": 1, "/quotes/missing": 1}
+    (letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
+    assert (letter["reason"], letter["offset"], letter["head"]) == ("undecodable_snapshot", 0, "rubbish")
+
+
+async def test_nothing_is_committed_before_its_answer(cluster: Cluster, registry: Registry) -> None:
+    registry.gate.clear()
+    cluster.publish(snapshot(1, "slow-P1"), snapshot(2, "slow-P1"), snapshot(3, "slow-P1"))
+    with cluster.worker(registry.url, commit_every="0") as process:
+        await condition(lambda: registry.calls["/owners/slow-P1"] > 0, "the call was made")
+        await asyncio.to_thread(cluster.feedback, lambda found: [one.enrichment for one in found] == ["quote"])
+        process.kill()
+        await asyncio.to_thread(process.wait, DEADLINE_S)
+    assert cluster.committed() == 0
+    registry.gate.set()
+    with cluster.worker(registry.url):
+        await condition(lambda: cluster.committed() == 3, "all committed")
+    found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 3)
+    assert {one.enrichment for one in found} == {"owner", "quote"}
+
+
+async def test_a_permanent_failure_is_told_and_buried(cluster: Cluster, registry: Registry) -> None:
+    cluster.publish(snapshot(1, "down"))
+    with cluster.worker(registry.url):
+        found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2)
+        (letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
+    assert {one.enrichment: one.reason for one in found} == {"owner": "status 503", "quote": None}
+    assert (letter["reason"], letter["detail"]) == ("enrichment_failed", "owner: status 503")
+    assert json.loads(letter["head"])["device_id"] == "d1"
+
+
+async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry) -> None:
+    registry.latency = 0.02
+    with cluster.worker(registry.url, stats_every="0.1") as one, cluster.worker(registry.url, stats_every="0.1") as two:
+        await condition(lambda: cluster.log().count('"partitions":2,') >= 2, "each has two partitions")
+        cluster.produce(*cars())
+        await asyncio.to_thread(cluster.feedback, everybody)
+        await condition(lambda: cluster.committed() == DEVICES, "all committed")
+        for process in (one, two):
+            process.send_signal(signal.SIGTERM)
+        assert [await asyncio.to_thread(process.wait, DEADLINE_S) for process in (one, two)] == [0, 0]
+    assert set(registry.calls.values()) == {1}, "without a fault no call is made twice"
+
+
+async def test_a_worker_is_killed_in_mid_work_and_another_finishes(cluster: Cluster, registry: Registry) -> None:
+    registry.latency = 0.1
+    cluster.produce(*cars())
+    with cluster.worker(registry.url, in_flight="20") as process:
+        await condition(lambda: registry.calls.total() >= 100, "in mid-work")
+        process.kill()
+        await asyncio.to_thread(process.wait, DEADLINE_S)
+    assert cluster.committed() < DEVICES
+    with cluster.worker(registry.url):
+        found = await asyncio.to_thread(cluster.feedback, everybody)
+        await condition(lambda: cluster.committed() == DEVICES, "all committed")
+    assert {(one.enrichment, one.status) for one in found} == set(STEADY)
+
+
+async def test_sigterm_finishes_what_is_under_way(cluster: Cluster, registry: Registry) -> None:
+    registry.latency = 0.3
+    cluster.produce(*cars()[:10])
+    with cluster.worker(registry.url) as process:
+        await condition(lambda: registry.calls.total() == 20, "all under way")
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
+    assert cluster.committed() == 10
+    assert set(registry.calls.values()) == {1}
+
+
+async def test_an_api_without_address_is_refused(cluster: Cluster) -> None:
+    with cluster.worker("", apis="{}") as process:
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
+    assert """write STATELOOP_APIS='{"registry": "https://…"}'""" in cluster.log()
+
+
+async def test_the_broker_is_killed_in_mid_work(cluster: Cluster, broker: EmbeddedBroker, registry: Registry) -> None:
+    registry.latency = 0.1
+    await asyncio.to_thread(cluster.produce, *cars())
+    with cluster.worker(registry.url, in_flight="20", kafka_options=LONG_SESSION) as process:
+        await condition(lambda: registry.calls.total() >= 100, "in mid-work")
+        broker.kill()
+        await asyncio.to_thread(broker.start)
+        await asyncio.to_thread(cluster.feedback, everybody)
+        await condition(lambda: cluster.committed() == DEVICES, "all committed")
+        assert process.poll() is None, cluster.log()
+    assert registry.calls.total() == 2 * DEVICES, "the worker remembers what it asked"
+
+
+async def test_told_to_stop_while_the_broker_is_away(
+    cluster: Cluster, broker: EmbeddedBroker, registry: Registry
+) -> None:
+    cluster.publish(snapshot(1))
+    with cluster.worker(registry.url, stop_within="1") as process:
+        await condition(lambda: cluster.committed() == 1, "at work")
+        broker.kill()
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = await asyncio.to_thread(process.wait, STOPPED_S)
+        finally:
+            await asyncio.to_thread(broker.start)
+    assert code == 0, cluster.log()

@@ -1,0 +1,67 @@
+"""Values from devices stay in their place of the URL."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from yarl import URL
+
+from contracts import PermanentFailure
+from services.enrichment.urls import target
+
+BASE = "http://api.test:81/v1"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_value_is_one_segment_or_one_parameter(segment: str, parameter: str) -> None:
+    try:
+        found = target("/a/{x}/b", {"x": segment, "y": parameter})
+    except PermanentFailure:
+        assert segment in ("", ".", "..")
+        return
+    url = urlsplit(BASE + found)
+    assert (url.scheme, url.netloc, url.fragment) == ("http", "api.test:81", "")
+    parts = url.path.split("/")
+    assert [*parts[:3], *parts[4:]] == ["", "v1", "a", "b"]
+    assert unquote(parts[3]) == segment
+    assert parse_qs(url.query, keep_blank_values=True) == {"y": [parameter]}
+    sent = URL(BASE + found, encoded=True)
+    assert (sent.host, sent.port, sent.raw_path_qs) == ("api.test", 81, "/v1" + found)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("../admin", "/a/..%2Fadmin"),
+        ("x?y=1#z", "/a/x%3Fy%3D1%23z"),
+        ("@evil.test:80/", "/a/%40evil.test%3A80%2F"),
+        ("a\r\nHost: evil", "/a/a%0D%0AHost%3A%20evil"),
+        ("%2e%2e%2f", "/a/%252e%252e%252f"),
+        ("\\..\\", "/a/%5C..%5C"),
+        (7, "/a/7"),
+        (1.5, "/a/1.5"),
+        (True, "/a/true"),
+    ],
+)
+def test_attacks_are_encoded(value: str | float, path: str) -> None:
+    assert target("/a/{x}", {"x": value}) == path
+
+
+@pytest.mark.parametrize("value", ["", ".", "..", float("nan"), float("inf"), "\ud800"])
+def test_what_cannot_be_sent_is_a_permanent_failure(value: str | float) -> None:
+    with pytest.raises(PermanentFailure):
+        target("/a/{x}", {"x": value})
+
+
+def test_dots_are_refused_also_when_the_template_makes_them() -> None:
+    with pytest.raises(PermanentFailure):
+        target("/a/.{x}/b", {"x": "."})
+
+
+@pytest.mark.parametrize("template", ["a/{x}", "/a?b={x}", "/a#{x}", "/a/{z}", "http://evil/{x}"])
+def test_a_wrong_template_is_a_bug(template: str) -> None:
+    with pytest.raises(ValueError, match="the path"):
+        target(template, {"x": "1"})
