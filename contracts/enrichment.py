@@ -21,11 +21,11 @@ class Policy(BaseModel):
 
     timeout: timedelta = timedelta(seconds=5)
     """How long one call may take."""
-    attempts: int = Field(default=6, ge=1)
-    """How many calls a request may make before it is a permanent failure."""
+    attempts: int = Field(default=12, ge=1)
+    """How many calls a request may make before it is a failure: by default they last a minute or so."""
     backoff: timedelta = timedelta(milliseconds=200)
     """The longest wait before the second call; it doubles with each further call (full jitter)."""
-    backoff_most: timedelta = timedelta(seconds=10)
+    backoff_most: timedelta = timedelta(seconds=30)
     """The longest wait before any call, Retry-After excepted."""
 
 

@@ -17,7 +17,7 @@ class Progress(StrEnum):
     """Where an enrichment stands on one snapshot."""
 
     WAITING = "waiting"
-    """A need has no value yet."""
+    """A need has no value yet, or one that is being asked for anew since its own inputs changed."""
     SKIPPED = "skipped"
     """A need was answered without a result, so this one cannot run."""
     PLANNABLE = "plannable"
@@ -55,16 +55,15 @@ def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Re
 def progress(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> Progress:
     """Where one enrichment stands on a snapshot."""
     for need in one.needs:
-        if _input(snapshot, need.name) is not None:
-            continue
-        upstream = _upstream(application, need.name, snapshot, now)
-        if need.optional and upstream is not Progress.PLANNABLE:
-            continue
-        return Progress.SKIPPED if upstream in (Progress.ANSWERED, Progress.SKIPPED) else Progress.WAITING
-    answer = snapshot.enrichments.get(one.name)
-    if answer is None or answer.fingerprint != fingerprint(one, snapshot):
+        upstream = application.by_name.get(need.name)
+        stands = progress(application, upstream, snapshot, now) if upstream else None
+        if upstream and stands is Progress.PLANNABLE and not _answers_these_inputs(upstream, snapshot):
+            return Progress.WAITING
+        if _input(snapshot, need.name) is None and not need.optional:
+            return Progress.SKIPPED if stands in (Progress.ANSWERED, Progress.SKIPPED) else Progress.WAITING
+    if not _answers_these_inputs(one, snapshot):
         return Progress.PLANNABLE
-    stale = one.stale_after is not None and now - answer.ts > one.stale_after
+    stale = one.stale_after is not None and now - snapshot.enrichments[one.name].ts > one.stale_after
     return Progress.PLANNABLE if stale else Progress.ANSWERED
 
 
@@ -80,10 +79,9 @@ def fingerprint(one: Enrichment, snapshot: Snapshot) -> str:
     return hashlib.blake2b(named, digest_size=12).hexdigest()
 
 
-def _upstream(application: Application, name: str, snapshot: Snapshot, now: datetime) -> Progress | None:
-    """Where the enrichment stands that gives a need; None for a field of the state."""
-    one = application.by_name.get(name)
-    return progress(application, one, snapshot, now) if one else None
+def _answers_these_inputs(one: Enrichment, snapshot: Snapshot) -> bool:
+    answer = snapshot.enrichments.get(one.name)
+    return answer is not None and answer.fingerprint == fingerprint(one, snapshot)
 
 
 def _input(snapshot: Snapshot, name: str) -> Any:

@@ -86,6 +86,20 @@ def test_what_is_answered_is_not_asked_again_until_its_inputs_change() -> None:
     assert planned(snapshot({"x": 2}, **answered)).keys() == {"a", "d"}
 
 
+def test_what_waits_for_a_new_answer_is_not_called_with_the_old_one() -> None:
+    state = {"x": 1, "y": 2}
+    answers = {name: answer(request) for name, request in planned(snapshot(state)).items()}
+    assert planned(snapshot(state, **answers)).keys() == {"c", "d"}
+    changed = snapshot(state | {"y": 3}, **answers)
+    assert planned(changed).keys() == {"b"}, "c and d wait for b to be asked with the new y"
+
+
+def test_a_stale_answer_serves_until_the_next_comes() -> None:
+    state = {"x": 1, "y": 2}
+    at = snapshot(state, **{name: answer(request) for name, request in planned(snapshot(state)).items()})
+    assert planned(at, NOW + timedelta(minutes=6)).keys() == {"a", "c", "d"}
+
+
 def test_an_answer_becomes_stale() -> None:
     at = snapshot({"x": 1}, **{name: answer(request) for name, request in planned(snapshot({"x": 1})).items()})
     assert not planned(at, NOW + timedelta(minutes=5))
