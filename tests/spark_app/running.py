@@ -41,7 +41,15 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
 class Job:
     """`python -m spark_app` with a checkpoint of its own."""
 
-    def __init__(self, kafka: str, folder: Path, application: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        kafka: str,
+        folder: Path,
+        application: str,
+        environment: dict[str, str],
+        command: tuple[str, ...] = (sys.executable, "-m", "spark_app"),
+    ) -> None:
+        self._command = command
         self.log = folder / "job.log"
         self._environment = environment | {
             "STATELOOP_APPLICATION": application,
@@ -55,9 +63,8 @@ class Job:
     def start(self) -> Job:
         """Start the driver, without waiting."""
         with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "spark_app"]
             environment = os.environ | self._environment
-            self._process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+            self._process = subprocess.Popen(self._command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
         return self
 
     def lines(self, what: str) -> list[dict[str, Any]]:

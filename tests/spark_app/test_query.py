@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from contracts.record import Record
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from tests import everything, hostile
 from tests.everything import NOW, answer_record, event_record
-from tests.spark_app.running import Job, Topics
+from tests.spark_app.cluster import Cluster
+from tests.spark_app.running import CHECKOUT, Job, Topics
 from tests.spark_app.same import assert_same
 
 if TYPE_CHECKING:
@@ -139,3 +141,28 @@ def test_hostile_records_never_stop_the_query(topics: Topics, job: Job) -> None:
     job.batches(2)
     assert not job.lines("failed")
     assert ("last", NOW - timedelta(minutes=5)) in snapshots(topics.read(topics.names.snapshots, 1))
+
+
+def test_runs_unchanged_when_submitted_to_a_cluster(topics: Topics, tmp_path: Path) -> None:
+    events, answers = everything.random_stream(2, devices=30, events=300, answers=50)
+    decoder, fold = Decoder(everything.app), Fold(everything.app)
+    new = sum(fold.add(d) is not None for d in [*map(decoder.event, events), *map(decoder.feedback, answers)])
+    topics.send(topics.names.events, events)
+    topics.send(topics.names.feedback, answers)
+    jars = sorted(str(jar) for jar in (CHECKOUT / ".stateloop/jars/spark").glob("*.jar"))
+    environment = {
+        "EVERYTHING_PREFIX": topics.names.prefix,
+        "PYTHONPATH": str(CHECKOUT),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with Cluster(tmp_path, slots=8) as cluster:
+        command = tuple(cluster.submit(jars))
+        job = Job(topics.kafka, tmp_path, "tests.everything:app", environment, command).start()
+        try:
+            found = snapshots(topics.read(topics.names.snapshots, new))
+        finally:
+            job.stop()
+    assert sum(map(len, found.values())) == new
+    for life, partial in fold.lives.items():
+        last = present(everything.app, life, partial)
+        assert_same(found[life][-1].model_dump(mode="json"), last.model_dump(mode="json"))
