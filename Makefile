@@ -33,6 +33,14 @@ install: $(VENV)/.stamp ## Install the pinned Python packages into .venv
 jars: install ## Download the jars of Kafka and of Spark's Kafka connector, as pinned in ivy.xml
 	@$(BIN)/python -m services.broker.jars
 
+.PHONY: up
+up: jars ## Run the whole loop here, with a live view; Ctrl-C stops it, and the next make up goes on (ARGS=--headless: no view)
+	@exec $(BIN)/python -m services.launcher $(FRESH) $(ARGS)
+
+.PHONY: fresh
+fresh: FRESH := --fresh
+fresh: up ## As make up, from nothing: all records and states are removed first
+
 .PHONY: lint
 lint: install ## Check style, imports and types
 	@$(BIN)/ruff check $(PACKAGES)
@@ -61,3 +69,15 @@ lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade,
 clean: ## Remove what was installed and cached; data stays
 	@rm -rf $(VENV) $(STATE)/jars .ruff_cache .mypy_cache .import_linter_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What the harness of the yardstick starts: it gives the broker in BOOT and an empty checkpoint folder in CKPT.
+YARDSTICK ?= app
+.PHONY: yardstick-job
+yardstick-job: jars
+	@STATELOOP_APPLICATION=bench.yardstick.application:$(YARDSTICK) STATELOOP_KAFKA=$(BOOT) STATELOOP_CHECKPOINT=$(CKPT) \
+	  STATELOOP_JARS=$(abspath $(STATE)/jars/spark) STATELOOP_DRIVER_MEMORY=3g exec $(BIN)/python -m spark_app
+
+RUNS ?= 3
+.PHONY: bench
+bench: jars ## Measure the job beside a bare Spark job, every answer checked (25 minutes); QUICK=1 for a try of 4
+	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)

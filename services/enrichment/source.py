@@ -27,6 +27,7 @@ FLOW = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     "partition.assignment.strategy": "cooperative-sticky",
+    "session.timeout.ms": 10_000,  # how long the devices of a killed worker wait for another; Kafka's default is 45 s
     "fetch.wait.max.ms": 50,
     "queued.max.messages.kbytes": 8192,  # pausing throws away what is queued
 }

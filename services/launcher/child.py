@@ -1,0 +1,81 @@
+"""One part's process: started in a session of its own, its output in a log, its id noted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from services.launcher import leftovers, processes
+from services.launcher.last_words import last_words
+
+if TYPE_CHECKING:
+    from services.launcher.folders import Folders
+    from services.launcher.part import Part
+
+TAIL = 64 * 1024
+
+
+class Child:
+    """A process of a part; each start is a new one."""
+
+    def __init__(self, part: Part, folders: Folders) -> None:
+        self._part = part
+        self._run = folders.run
+        self._log = folders.logs / f"{part.name}.log"
+        self._begin = self._log.stat().st_size if self._log.exists() else 0
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                part.command,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **part.env},
+                stdin=None if part.foreground else subprocess.DEVNULL,
+                stdout=None if part.foreground else log,
+                stderr=log,
+                start_new_session=not part.foreground,
+            )
+        leftovers.note(self._run, part.name, self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Its id; also that of its group, unless it is in the foreground."""
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def output(self) -> str:
+        """The beginning of what it wrote since its start."""
+        with self._log.open("rb") as log:
+            log.seek(self._begin)
+            return log.read(TAIL).decode(errors="replace")
+
+    def last_words(self) -> str:
+        """The line of its output that says best why it ended."""
+        with self._log.open("rb") as log:
+            log.seek(max(self._begin, self._log.stat().st_size - TAIL))
+            return last_words(log.read().decode(errors="replace"))
+
+    def stop(self) -> bool:
+        """Ask it to stop, and kill it with its group if it does not; whether it stopped by itself."""
+        processes.terminate(self.pid)
+        stopped = self._ended(self._part.stop_within_s)
+        self.clear()
+        return stopped
+
+    def clear(self) -> None:
+        """Kill what is left of it and of its group, so that a new one may start: return when all are gone."""
+        if self._process.poll() is None:
+            self._process.kill()
+        if not self._part.foreground:
+            processes.kill(self.pid)
+        self._process.wait(processes.KILL_S)
+        processes.wait_until(lambda: processes.group_gone(self.pid), processes.KILL_S)
+        leftovers.forget(self._run, self._part.name)
+
+    def _ended(self, within_s: float) -> bool:
+        try:
+            self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True

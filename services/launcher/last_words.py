@@ -1,0 +1,27 @@
+"""What a process that ended said: the one line of its output that a person should see."""
+
+from __future__ import annotations
+
+import json
+import re
+
+OWN = re.compile(r"^stateloop [a-z-]+: (?P<why>[^{].*)$")
+
+
+def last_words(output: str) -> str:
+    """The last line that gives a reason (`{"job": "ended", "why": …}`, `stateloop broker: …`), else the last at all."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    reasons = (_reason(line) for line in reversed(lines))
+    return next(filter(None, reasons), lines[-1] if lines else "")
+
+
+def _reason(line: str) -> str | None:
+    if found := OWN.match(line):
+        return found["why"]
+    if not line.startswith("{"):
+        return None
+    try:
+        why = json.loads(line).get("why")
+    except ValueError:
+        return None
+    return why if isinstance(why, str) else None

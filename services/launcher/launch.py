@@ -1,0 +1,58 @@
+"""The whole life of a launch, top to bottom: lock, clean, start, watch, stop."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from services.launcher import leftovers
+from services.launcher.child import Child
+from services.launcher.lock import alone
+from services.launcher.notices import Notices
+from services.launcher.supervisor import Supervisor
+from services.launcher.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from services.launcher.folders import Folders
+    from services.launcher.part import Part
+
+
+def launch(
+    parts: Sequence[Part], folders: Folders, console: Console, stopping: threading.Event, *, fresh: bool
+) -> None:
+    """Start all parts, keep them running until `stopping` is set, stop them all. Raises LaunchError."""
+    with alone(folders.lock) as lock:
+        clean(folders, console, fresh=fresh)
+        notices = Notices(console, folders, lambda: datetime.now(UTC))
+        with Watchdog(folders.run, lock) as watchdog:
+
+            def pause(seconds: float) -> bool:
+                watchdog.ensure()
+                return stopping.wait(seconds)
+
+            start = partial(Child, folders=folders)
+            supervisor = Supervisor(parts, start, notices, folders.logs, clock=time.monotonic, pause=pause)
+            try:
+                if supervisor.start():
+                    supervisor.watch()
+            finally:
+                supervisor.stop()
+                notices.loud()
+    console.print("Stopped. The next start goes on from here.")
+
+
+def clean(folders: Folders, console: Console, *, fresh: bool) -> None:
+    """Stop what a killed launcher left, and remove what should not stay; say so."""
+    if left := leftovers.stop(folders.run):
+        console.print(f"Stopped what a killed run had left: {', '.join(left)}")
+    if fresh and (state := folders.state()):
+        console.print(f"Starting from nothing: removing {', '.join(map(str, state))}")
+        folders.forget()
+    folders.prepare()

@@ -1,0 +1,102 @@
+"""Tells what happens to the parts: on the terminal while it is free, in a log, and in a file for the live view."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from rich.console import Console
+    from rich.status import Status
+
+    from services.launcher.folders import Folders
+    from services.launcher.part import Part
+
+LONGEST_WHY = 300
+
+
+class Notices:
+    """Implements services.launcher.supervisor.Notices."""
+
+    def __init__(self, console: Console, folders: Folders, now: Callable[[], datetime]) -> None:
+        self._console = console
+        self._folders = folders
+        self._now = now
+        self._states: dict[str, str] = {}
+        self._status: Status = console.status("")
+        self._quiet = False
+
+    def starting(self, part: Part) -> None:
+        """Show that it is waited for; a part in the foreground gets the terminal."""
+        self._note(part, "starting")
+        if part.foreground:
+            self._status.stop()
+            self._quiet = True
+        else:
+            self._status.update(f"[dim]{part.name} …[/]")
+            self._status.start()
+
+    def ready(self, part: Part, after_s: float) -> None:
+        """Show that it is ready."""
+        if self._states[part.name] != "done":
+            self._note(part, "runs")
+        self._say(f"[green]✓[/] {part.does} [dim]({after_s:.1f} s)[/]")
+
+    def died(self, part: Part, why: str, pause_s: float) -> None:
+        """Show that it died, and what it said."""
+        self._note(part, f"died, starts again in {pause_s:g} s")
+        self._say(f"[yellow]![/] {part.name} died, and starts again in {pause_s:g} s", why)
+
+    def again(self, part: Part) -> None:
+        """Show that it was started again."""
+        self._note(part, "runs again")
+        self._say(f"[green]✓[/] {part.name} was started again")
+
+    def done(self, part: Part) -> None:
+        """Show that it has finished."""
+        self._note(part, "done")
+        if part.foreground:
+            self.loud()
+
+    def loud(self) -> None:
+        """The terminal is free again."""
+        self._status.stop()
+        if self._quiet and self._console.is_terminal:
+            self._console.set_alt_screen(False)  # of a view that was killed
+            self._console.show_cursor()
+        self._quiet = False
+
+    def stopping(self, part: Part) -> None:
+        """Show that it is told to stop."""
+        self._note(part, "stopping")
+        if not part.foreground:
+            self.loud()
+            self._status.update(f"[dim]stopping {part.name} …[/]")
+            self._status.start()
+
+    def stopped(self, part: Part, *, by_itself: bool) -> None:
+        """Show that it is gone."""
+        self._note(part, "stopped")
+        if part.foreground:
+            self.loud()
+        elif not by_itself:
+            self._say(f"[yellow]![/] {part.name} did not stop within {part.stop_within_s:g} s, and was killed")
+
+    def _say(self, text: str, detail: str = "") -> None:
+        if self._quiet:
+            return
+        self._console.print(text)
+        if detail:
+            self._console.print(f"  {detail[:LONGEST_WHY]}", style="dim", markup=False)
+
+    def _note(self, part: Part, state: str) -> None:
+        """One line in the launcher's own log, and the states of all parts for the live view."""
+        self._states[part.name] = state
+        with (self._folders.logs / "launcher.log").open("a", encoding="utf-8") as log:
+            log.write(f"{self._now().isoformat(timespec='milliseconds')} {part.name}: {state}\n")
+        unfinished = self._folders.status.with_suffix(".new")
+        unfinished.write_text(json.dumps(self._states), encoding="utf-8")
+        unfinished.replace(self._folders.status)

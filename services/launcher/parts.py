@@ -1,0 +1,127 @@
+"""The parts of the system, as data, in the order in which they start."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from services.launcher.part import Part
+from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.launcher.folders import Folders
+    from services.launcher.settings import LauncherSettings
+
+
+def parts(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[Part, ...]:
+    """All parts: broker, topics, reference APIs, job, workers, replay, live view; without those that are not wanted."""
+    package = settings.application.partition(":")[0].rpartition(".")[0]
+    found: list[Part] = []
+    if settings.kafka is None:
+        found.append(broker(settings, folders))
+    found.append(topics(settings))
+    if _is_there(f"{package}.reference"):
+        found.append(reference(settings, package))
+    found.append(job(settings, folders))
+    found.extend(workers(settings))
+    if _is_there(f"{package}.replay"):
+        found.append(replay(settings, folders, package))
+    if not headless:
+        found.append(live(settings, folders))
+    return tuple(found)
+
+
+def broker(settings: LauncherSettings, folders: Folders) -> Part:
+    """The embedded Kafka broker."""
+    env = {
+        "STATELOOP_BROKER_DATA": str(folders.broker),
+        "STATELOOP_BROKER_PORT": str(settings.broker_port),
+        "STATELOOP_JARS": str(settings.jars),
+    }
+    does = f"Kafka answers at {settings.bootstrap}"
+    # It says its settings once it has found its port free: so it is no other broker that answers there.
+    ready = All((Says("stateloop broker: {"), KafkaAnswers(settings.bootstrap)))
+    return Part("broker", does, module("services.broker"), ready, env, stop_within_s=20)
+
+
+def topics(settings: LauncherSettings) -> Part:
+    """Makes the topics, and ends."""
+    command = module("services.topics")
+    return Part("topics", "the topics are there", command, Finished(), shared(settings), finishes=True)
+
+
+def reference(settings: LauncherSettings, package: str) -> Part:
+    """The APIs that the application's enrichments call."""
+    does = f"the reference APIs answer at 127.0.0.1:{settings.reference_port}"
+    env = {"STATELOOP_REFERENCE_PORT": str(settings.reference_port)}
+    ready = All((Says("stateloop reference: {"), HttpOk(settings.reference_port)))
+    return Part("reference", does, module(f"{package}.reference"), ready, env)
+
+
+def job(settings: LauncherSettings, folders: Folders) -> Part:
+    """The Spark job, with its working files in the data folder."""
+    env = shared(settings) | {
+        "STATELOOP_CHECKPOINT": str(folders.checkpoint.absolute()),
+        "STATELOOP_BATCH": f"PT{settings.job_batch.total_seconds():g}S",
+        "STATELOOP_JARS": str(settings.jars / "spark"),
+        "SPARK_LOCAL_DIRS": str(folders.scratch.absolute()),
+    }
+    started = Says('"job": "started"')
+    return Part("job", "the Spark job runs", module("spark_app"), started, env, patience_s=300, stop_within_s=30)
+
+
+def workers(settings: LauncherSettings) -> Iterator[Part]:
+    """The enrichment workers."""
+    apis = {"reference": f"http://127.0.0.1:{settings.reference_port}"}
+    env = {"STATELOOP_APIS": json.dumps(apis)} | shared(settings)
+    for number in range(1, settings.workers + 1):
+        does = f"enrichment worker {number} of {settings.workers} runs"
+        yield Part(f"worker-{number}", does, module("services.enrichment"), Says("stateloop enrichment: {"), env)
+
+
+def replay(settings: LauncherSettings, folders: Folders, package: str) -> Part:
+    """Sends the application's real data; it knows where it was."""
+    options = {
+        "--from": settings.replay_from.isoformat(),
+        "--days": str(settings.replay_days),
+        "--speed": f"{settings.replay_speed:g}",
+        "--position": str(folders.position),
+    }
+    command = module(f"{package}.replay", *(word for option in options.items() for word in option))
+    does = f"the replay sends events at {settings.replay_speed:g} times their speed"
+    return Part("replay", does, command, Runs(), shared(settings), finishes=True)
+
+
+def live(settings: LauncherSettings, folders: Folders) -> Part:
+    """The live view, which has the terminal."""
+    env = shared(settings) | {"STATELOOP_STATUS": str(folders.status), "STATELOOP_LOGS": str(folders.logs)}
+    return Part(
+        "live",
+        "the live view shows",
+        module("services.live"),
+        Runs(),
+        env,
+        finishes=True,
+        foreground=True,
+    )
+
+
+def shared(settings: LauncherSettings) -> dict[str, str]:
+    """What several parts are told alike."""
+    return {"STATELOOP_APPLICATION": settings.application, "STATELOOP_KAFKA": settings.bootstrap}
+
+
+def module(name: str, *options: str) -> tuple[str, ...]:
+    """The command that runs a module with this Python."""
+    return (sys.executable, "-m", name, *options)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,40 @@
+"""The launcher's settings, read from the environment."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class LauncherSettings(BaseSettings):
+    """One machine's loop: STATELOOP_DATA, STATELOOP_BROKER_PORT, and so on."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
+
+    application: str = "examples.flights.application:app"
+    """The application, as package.module:name. What its package has of `reference` and `replay` is started too."""
+    data: Path = Path(".stateloop")
+    """Where everything is kept."""
+    jars: Path = Path(".stateloop/jars")
+    kafka: str | None = None
+    """Brokers to use instead of the embedded one, as host:port."""
+    broker_port: int = Field(default=9092, ge=1, le=65534)
+    """The embedded broker's; it takes the next one too."""
+    reference_port: int = Field(default=8081, ge=1, le=65535)
+    workers: int = Field(default=2, ge=0, le=64)
+    """How many enrichment workers."""
+    job_batch: timedelta = timedelta(seconds=15)
+    """How long a batch of the Spark job lasts: short, so that little is published again after a crash."""
+    replay_from: date = date(2013, 1, 1)
+    """The replay's first day."""
+    replay_days: int = Field(default=365, ge=1)
+    replay_speed: float = Field(default=600.0, gt=0)
+    """Seconds of the data in one second."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers that everybody uses."""
+        return self.kafka or f"127.0.0.1:{self.broker_port}"

@@ -1,0 +1,1 @@
+"""The live view: the loop at work, in the terminal."""

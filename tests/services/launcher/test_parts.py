@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.launcher.folders import Folders
+from services.launcher.parts import parts
+from services.launcher.settings import LauncherSettings
+
+ALL = ["broker", "topics", "reference", "job", "worker-1", "worker-2", "replay", "live"]
+
+
+def names(*, headless: bool = False, **own: object) -> list[str]:
+    settings = LauncherSettings.model_validate(own)
+    return [part.name for part in parts(settings, Folders(settings.data), headless=headless)]
+
+
+def test_the_order_is_that_of_the_needs() -> None:
+    assert names() == ALL
+
+
+def test_without_a_terminal_there_is_no_view() -> None:
+    assert names(headless=True) == ALL[:-1]
+
+
+def test_another_broker_is_used_and_not_started() -> None:
+    assert names(kafka="kafka:9092") == ALL[1:]
+
+
+def test_an_application_without_apis_and_data_of_its_own_brings_none() -> None:
+    assert names(application="bench.yardstick.application:app", workers=1) == [
+        "broker",
+        "topics",
+        "job",
+        "worker-1",
+        "live",
+    ]
+
+
+def test_every_port_and_folder_is_the_settings() -> None:
+    settings = LauncherSettings(data=Path("/data"), broker_port=19092, reference_port=18081)
+    by_name = {part.name: part for part in parts(settings, Folders(settings.data), headless=False)}
+    assert by_name["broker"].env["STATELOOP_BROKER_PORT"] == "19092"
+    assert by_name["broker"].env["STATELOOP_BROKER_DATA"] == "/data/broker"
+    assert by_name["reference"].env == {"STATELOOP_REFERENCE_PORT": "18081"}
+    assert by_name["worker-1"].env["STATELOOP_APIS"] == '{"reference": "http://127.0.0.1:18081"}'
+    assert by_name["job"].env["STATELOOP_CHECKPOINT"] == "/data/checkpoint"
+    assert by_name["job"].env["STATELOOP_BATCH"] == "PT15S"
+    clients = ("topics", "job", "worker-1", "worker-2", "replay", "live")
+    assert {by_name[name].env["STATELOOP_KAFKA"] for name in clients} == {"127.0.0.1:19092"}
+    assert "/data/replay.json" in by_name["replay"].command
+
+
+def test_only_the_state_is_forgotten(tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    folders.prepare()
+    for folder in (folders.broker, folders.checkpoint, tmp_path / "jars"):
+        folder.mkdir()
+    folders.position.write_text("{}")
+    assert folders.state() == [folders.broker, folders.checkpoint, folders.position]
+    folders.forget()
+    assert folders.state() == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["jars", "logs", "run", "scratch"]
+
+
+@pytest.mark.parametrize("wrong", [{"workers": -1}, {"broker_port": 65535}, {"replay_speed": 0}])
+def test_wrong_settings_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        LauncherSettings.model_validate(wrong)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
+from tests.services.broker.embedded import free_port_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+
+@dataclass
+class Process:
+    said: str = ""
+    code: int | None = None
+
+    def output(self) -> str:
+        return self.said
+
+    def exit_code(self) -> int | None:
+        return self.code
+
+
+class Health(BaseHTTPRequestHandler):
+    """Healthy at /healthz only."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/healthz" else 503)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with HTTPServer(("127.0.0.1", 0), Health) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_what_a_process_is_and_says() -> None:
+    assert Runs().holds(Process())
+    assert not Runs().holds(Process(code=0))
+    assert Finished().holds(Process(code=0))
+    assert not Finished().holds(Process())
+    assert not Finished().holds(Process(code=1))
+    assert Says("started").holds(Process(said="it started\n"))
+    assert not Says("started").holds(Process())
+
+
+def test_all_conditions_are_needed() -> None:
+    both = All((Says("a"), Says("b")))
+    assert both.holds(Process(said="ab"))
+    assert not both.holds(Process(said="a"))
+    assert not both.holds(Process(said="b"))
+
+
+def test_an_api_is_ready_when_it_says_so(port: int) -> None:
+    assert HttpOk(port).holds(Process())
+    assert not HttpOk(port).holds(Process(code=1))  # somebody else answers there
+    assert not HttpOk(port, "/").holds(Process())
+    assert not HttpOk(free_port_pair()).holds(Process())
+
+
+def test_nobody_answers_where_no_broker_is() -> None:
+    assert not KafkaAnswers(f"127.0.0.1:{free_port_pair()}").holds(Process())
+
+
+@pytest.mark.kafka
+def test_a_broker_answers(broker: EmbeddedBroker) -> None:
+    assert KafkaAnswers(broker.bootstrap).holds(Process())

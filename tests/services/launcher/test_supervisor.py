@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.launcher.errors import KeepsDyingError, NotReadyError, PartFailedError
+from services.launcher.part import Part
+from services.launcher.readiness import Finished, Runs, Says
+from services.launcher.restarts import RestartPolicy
+from services.launcher.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POLICY = RestartPolicy(most=2, within_s=60, first_pause_s=1)
+
+
+class FakeProcess:
+    """A process that the test ends."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.code: int | None = None
+        self.said = ""
+
+    def exit_code(self) -> int | None:
+        return self.code
+
+    def output(self) -> str:
+        return self.said
+
+    def last_words(self) -> str:
+        return self.said
+
+    def stop(self) -> bool:
+        self.world.told.append(f"stop {self.name}")
+        return True
+
+    def clear(self) -> None:
+        self.world.told.append(f"clear {self.name}")
+
+
+class FakeNotices:
+    """Writes down what it is told."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def starting(self, part: Part) -> None: ...
+
+    def ready(self, part: Part, after_s: float) -> None:
+        self.told.append(f"ready {part.name} after {after_s:g}")
+
+    def died(self, part: Part, why: str, pause_s: float) -> None:
+        self.told.append(f"died {part.name} ({why}), {pause_s:g}")
+
+    def again(self, part: Part) -> None: ...
+
+    def done(self, part: Part) -> None:
+        self.told.append(f"done {part.name}")
+
+    def stopping(self, part: Part) -> None: ...
+
+    def stopped(self, part: Part, *, by_itself: bool) -> None: ...
+
+
+class World:
+    """Fake processes, a clock that only pauses move, and what happens at which second."""
+
+    def __init__(self, *parts: Part) -> None:
+        self.told: list[str] = []
+        self.now = 0.0
+        self.plan: dict[float, Callable[[], object]] = {}
+        self.processes: dict[str, list[FakeProcess]] = {}
+        self.stopping = False
+        notices, logs = FakeNotices(self.told), Path("logs")
+        self.supervisor = Supervisor(parts, self.start, notices, logs, clock=lambda: self.now, pause=self.pause)
+
+    def start(self, part: Part) -> FakeProcess:
+        self.told.append(f"start {part.name}")
+        process = FakeProcess(self, part.name)
+        self.processes.setdefault(part.name, []).append(process)
+        return process
+
+    def pause(self, seconds: float) -> bool:
+        self.now = round(self.now + seconds, 3)
+        self.plan.pop(self.now, lambda: None)()
+        assert self.now < 1000
+        return self.stopping
+
+    def at(self, second: float, action: Callable[[], object]) -> None:
+        self.plan[second] = action
+
+    def end(self, name: str, code: int, said: str = "") -> None:
+        self.processes[name][-1].code = code
+        self.processes[name][-1].said = said
+
+    def say(self, name: str, said: str) -> None:
+        self.processes[name][-1].said = said
+
+    def stop(self) -> None:
+        self.stopping = True
+
+
+def part(name: str, **own: object) -> Part:
+    facts: dict[str, object] = {"does": "", "command": (), "ready": Runs(), "restart": POLICY}
+    return Part(name, **(facts | own))  # type: ignore[arg-type]  # a test's shorthand
+
+
+def test_each_part_waits_for_the_one_before() -> None:
+    world = World(part("broker", ready=Says("up")), part("topics", ready=Finished(), finishes=True), part("job"))
+    world.at(2, lambda: world.say("broker", "up"))
+    world.at(3, lambda: world.end("topics", 0))
+    assert world.supervisor.start()
+    assert [line for line in world.told if line.startswith(("start", "ready"))] == [
+        *("start broker", "ready broker after 2", "start topics", "ready topics after 1"),
+        *("start job", "ready job after 0"),
+    ]
+
+
+def test_stop_is_in_reverse_order_without_what_is_done() -> None:
+    world = World(part("broker"), part("topics", ready=Finished(), finishes=True), part("job"))
+    world.at(1, lambda: world.end("topics", 0))
+    world.at(5, world.stop)
+    world.supervisor.start()
+    world.supervisor.watch()
+    world.supervisor.stop()
+    assert "done topics" in world.told
+    assert world.told[-2:] == ["stop job", "stop broker"]
+
+
+def test_told_to_stop_while_starting_it_starts_no_more() -> None:
+    world = World(part("broker", ready=Says("up")), part("job"))
+    world.at(1, world.stop)
+    assert not world.supervisor.start()
+    world.supervisor.stop()
+    assert world.told == ["start broker", "stop broker"]
+
+
+def test_a_part_that_dies_starts_again_after_a_pause_that_grows() -> None:
+    world = World(part("job"))
+    world.at(1, lambda: world.end("job", -9, "killed"))
+    world.at(5, lambda: world.end("job", 1, "failed"))
+    world.at(9, world.stop)
+    world.supervisor.start()
+    world.supervisor.watch()
+    assert world.told[2:] == [
+        *("clear job", "died job (killed), 1", "start job"),
+        *("clear job", "died job (failed), 2", "start job"),
+    ]
+
+
+def test_a_part_dies_while_a_later_one_is_waited_for() -> None:
+    world = World(part("broker"), part("job", ready=Says("started")))
+    world.at(1, lambda: world.end("broker", -9))
+    world.at(4, lambda: world.say("job", "started"))
+    assert world.supervisor.start()
+    assert world.told.count("start broker") == 2
+
+
+def test_a_part_that_keeps_dying_is_the_end() -> None:
+    world = World(part("job"))
+    for second in (5, 10, 15):
+        world.at(second, lambda: world.end("job", 1, "no room"))
+    world.supervisor.start()
+    with pytest.raises(KeepsDyingError, match=r"job ended 3 times within 60 s; its last line: no room"):
+        world.supervisor.watch()
+
+
+def test_a_part_that_ends_on_purpose_before_it_is_ready_is_the_end() -> None:
+    world = World(part("broker", ready=Says("up")))
+    world.at(1, lambda: world.end("broker", 1, "Java is missing: install it with: x"))
+    with pytest.raises(PartFailedError, match="broker did not start: Java is missing: install it with: x"):
+        world.supervisor.start()
+
+
+def test_a_part_that_is_killed_before_it_is_ready_starts_again() -> None:
+    world = World(part("broker", ready=Says("up")))
+    world.at(1, lambda: world.end("broker", -9))
+    world.at(4, lambda: world.say("broker", "up"))
+    assert world.supervisor.start()
+
+
+def test_a_part_that_is_never_ready_is_the_end() -> None:
+    world = World(part("job", ready=Says("started"), patience_s=30))
+    with pytest.raises(NotReadyError, match="job was not ready after 30 s"):
+        world.supervisor.start()
+
+
+def test_a_foreground_part_that_finishes_ends_the_watch() -> None:
+    world = World(part("job"), part("live", foreground=True, finishes=True))
+    world.at(5, lambda: world.end("live", 0))
+    world.supervisor.start()
+    world.supervisor.watch()
+    world.supervisor.stop()
+    assert world.told[-2:] == ["done live", "stop job"]
+
+
+def test_a_finished_replay_is_not_started_again() -> None:
+    world = World(part("replay", finishes=True))
+    world.at(5, lambda: world.end("replay", 0))
+    world.at(500, world.stop)
+    world.supervisor.start()
+    world.supervisor.watch()
+    assert world.told.count("start replay") == 1
