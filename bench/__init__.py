@@ -1,0 +1,1 @@
+"""Benchmarks, and the peers that they run against."""

@@ -1,0 +1,59 @@
+"""A broker for the benchmark alone, on a port and in a folder of its own."""
+
+import random
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from bench.harness.errors import BrokerEnded
+from bench.harness.plan import CHECKOUT, Site
+from bench.harness.process import Group
+
+PORTS = range(20_000, 29_000, 2)
+"""Below those that outgoing connections get, so that nobody takes the port by chance."""
+READY_S = 90
+ANSWER_S = 1.0
+
+
+@contextmanager
+def broker(folder: Path, python: str) -> Iterator[Site]:
+    """Run a broker on new data; gives where it is. Raises BrokerEnded."""
+    port, jars = _free_ports(), CHECKOUT / ".stateloop" / "jars"
+    site = Site(f"127.0.0.1:{port}", folder, jars / "spark")
+    data = folder / "broker"
+    environment = {"STATELOOP_BROKER_DATA": str(data), "STATELOOP_BROKER_PORT": str(port), "STATELOOP_JARS": str(jars)}
+    group = Group([python, "-m", "services.broker"], environment, site.log("broker"))
+    try:
+        _await(group, site)
+        yield site
+    finally:
+        group.stop()
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def _await(group: Group, site: Site) -> None:
+    deadline = time.monotonic() + READY_S
+    client = AdminClient({"bootstrap.servers": site.boot, "log_level": 0, "reconnect.backoff.max.ms": 100})
+    while time.monotonic() < deadline and not group.ended():
+        with suppress(KafkaException):
+            client.list_topics(timeout=ANSWER_S)
+            return
+    log = site.log("broker")
+    raise BrokerEnded(log, next(iter(log.read_text(errors="replace").strip().splitlines()[-1:]), "it said nothing"))
+
+
+def _free_ports() -> int:
+    """A free port, of which the next one is free too: the controller takes that."""
+    candidates = random.sample(PORTS, len(PORTS))
+    return next(port for port in candidates if _free(port) and _free(port + 1))
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0

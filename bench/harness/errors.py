@@ -1,0 +1,46 @@
+"""What ends a run, or the whole benchmark. Each message says what to do."""
+
+from pathlib import Path
+
+
+class BenchError(Exception):
+    """The base of the harness's errors."""
+
+
+class BrokerEnded(BenchError):
+    """The embedded broker did not start, or died."""
+
+    def __init__(self, log: Path, last: str) -> None:
+        super().__init__(f"the broker ended: {last} (all of it is in {log})")
+        self.log = log
+
+
+class RunFailed(BenchError):
+    """One run gives no figures. The others go on."""
+
+
+class JobEnded(RunFailed):
+    """A job ended by itself, which none should."""
+
+    def __init__(self, job: str, log: Path) -> None:
+        super().__init__(f"{job} ended by itself: see {log}")
+        self.job = job
+        self.log = log
+
+
+class JobStalled(RunFailed):
+    """A job did nothing for so long that it is given up."""
+
+    def __init__(self, job: str, waited_for: str, waited_s: float, log: Path) -> None:
+        super().__init__(f"{job} gave no {waited_for} for {waited_s:.0f} s: see {log}")
+        self.job = job
+        self.log = log
+        self.waited_s = waited_s
+
+
+class HelperEnded(RunFailed):
+    """The process that sends events, or the one that receives snapshots, died."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"the harness's own process {task} ended without a result: its error is printed above")
+        self.task = task

@@ -1,0 +1,124 @@
+"""The load: readings of devices, sent all at once or at a steady rate."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from multiprocessing.synchronize import Event as Flag
+from random import Random
+from typing import NamedTuple
+
+import orjson
+from confluent_kafka import Producer
+
+from contracts.topics import PARTITIONER
+
+SEED = 7
+STEP_S = 1e-4
+"""Between the times of two readings that are sent all at once."""
+SAY_EVERY = 10_000
+PAUSE_S = 0.0005
+
+
+class Reading(NamedTuple):
+    """One event, the `number`th of its device. Times are as on the wire."""
+
+    device: str
+    number: int
+    first_seen: str
+    ts: str
+    temperature: float
+
+    def encode(self) -> bytes:
+        """The event as it is sent."""
+        event = {
+            "device_id": self.device,
+            "event_id": f"{self.device}-{self.number}",
+            "first_seen": self.first_seen,
+            "ts": self.ts,
+            "attrs": {"a": "b"},
+            "temperature": self.temperature,
+        }
+        return orjson.dumps(event)
+
+
+class Sent(NamedTuple):
+    """A reading, when it was handed to the client, and when it should have been; in seconds of the epoch."""
+
+    reading: Reading
+    at: float
+    due: float
+
+
+class Fleet:
+    """Devices that take turns at random. The same seed gives the same turns and temperatures."""
+
+    def __init__(self, prefix: str, devices: int, seed: int = SEED) -> None:
+        self._random = Random(seed)  # noqa: S311  # a load keeps no secret
+        self._prefix = prefix
+        self._numbers = [0] * devices
+        self._first_seen = [""] * devices
+
+    def reading(self, at: float) -> Reading:
+        """The next reading, taken at this time."""
+        index = self._random.randrange(len(self._numbers))
+        ts = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
+        self._numbers[index] += 1
+        self._first_seen[index] = self._first_seen[index] or ts
+        temperature = self._random.gauss(20, 5)
+        return Reading(f"{self._prefix}{index}", self._numbers[index], self._first_seen[index], ts, temperature)
+
+
+def readings(count: int, devices: int, ends: float) -> Iterator[Reading]:
+    """So many readings, the last of them taken at `ends`."""
+    fleet, begins = Fleet("d", devices), ends - count * STEP_S
+    return (fleet.reading(begins + index * STEP_S) for index in range(count))
+
+
+def preload(boot: str, load: Iterator[Reading], say: Callable[[int], None]) -> None:
+    """Send everything, as fast as possible."""
+    producer = _producer(boot, linger_ms=20)
+    for index, reading in enumerate(load):
+        _send(producer, reading)
+        if index % SAY_EVERY == 0:
+            say(index)
+    producer.flush()
+
+
+def steady(boot: str, rate: int, devices: int, stop: Flag) -> list[Sent]:
+    """Send `rate` readings a second until told to stop; those that are late are sent at once."""
+    gc.disable()  # a collection would be a pause of the load
+    producer, fleet, sent = _producer(boot, linger_ms=1), Fleet("d", devices), list[Sent]()
+    began = time.time()
+    while not stop.is_set():
+        due = int((time.time() - began) * rate) + 1
+        while len(sent) < due:
+            reading = fleet.reading(time.time())
+            at = time.time()
+            _send(producer, reading)
+            sent.append(Sent(reading, at, began + len(sent) / rate))
+        producer.poll(0)
+        time.sleep(PAUSE_S)
+    producer.flush()
+    return sent
+
+
+def _producer(boot: str, linger_ms: int) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": boot,
+            "partitioner": PARTITIONER,
+            "linger.ms": linger_ms,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+
+
+def _send(producer: Producer, reading: Reading) -> None:
+    while True:
+        try:
+            producer.produce("events", reading.encode(), reading.device)
+        except BufferError:
+            producer.poll(0.01)
+        else:
+            return

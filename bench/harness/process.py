@@ -1,0 +1,115 @@
+"""Processes in a group of their own: what they use, and how they are ended."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from bench.harness.errors import JobEnded, JobStalled
+from bench.harness.jobs import Job
+from bench.harness.plan import CHECKOUT, Plan, Site
+
+STOP_S = 15
+PAUSE_S = 0.1
+UTIME, STIME, STATE, GROUP = 11, 12, 0, 2
+"""Where proc(5) has them in a process's stat, counted from behind its name."""
+FROM_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+"""What `make bench` hands on: a make that a job's command runs must not take it for its own."""
+
+
+class Group:
+    """A process that leads a group of its own, with its output in a log."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        inherited = {name: value for name, value in os.environ.items() if name not in FROM_MAKE}
+        with log.open("wb") as output:
+            self._leader = subprocess.Popen(
+                command,
+                cwd=CHECKOUT,
+                env=inherited | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def ended(self) -> bool:
+        """Whether the leader is gone."""
+        return self._leader.poll() is not None
+
+    def cpu_s(self) -> float:
+        """The CPU seconds that all its living processes have used."""
+        ticks = sum(int(stat[UTIME]) + int(stat[STIME]) for stat in self._members())
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> None:
+        """Ask all of them to stop; kill those that do not."""
+        self._signal(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_S
+        while any(self._members()) and time.monotonic() < deadline:
+            self._leader.poll()
+            time.sleep(PAUSE_S)
+        self._signal(signal.SIGKILL)
+        self._leader.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._leader.pid, number)
+
+    def _members(self) -> Iterator[list[str]]:
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                stat = path.read_text().rpartition(")")[2].split()
+                if int(stat[GROUP]) == self._leader.pid and stat[STATE] not in "ZX":
+                    yield stat
+
+
+class RunningJob:
+    """A job that runs on an empty checkpoint. A context manager; leaving it ends the job and removes what it kept."""
+
+    def __init__(self, job: Job, plan: Plan, site: Site, name: str) -> None:
+        self.job = job
+        self.log = site.log(name)
+        self._folder = site.folder / "run" / name
+        self._checkpoint = self._folder / "checkpoint"
+        scratch = self._folder / "scratch"
+        scratch.mkdir(parents=True)
+        facts = {
+            "boot": site.boot,
+            "checkpoint": str(self._checkpoint),
+            "jars": str(site.jars),
+            "batch_s": str(plan.batch_s),
+        }
+        environment = {name: value.format(**facts) for name, value in job.environment.items()} | {
+            "BOOT": site.boot,
+            "CKPT": str(self._checkpoint),
+            "SPARK_LOCAL_DIRS": str(scratch),
+        }
+        self.began = time.time()
+        self.group = Group([part.format(**facts) for part in job.command], environment, self.log)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.group.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def commits(self) -> list[float]:
+        """When its batches ended, in seconds of the epoch."""
+        return sorted(path.stat().st_mtime for path in self._checkpoint.glob(self.job.commits or "nothing"))
+
+    def require_life(self) -> None:
+        """Raise JobEnded if it does not run any more."""
+        if self.group.ended():
+            raise JobEnded(self.job.name, self.log)
+
+    def stalled(self, waited_for: str, waited_s: float) -> JobStalled:
+        """The error to raise when it gives nothing any more."""
+        return JobStalled(self.job.name, waited_for, waited_s, self.log)

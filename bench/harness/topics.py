@@ -1,0 +1,103 @@
+"""The topics of a run: made anew, counted, and read back whole."""
+
+import time
+from collections.abc import Iterator
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+PARTITIONS = 2
+INPUTS = ("events", "feedback")
+OUTPUTS = ("snapshots", "dead_letters")
+CONFIGS = {"snapshots": {"message.timestamp.type": "LogAppendTime"}}
+"""The broker stamps snapshots with its own clock, whatever a job puts in the record."""
+ANSWER_S = 30
+PAUSE_S = 0.1
+MANY = 20_000
+
+
+def renew(boot: str, names: tuple[str, ...]) -> None:
+    """Make these topics, empty; those of this name that were there are gone."""
+    admin = AdminClient({"bootstrap.servers": boot, "log_level": 3})
+    old = [name for name in names if name in admin.list_topics(timeout=ANSWER_S).topics]
+    if old:
+        for deleted in admin.delete_topics(old).values():
+            deleted.result(ANSWER_S)
+        while any(name in admin.list_topics(timeout=ANSWER_S).topics for name in old):
+            time.sleep(PAUSE_S)
+    new = [NewTopic(name, PARTITIONS, 1, config=CONFIGS.get(name, {})) for name in names]
+    for created in admin.create_topics(new).values():
+        created.result(ANSWER_S)
+    for name in names:
+        _await_leaders(boot, name)
+
+
+class Counter:
+    """Counts the records of a topic. A context manager."""
+
+    def __init__(self, boot: str, topic: str) -> None:
+        self._consumer = _consumer(boot)
+        self._partitions = _partitions(topic)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def count(self) -> int:
+        """How many there are now."""
+        return sum(self._end(one) for one in self._partitions)
+
+    def _end(self, partition: TopicPartition) -> int:
+        found = self._consumer.get_watermark_offsets(partition, timeout=ANSWER_S, cached=False)
+        if found is None:
+            raise TimeoutError(f"the broker does not say where {partition.topic} ends")
+        return int(found[1])
+
+
+def records(boot: str, topic: str) -> Iterator[tuple[int, bytes]]:
+    """Each record's time, in milliseconds of the epoch, and value."""
+    consumer = _consumer(boot)
+    try:
+        ends = {one.partition: consumer.get_watermark_offsets(one, timeout=ANSWER_S)[1] for one in _partitions(topic)}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
+        left = {partition for partition, end in ends.items() if end}
+        while left:
+            for message in consumer.consume(MANY, 1.0):
+                if message.error():
+                    continue
+                yield message.timestamp()[1], message.value() or b""
+                if (message.offset() or 0) + 1 >= ends[message.partition() or 0]:
+                    left.discard(message.partition() or 0)
+    finally:
+        consumer.close()
+
+
+def consumer_settings(boot: str) -> dict[str, str | bool | int]:
+    """Of a consumer that belongs to nobody: no group is joined and nothing committed."""
+    return {"bootstrap.servers": boot, "group.id": "bench", "enable.auto.commit": False}
+
+
+def _await_leaders(boot: str, topic: str) -> None:
+    """A topic is made before its partitions have leaders: return when these answer."""
+    deadline = time.monotonic() + ANSWER_S
+    with Counter(boot, topic) as counter:
+        while True:
+            try:
+                counter.count()
+            except KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(PAUSE_S)
+            else:
+                return
+
+
+def _consumer(boot: str) -> Consumer:
+    return Consumer(consumer_settings(boot))
+
+
+def _partitions(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, partition) for partition in range(PARTITIONS)]

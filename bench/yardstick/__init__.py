@@ -1,0 +1,1 @@
+"""The yardstick's job, declared as an application."""

@@ -1,0 +1,56 @@
+"""The device-state job of the yardstick, which Flink, Kafka Streams and a bare Spark job do as well."""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import BaseModel
+
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, State, enrichment
+
+
+class Reading(Event):
+    """An event of the yardstick."""
+
+    attrs: dict[str, str] | None = None
+    temperature: float | None = None
+
+
+class Place(BaseModel):
+    """What `geo` gives."""
+
+    place: str
+
+
+class Weather(BaseModel):
+    """What `weather` gives."""
+
+    sky: str
+
+
+class Device(State, lifetime=timedelta(hours=1)):
+    """The state of the yardstick."""
+
+    events: Annotated[int, Count()]
+    last_ts: Annotated[datetime | None, Max(of="ts")]
+    t_max: Annotated[float | None, Max(of="temperature")]
+    t_avg: Annotated[float | None, Mean(of="temperature")]
+    t_last: Annotated[float | None, Latest(of="temperature")]
+    geo: Annotated[Place | None, Enriched()]
+    weather: Annotated[Weather | None, Enriched()]
+
+
+@enrichment(api="reference")
+async def geo(api: Api, t_max: float) -> Place:
+    """Where the device is."""
+    return await api.get("/geo", Place, t=t_max)
+
+
+@enrichment(api="reference")
+async def weather(api: Api, geo: Place) -> Weather:
+    """The weather there."""
+    return await api.get("/weather/{place}", Weather, place=geo.place)
+
+
+app = Application(name="yardstick", event=Reading, state=Device, enrichments=(geo, weather), deduplicate=False)
+exact = Application(name="yardstick", event=Reading, state=Device, enrichments=(geo, weather))
+"""The same with each event counted once, which none of the peers does."""

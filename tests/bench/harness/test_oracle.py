@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from bench.harness.jobs import BARE, EXACT, STATELOOP
+from bench.harness.load import readings
+from bench.harness.oracle import Oracle, Verdict
+from tests.bench.harness.snapshots import encoded, honest
+
+EVENTS, DEVICES = 500, 20
+LOAD = list(readings(EVENTS, DEVICES, ends=1_800_000_000.0))
+
+
+def judge(snapshots: list[dict[str, Any]], *, in_order: bool = True) -> Verdict:
+    return Oracle(LOAD).check(encoded(snapshots), dataclasses.replace(STATELOOP, in_order=in_order))
+
+
+def test_one_correct_snapshot_for_each_event_is_right() -> None:
+    verdict = judge(honest(LOAD))
+    assert verdict.right
+    assert (verdict.events, verdict.snapshots) == (EVENTS, EVENTS)
+
+
+def test_the_order_of_snapshots_does_not_matter() -> None:
+    assert judge(honest(LOAD)[::-1]).right
+
+
+def test_the_state_may_be_at_the_top() -> None:
+    flat = [{"device_id": one["device_id"], **one["state"]} for one in honest(LOAD)]
+    assert Oracle(LOAD).check(encoded(flat), BARE).right
+
+
+def test_a_missing_snapshot() -> None:
+    verdict = judge(honest(LOAD)[1:])
+    assert (verdict.missing, verdict.right) == (1, False)
+
+
+def test_no_snapshots_at_all() -> None:
+    assert judge([]).missing == EVENTS
+
+
+def test_a_snapshot_given_twice() -> None:
+    snapshots = honest(LOAD)
+    verdict = judge([*snapshots, snapshots[7]])
+    assert (verdict.duplicates, verdict.missing, verdict.right) == (1, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [("t_max", 99.0), ("t_avg", 20.00001), ("t_last", None), ("last_ts", "2027-01-15T08:00:00.001Z"), ("last_ts", 5)],
+)
+@pytest.mark.parametrize("index", [0, -1])
+def test_a_wrong_field(field: str, wrong: object, index: int) -> None:
+    snapshots = honest(LOAD)
+    snapshots[index]["state"][field] = wrong
+    verdict = judge(snapshots)
+    assert (verdict.wrong, verdict.right) == (1, False)
+    assert verdict.example is not None
+    assert verdict.example.startswith(field)
+
+
+def test_a_lost_field() -> None:
+    snapshots = honest(LOAD)
+    del snapshots[3]["state"]["t_avg"]
+    assert judge(snapshots).wrong == 1
+
+
+def test_a_wrong_count_is_a_missing_and_an_unknown_or_repeated_one() -> None:
+    snapshots = honest(LOAD)
+    snapshots[-1]["state"]["events"] = EVENTS
+    verdict = judge(snapshots)
+    assert (verdict.missing, verdict.unknown, verdict.right) == (1, 1, False)
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"{", b"null", b"[]", b'{"device_id":"d1"}', b'{"device_id":"d1","state":{"events":"1"}}']
+)
+def test_what_is_no_snapshot(value: bytes) -> None:
+    verdict = Oracle(LOAD).check([*encoded(honest(LOAD)), value], STATELOOP)
+    assert (verdict.unknown, verdict.missing, verdict.right) == (1, 0, False)
+
+
+def test_a_snapshot_of_nobody() -> None:
+    stranger = honest(LOAD)[0] | {"device_id": "stranger"}
+    assert judge([*honest(LOAD), stranger]).unknown == 1
+
+
+def test_of_a_job_that_reorders_events_the_last_snapshot_of_each_device_counts() -> None:
+    snapshots = honest(LOAD)
+    snapshots[0]["state"]["t_max"] = 99.0
+    assert judge(snapshots, in_order=False).right
+    snapshots[-1]["state"]["t_max"] = 99.0
+    assert judge(snapshots, in_order=False).wrong == 1
+    assert not EXACT.in_order
+
+
+def test_a_verdict_says_what_is_wrong() -> None:
+    assert str(Verdict(events=3)) == "each of 3 events gave one correct snapshot"
+    assert "2 missing" in str(Verdict(events=3, missing=2))
