@@ -78,6 +78,7 @@ class Worker:
                 reporting.cancel()
         finally:
             await self._parts.source.close()
+            self._tell()
 
     async def _poll(self) -> None:
         """Never stops polling, or the group would take the partitions away."""
@@ -158,4 +159,7 @@ class Worker:
             self._counts.set(metrics.WAITING, len(self._inbox))
             self._counts.set(metrics.LAG, await self._parts.source.lag())
             self._lanes.measure()
-            log.info("stats", extra={"facts": self._counts.values()})
+            self._tell()
+
+    def _tell(self) -> None:
+        log.info("stats", extra={"facts": self._counts.values()})
