@@ -11,6 +11,9 @@ from examples.flights.errors import FlightsError
 from examples.flights.reference.server import application
 from examples.flights.reference.settings import ReferenceSettings
 
+BACKLOG = 4096
+"""Workers that start on a full topic connect all at once, and what overflows here waits for seconds."""
+
 
 def main() -> None:
     """Serve until told to stop; or exit with 1 after a line that says what to do."""
@@ -28,6 +31,7 @@ def main() -> None:
             application(settings),
             host=settings.host,
             port=settings.port,
+            backlog=BACKLOG,
             loop=uvloop.new_event_loop(),
             print=None,
             access_log=None,
