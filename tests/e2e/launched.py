@@ -70,6 +70,12 @@ class Launched:
             ledger: dict[str, Any] = json.load(answer)
         return ledger
 
+    def retried(self) -> int:
+        """How many calls the workers had to repeat, by the last figures of each; all of them after the end."""
+        logs = (log.read_text(encoding="utf-8").splitlines() for log in (self.folder / "logs").glob("worker-*.log"))
+        last = [next(line for line in reversed(lines) if '"stats"' in line) for lines in logs]
+        return sum(json.loads(line)["calls"].get("retryable", 0) for line in last)
+
     def tail(self) -> str:
         """The end of every log, for when a test fails."""
         logs = [self.folder / "launcher.log", *sorted((self.folder / "logs").glob("*.log"))]

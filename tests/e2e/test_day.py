@@ -73,7 +73,7 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
         ledger = launched.calls()
         reader.close()
     assert reader.passed == 0, "without a fault nothing is published twice"
-    assert ledger["calls"] == answers, "without a fault no call is made twice"
+    assert 0 <= ledger["calls"] - answers <= launched.retried(), "only a call that had no answer in time is repeated"
     assert reader.seen == sum(snapshot.version for snapshot in reader.latest.values())
 
 
