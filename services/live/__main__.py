@@ -32,10 +32,10 @@ def main() -> int:
     except (ValidationError, StateloopError) as error:
         print(f"stateloop live: {_refused(error)}", file=sys.stderr, flush=True)
         return 1
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     if not console.is_terminal:
         for view in shown(settings.line_every.total_seconds()):
-            console.print(line(view), markup=False)
+            console.print(line(view), markup=False, soft_wrap=True)
         return 0
     with Live(console=console, screen=True, auto_refresh=False) as live:
         for view in shown(FRAME_S):
