@@ -1,10 +1,7 @@
-"""The types that a record may have: one table from Python annotations to Spark SQL types, and the checks they imply."""
+"""The types that a record may have: one table from Python annotations to Spark SQL types."""
 
-import math
-import operator
 import types
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -17,10 +14,14 @@ from contracts.errors import DeclarationError
 
 SQL_TYPES: dict[object, str] = {str: "STRING", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", datetime: "TIMESTAMP"}
 RFC3339 = (
-    r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
+    r"^(?!0000|0001-01-01T[^+]*[+](?!00:00)|9999-12-31T[^-]*-(?!00:00))"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
     r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])(?![\s\S])"
 )
-"""How a time is written on the wire: with a date, a time of day and an offset; at most microseconds."""
+"""How a time is written on the wire: with a date, a time of day and an offset; at most microseconds.
+
+The very first day has no offset to the east and the very last none to the west, so in UTC its year is 1 to 9999 too.
+"""
 
 
 def without_none(annotation: Any) -> tuple[Any, bool]:
@@ -34,15 +35,45 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
     return (datetime if annotation is AwareDatetime else annotation), False
 
 
+def constraints(annotation: Any) -> Iterator[Any]:
+    """What `Annotated` says of a type, inside its `| None` too."""
+    inner, *said = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    yield from (each for one in said for each in ungrouped(one))
+    if inner is not annotation:
+        yield from constraints(inner)
+    elif get_origin(inner) in (Union, types.UnionType):
+        yield from (each for part in get_args(inner) for each in constraints(part))
+
+
+def ungrouped(constraint: Any) -> Iterator[Any]:
+    """A constraint's parts: `Field(ge=0, le=1)` and `Interval(ge=0, le=1)` are two."""
+    if isinstance(constraint, FieldInfo | at.GroupedMetadata):
+        parts = constraint.metadata if isinstance(constraint, FieldInfo) else constraint
+        yield from (each for part in parts for each in ungrouped(part))
+    elif constraint is not None:
+        yield constraint
+
+
 def is_model(annotation: Any) -> bool:
     """Whether an annotation is a pydantic model, which becomes a struct."""
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
+def models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models inside a type: in a model's fields, in a list's items, in a dict's values."""
+    inner, _ = without_none(annotation)
+    fields = inner.model_fields.values() if is_model(inner) else ()
+    for part in (*(field.annotation for field in fields), *get_args(inner)):
+        if is_model(without_none(part)[0]):
+            yield without_none(part)[0]
+        yield from models(part)
+
+
 def choices(annotation: Any) -> tuple[str, ...]:
     """The texts that a `Literal` or a `StrEnum` allows; empty for every other annotation."""
     if get_origin(annotation) is Literal:
-        return tuple(value for value in get_args(annotation) if isinstance(value, str))
+        values = get_args(annotation)
+        return values if all(isinstance(value, str) for value in values) else ()
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return tuple(member.value for member in annotation)
     return ()
@@ -81,53 +112,6 @@ def struct_type(model: type[BaseModel], where: str, *, times: str = "STRING") ->
         for name, field in model.model_fields.items()
     )
     return f"STRUCT<{fields}>"
-
-
-@dataclass(frozen=True)
-class Bound:
-    """One condition on a value that is there: as SQL over `{x}`, and as a Python predicate."""
-
-    sql: str
-    holds: Callable[[Any], bool]
-
-
-def bounds(field: FieldInfo, where: str) -> Iterator[Bound]:
-    """The conditions that a value of this field must meet, from its type and its pydantic constraints.
-
-    Raises DeclarationError for a constraint that cannot be checked on both sides.
-    """
-    inner, _ = without_none(field.annotation)
-    if inner is float:
-        yield Bound("abs({x}) < double('Infinity')", math.isfinite)
-    if allowed := choices(inner):
-        yield Bound(f"{{x}} IN ({', '.join(text(value) for value in allowed)})", allowed.__contains__)
-    for constraint in field.metadata:
-        yield _bound(constraint, where)
-
-
-def _bound(constraint: Any, where: str) -> Bound:
-    match constraint:
-        case at.Ge():
-            return _compared(">=", operator.ge, constraint.ge)
-        case at.Gt():
-            return _compared(">", operator.gt, constraint.gt)
-        case at.Le():
-            return _compared("<=", operator.le, constraint.le)
-        case at.Lt():
-            return _compared("<", operator.lt, constraint.lt)
-        case at.MinLen(min_length=limit):
-            return Bound(f"length({{x}}) >= {limit}", lambda x: len(x) >= limit)
-        case at.MaxLen(max_length=limit):
-            return Bound(f"length({{x}}) <= {limit}", lambda x: len(x) <= limit)
-    raise DeclarationError(
-        where,
-        f"the constraint {constraint!r} cannot be checked in the Spark job",
-        "Use ge, gt, le, lt, min_length, max_length, a Literal or a StrEnum",
-    )
-
-
-def _compared(sign: str, holds: Callable[[Any, Any], bool], limit: Any) -> Bound:
-    return Bound(f"{{x}} {sign} {limit!r}", lambda x: holds(x, limit))
 
 
 def text(value: str) -> str:

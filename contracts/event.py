@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from contracts import columns
+from contracts.bounds import bounds
 from contracts.errors import DeclarationError
 
 
@@ -28,10 +29,11 @@ class Event(BaseModel):
         super().__pydantic_init_subclass__(**kwargs)
         for name, field in cls.model_fields.items():
             where = f"{cls.__name__}.{name}"
-            _check_default(where, required=field.is_required(), default=field.default)
-            _check_nested_times(field.annotation, where)
             columns.sql_type(field.annotation, where)
-            list(columns.bounds(field, where))
+            _check_nested_times(field.annotation, where)
+        for model in (cls, *columns.models(cls)):
+            _check_defaults(model)
+        bounds(cls)
 
 
 def own_fields(event: type[Event]) -> dict[str, Any]:
@@ -39,9 +41,14 @@ def own_fields(event: type[Event]) -> dict[str, Any]:
     return {name: field.annotation for name, field in event.model_fields.items() if name not in Event.model_fields}
 
 
-def _check_default(where: str, *, required: bool, default: object) -> None:
-    if not required and default is not None:
-        raise DeclarationError(where, f"has the default {default!r}", "Make it required, or write `T | None = None`")
+def _check_defaults(model: type[BaseModel]) -> None:
+    for name, field in model.model_fields.items():
+        where = f"{model.__name__}.{name}"
+        if not field.is_required() and (field.default is not None or field.default_factory is not None):
+            raise DeclarationError(where, "has a default", "Make it required, or write `T | None = None`")
+        if field.is_required() and columns.without_none(field.annotation)[1]:
+            write = "Write `T` if it is required, and `T | None = None` if it is not"
+            raise DeclarationError(where, "may be null but not missing, which are the same here", write)
 
 
 def _check_nested_times(annotation: Any, where: str) -> None:

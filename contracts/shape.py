@@ -4,27 +4,21 @@ The job reads the same shapes with native expressions (spark_app/decode.py); a c
 to the same verdicts.
 """
 
-import json
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any, Literal, NoReturn, Self, get_args, get_origin
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, create_model
 
 from contracts.application import Application
-from contracts.columns import RFC3339, bounds, is_model, without_none
+from contracts.bounds import Bound, bounds, instant, needed
+from contracts.columns import is_model, without_none
+from contracts.document import Object, as_text, parse
 from contracts.record import Reason, Refused
 from contracts.wire import Feedback
 
-LONE_SURROGATE = (
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-)
-"""An escape that is half a character: no text can hold it."""
 LONG = 1 << 63
-LONGEST_NUMBER, LONGEST_NAME = 1_000, 50_000
-"""In characters: what the job's JSON parser bears at the most."""
 
 
 def feedback_shape(application: Application) -> type[BaseModel]:
@@ -47,77 +41,41 @@ def read(shape: type[BaseModel], value: bytes | None, largest: int) -> dict[str,
         raise Refused(Reason.EMPTY)
     if len(value) > largest:
         raise Refused(Reason.OVERSIZED)
-    fields = _struct(_parse(value), shape)
-    for name, field in shape.model_fields.items():
-        if without_none(field.annotation)[0] is datetime and fields[name] is not None:
-            fields[name] = _time(name, fields[name])
-        if fields[name] is None:
-            if field.is_required():
-                raise Refused(Reason.INVALID_FIELD, name)
-        elif not all(bound.holds(fields[name]) for bound in bounds(field, name)):
-            raise Refused(Reason.INVALID_FIELD, name)
+    fields = _struct(parse(value), shape)
+    _judge(fields, shape)
     return fields
+
+
+@cache
+def _bounds(shape: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
+    return bounds(shape)
+
+
+def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
+    """Make times of the texts that are declared so, and raise Refused for the first field that breaks a condition."""
+    for name, field in shape.model_fields.items():
+        value = fields[name]
+        if value is not None and without_none(field.annotation)[0] is datetime:
+            fields[name] = value = instant(value)
+            right = value is not None
+        elif value is None:
+            right = not needed(field)
+        else:
+            right = all(bound.holds(value) for bound in _bounds(shape)[name])
+        if not right:
+            raise Refused(Reason.INVALID_FIELD, name)
 
 
 def _literal(names: tuple[str, ...]) -> Any:
     return Literal[names] if names else str
 
 
-def _parse(value: bytes) -> dict[str, Any]:
-    try:
-        written = value.decode()
-    except UnicodeDecodeError as error:
-        raise Refused(Reason.NOT_UTF8) from error
-    if re.search(LONE_SURROGATE, written):
-        raise Refused(Reason.MALFORMED, "half a character")
-    try:
-        parsed = json.loads(
-            written, parse_constant=_no_constant, parse_float=_decimal, parse_int=_whole, object_pairs_hook=_object
-        )
-    except (ValueError, RecursionError) as error:
-        raise Refused(Reason.MALFORMED, str(error)) from error
-    if not isinstance(parsed, dict):
-        raise Refused(Reason.MALFORMED, "not an object")
-    return parsed
-
-
-class _Decimal(float):
-    """A float that remembers how it was written, for when it stands where a text is declared."""
-
-    def __new__(cls, written: str) -> Self:
-        self = super().__new__(cls, written)
-        self.written = written
-        return self
-
-    written: str
-
-
-def _decimal(written: str) -> float:
-    return _Decimal(_bounded(written, LONGEST_NUMBER))
-
-
-def _whole(written: str) -> int:
-    return int(_bounded(written, LONGEST_NUMBER))
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {_bounded(name, LONGEST_NAME): value for name, value in pairs}
-
-
-def _bounded(written: str, most: int) -> str:
-    if len(written) > most:
-        raise ValueError(f"{len(written)} characters where {most} are borne")
-    return written
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
-    if not isinstance(value, dict):
+    if not isinstance(value, Object):
         raise Refused(Reason.MALFORMED, f"not a {shape.__name__}")
-    return {name: _conform(value.get(name), field.annotation, name) for name, field in shape.model_fields.items()}
+    declared = shape.model_fields
+    given = ((name, _conform(item, declared[name].annotation, name)) for name, item in value.pairs if name in declared)
+    return dict.fromkeys(declared) | dict(given)
 
 
 def _conform(value: Any, annotation: Any, name: str) -> Any:
@@ -130,7 +88,7 @@ def _conform(value: Any, annotation: Any, name: str) -> Any:
     if get_origin(inner) in (list, dict):
         return _nested(value, inner, name)
     if inner not in (bool, int, float):
-        return _text(value)
+        return as_text(value)
     if not _FITS[inner](value):
         raise Refused(Reason.MALFORMED, f"{name} is not a {inner.__name__}")
     return _double(value) if inner is float else value
@@ -149,7 +107,7 @@ def _nested(value: Any, annotation: Any, name: str) -> Any:
         raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
     if kind is list:
         return [_conform(item, arguments[0], name) for item in value]
-    return {key: _conform(item, arguments[1], name) for key, item in value.items()}
+    return {key: _conform(item, arguments[1], name) for key, item in value.pairs}
 
 
 def _double(value: float) -> float:
@@ -157,18 +115,3 @@ def _double(value: float) -> float:
         return float(value)
     except OverflowError:
         return float("inf")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return value.written if isinstance(value, _Decimal) else json.dumps(value, separators=(",", ":"))
-
-
-def _time(name: str, written: str) -> datetime:
-    try:
-        if re.match(RFC3339, written):
-            return datetime.fromisoformat(written).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise Refused(Reason.INVALID_FIELD, name)

@@ -8,9 +8,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name that PySpark's users know
 
 from contracts.application import Application
-from contracts.columns import RFC3339, bounds, sql_type, text, without_none
+from contracts.bounds import bounds, instant_sql, needed
+from contracts.columns import sql_type, text, without_none
+from contracts.document import LONE_SURROGATE
 from contracts.record import Reason
-from contracts.shape import LONE_SURROGATE
 
 MARK = f"mark_{secrets.token_hex(8)}"
 """A name that no sender can know. The parser stops after the first JSON value, whatever follows; but nothing inside a
@@ -54,27 +55,23 @@ def _malformed() -> Column:
     return F.expr(
         f"parsed.malformed IS NOT NULL OR record IS NULL"
         f" OR size(parsed.{MARK}) != 2 OR get(parsed.{MARK}, 1).{MARK} IS NULL"
-        f" OR (contains(lower(text), '\\\\ud') AND text RLIKE {text(LONE_SURROGATE)})"
+        f" OR (contains(text, '\\\\u') AND text RLIKE {text(LONE_SURROGATE)})"
     )
 
 
 def _fields(shape: type[BaseModel]) -> list[Column]:
     return [
-        F.expr(_instant(f"record.`{name}`") if _is_time(field.annotation) else f"record.`{name}`").alias(f"f_{name}")
+        F.expr(instant_sql(f"record.`{name}`") if _is_time(field.annotation) else f"record.`{name}`").alias(f"f_{name}")
         for name, field in shape.model_fields.items()
     ] + [
         F.expr(f"record.`{name}` IS NOT NULL").alias(f"given_{name}")
         for name, field in shape.model_fields.items()
-        if _is_time(field.annotation) and not field.is_required()
+        if _is_time(field.annotation) and not needed(field)
     ]
 
 
 def _is_time(annotation: object) -> bool:
     return without_none(annotation)[0] is datetime
-
-
-def _instant(written: str) -> str:
-    return f"CASE WHEN {written} RLIKE {text(RFC3339)} THEN try_cast({written} AS TIMESTAMP) END"
 
 
 def _verdict(shape: type[BaseModel], largest: int) -> str:
@@ -84,10 +81,10 @@ def _verdict(shape: type[BaseModel], largest: int) -> str:
         ("NOT is_valid_utf8(text)", refused(Reason.NOT_UTF8)),
         ("malformed", refused(Reason.MALFORMED)),
     ]
+    conditions = bounds(shape)
     for name, field in shape.model_fields.items():
-        conditions = [bound.sql.format(x=f"f_{name}") for bound in bounds(field, name)]
-        broken = [f"NOT ({condition})" for condition in conditions]
-        if field.is_required():
+        broken = [f"NOT ({bound.sql(f'f_{name}')})" for bound in conditions[name]]
+        if needed(field):
             broken.insert(0, f"f_{name} IS NULL")
         elif _is_time(field.annotation):
             broken.insert(0, f"given_{name} AND f_{name} IS NULL")

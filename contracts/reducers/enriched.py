@@ -6,6 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from contracts.bounds import bounds
 from contracts.columns import is_model, without_none
 from contracts.reducers.base import Reducer
 from contracts.reducers.times import comparable, order
@@ -27,6 +28,7 @@ class Enriched(Reducer):
         if not optional or not is_model(inner):
             raise TypeError("is for a pydantic model or None")
         comparable(inner)
+        bounds(inner)
         return source
 
     @override

@@ -1,16 +1,27 @@
-"""Hostile records through the job's decoding and through the plain one: the same verdicts."""
+"""Hostile records through the job's decoding and through the plain one: the same verdicts, and the same values."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pydantic import BaseModel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
+from contracts import Application
+from contracts.columns import without_none
 from contracts.decode import Decoder
 from contracts.record import Record, Refused
+from contracts.shape import feedback_shape, read
 from contracts.wire import DeadLetter, decode_snapshot
-from tests import hostile
-from tests.everything import NOW, application
-from tests.spark_app.frames import run
+from spark_app.decode import decoded
+from tests import bounded, hostile
+from tests.everything import NOW, Thing, application
+from tests.spark_app.frames import SCHEMA, run
 
 pytestmark = pytest.mark.spark
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_the_same_verdict_on_both_sides(spark: SparkSession) -> None:
@@ -39,6 +50,69 @@ def test_the_same_verdict_on_both_sides(spark: SparkSession) -> None:
     assert not differing, "\n".join(f"{str(v)[:200]} python={e} spark={f}" for v, e, f in differing.values())
     merged = [decode_snapshot(value) for topic, _, value in published if topic == "snapshots"]
     assert sum(snapshot.version for snapshot in merged) == accepted
+
+
+@pytest.mark.parametrize(
+    ("values", "shape", "app", "least"),
+    [
+        (hostile.records(), Thing, application(), 250),
+        (bounded.events(), bounded.Bounded, bounded.app, 60),
+        (bounded.answers(), feedback_shape(bounded.app), bounded.app, 20),
+    ],
+    ids=["hostile", "bounded", "answers"],
+)
+def test_the_same_values_on_both_sides(
+    spark: SparkSession, values: Iterable[bytes | None], shape: type[BaseModel], app: Application, least: int
+) -> None:
+    """Floats and times exactly. A JSON document in place of a text is the same text up to the spaces in it."""
+    records = list(values)
+    found = judged(spark, records, shape, app)
+    expected = [outcome(shape, value, app) for value in records]
+    differing = [
+        f"{str(value)[:200]}\n  python={e}\n   spark={f}"
+        for value, e, f in zip(records, expected, found, strict=True)
+        if repr(e) != repr(f)
+    ]
+    assert not differing, f"{len(differing)} differ\n" + "\n".join(differing)
+    assert sum(isinstance(one, dict) for one in expected) >= least
+
+
+def judged(spark: SparkSession, values: list[bytes | None], shape: type[BaseModel], app: Application) -> list[Any]:
+    """What the job makes of each value: its fields, times as microseconds, or its reason and detail."""
+    rows = [(b"k", value, "events", 0, offset, NOW) for offset, value in enumerate(values)]
+    frame = decoded(spark.createDataFrame(rows, SCHEMA), shape, app)
+    collected = fields(frame, shape).orderBy("offset").collect()
+    return [row.asDict(recursive=True)["f"] if row.reason is None else _reason(*row.reason) for row in collected]
+
+
+def fields(frame: DataFrame, shape: type[BaseModel]) -> DataFrame:
+    """The fields of a shape as one struct."""
+    columns = [
+        (F.unix_micros(f"f_{name}") if _is_time(field.annotation) else F.col(f"f_{name}")).alias(name)
+        for name, field in shape.model_fields.items()
+    ]
+    return frame.select("offset", "reason", F.struct(*columns).alias("f"))
+
+
+def outcome(shape: type[BaseModel], value: bytes | None, app: Application) -> Any:
+    """The same, in plain Python."""
+    try:
+        values = read(shape, value, app.largest_record)
+    except Refused as refused:
+        return _reason(refused.reason.value, refused.detail)
+    return {
+        name: (one - EPOCH) // timedelta(microseconds=1) if isinstance(one, datetime) else one
+        for name, one in values.items()
+    }
+
+
+def _reason(reason: str, detail: str | None) -> tuple[str, str | None]:
+    """Why a record is malformed is told in the parser's words, which the job's does not tell."""
+    return reason, detail if reason == "invalid_field" else None
+
+
+def _is_time(annotation: Any) -> bool:
+    return without_none(annotation)[0] is datetime
 
 
 def test_a_letter_says_where_it_came_from(spark: SparkSession) -> None:

@@ -1,0 +1,27 @@
+"""What stands in place of a text is the text that the job's parser makes of it."""
+
+import pytest
+
+from contracts.document import as_text, parse
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ('"a"', "a"),
+        ("1", "1"),
+        ("-0", "0"),
+        ("1.50", "1.5"),
+        ("1E5", "100000.0"),
+        ("1e7", "1.0E7"),
+        ("-12345678.9", "-1.23456789E7"),
+        ("1e-7", "1.0E-7"),
+        ("-0.0", "-0.0"),
+        ("1e400", '"Infinity"'),
+        ("true", "true"),
+        ('[ 1.50, "ä" ]', '[1.5,"ä"]'),
+        ('{"a": 1, "a": {"b": null}}', '{"a":1,"a":{"b":null}}'),
+    ],
+)
+def test_as_text(written: str, text: str) -> None:
+    assert as_text(parse(f'{{"x":{written}}}'.encode())["x"]) == text
