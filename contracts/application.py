@@ -3,6 +3,7 @@
 import importlib
 from datetime import timedelta
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 from contracts.columns import without_none
@@ -13,6 +14,11 @@ from contracts.graph import ordered
 from contracts.reducers import Enriched, Reducer
 from contracts.state import State, reducers, slots
 from contracts.topics import Topics
+
+SMALLEST_RECORD = 4 * 1024
+"""In bytes: the feedback that tells a failure must fit."""
+LARGEST_RECORD = 960 * 1024
+"""In bytes: librdkafka sends 1,000,000 with key and headers unless told otherwise, and brokers take little more."""
 
 
 class Application:
@@ -40,9 +46,14 @@ class Application:
         self.topics = topics or Topics()
         self.skew = skew
         self.deduplicate = deduplicate
-        self.largest_record = largest_record
+        self.largest_record = _checked_size(name, largest_record)
         self.sources = _sources(event, state)
         self.enrichments = ordered(state, enrichments)
+
+    @property
+    def enrichment_group(self) -> str:
+        """The consumer group of the enrichment workers, unless they are told another."""
+        return f"{self.name}-enrichment"
 
     @cached_property
     def by_name(self) -> dict[str, Enrichment]:
@@ -58,6 +69,14 @@ class Application:
     def slots(self) -> dict[str, Any]:
         """The annotations of the fields that enrichments write."""
         return slots(self.state)
+
+
+def _checked_size(name: str, largest_record: int) -> int:
+    if SMALLEST_RECORD <= largest_record <= LARGEST_RECORD:
+        return largest_record
+    problem = "cannot hold a failure's feedback" if largest_record < SMALLEST_RECORD else "is more than Kafka takes"
+    write = f"Write a number of bytes from {SMALLEST_RECORD} to {LARGEST_RECORD}"
+    raise DeclarationError(f"{name}(largest_record={largest_record})", problem, write)
 
 
 def _sources(event: type[Event], state: type[State]) -> dict[str, str]:
@@ -98,10 +117,23 @@ def load(reference: str) -> Application:
     Raises DeclarationError when there is none; an error in the application's own code is its own.
     """
     module, _, name = reference.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name or "app")
-    except (ModuleNotFoundError, AttributeError, ValueError) as error:
-        raise DeclarationError(repr(reference), str(error), "Write package.module:name") from error
+    names = vars(_module(reference, module))
+    name = name or "app"
+    if name not in names:
+        raise DeclarationError(repr(reference), f"{module} has no {name!r}", "Write package.module:name")
+    found = names[name]
     if not isinstance(found, Application):
         raise DeclarationError(repr(reference), "is not an Application", "Write package.module:name")
     return found
+
+
+def _module(reference: str, module: str) -> ModuleType:
+    """The module, imported. What it fails to import itself is an error of its own code."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise DeclarationError(repr(reference), f"{module!r} is no module's name", "Write package.module:name")
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise DeclarationError(repr(reference), str(error), "Write package.module:name") from error

@@ -27,7 +27,7 @@ class Decoder:
         return Delta(
             device_id=values[self.application.state.key],
             first_seen=values["first_seen"],
-            delta_id=values["event_id"],
+            delta_id=f"event/{values['event_id']}",
             record_time=record.timestamp,
             ts=values["ts"],
             values=values,
@@ -43,7 +43,9 @@ class Decoder:
         return Delta(
             device_id=values["device_id"],
             first_seen=values["first_seen"],
-            delta_id="/".join(("feedback", slot, values["fingerprint"], str(values["version"]), values["status"])),
+            delta_id="/".join(
+                ("feedback", slot, values["fingerprint"], str(values["version"]), values["status"], str(values["ts"]))
+            ),
             record_time=record.timestamp,
             slot=slot,
             answer={name: values[name] for name in Answer.model_fields} | {"result": result},

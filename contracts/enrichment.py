@@ -4,29 +4,46 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar, get_type_hints
+from typing import Any, Protocol, Self, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from contracts.columns import is_model, without_none
 from contracts.errors import DeclarationError
 
 M = TypeVar("M", bound=BaseModel)
+NO_TIME = timedelta(0)
 
 
 class Policy(BaseModel):
-    """How an API is called. Times are durations; a call is one try, a request is all its tries."""
+    """How an API is called. Times are durations; a call is one try, a request is all its tries.
+
+    Raises DeclarationError for one by which nothing can be called.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     timeout: timedelta = timedelta(seconds=5)
     """How long one call may take."""
-    attempts: int = Field(default=12, ge=1)
+    attempts: int = 12
     """How many calls a request may make before it is a failure: by default they last a minute or so."""
     backoff: timedelta = timedelta(milliseconds=200)
     """The longest wait before the second call; it doubles with each further call (full jitter)."""
     backoff_most: timedelta = timedelta(seconds=30)
     """The longest wait before any call, Retry-After excepted."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.timeout <= NO_TIME:
+            raise _wrong(self, "timeout", "leaves a call no time", "Write timeout=timedelta(seconds=5)")
+        if self.attempts < 1:
+            raise _wrong(self, "attempts", "allows no call", "Write attempts=1 for a single call")
+        if self.backoff < NO_TIME:
+            raise _wrong(self, "backoff", "is negative", "Write backoff=timedelta(0) to call again at once")
+        if self.backoff_most < self.backoff:
+            least = _spelled(self.backoff)
+            raise _wrong(self, "backoff_most", f"is less than backoff={least}", f"Write backoff_most={least} or more")
+        return self
 
 
 class Api(Protocol):
@@ -86,6 +103,7 @@ def enrichment(
             return await api.get("/aircraft/{tailnum}", Aircraft, tailnum=tailnum)
 
     `stale_after` asks again, with the same inputs, when an answer has become that old.
+    Raises DeclarationError, saying what to write instead.
     """
 
     def declare(function: Function) -> Enrichment:
@@ -94,6 +112,7 @@ def enrichment(
         result = hints.pop("return", None)
         parameters = list(inspect.signature(function).parameters)[1:]
         _check(function, name, result, [p for p in parameters if p not in hints])
+        _check_staleness(name, stale_after)
         return Enrichment(
             name=name,
             needs=tuple(_need(parameter, hints[parameter]) for parameter in parameters),
@@ -119,3 +138,19 @@ def _check(function: Function, name: str, result: Any, bare: list[str]) -> None:
         raise DeclarationError(name, "does not say what it gives", "Annotate its return with a pydantic model")
     if bare:
         raise DeclarationError(name, f"{', '.join(bare)} has no type", "Annotate each parameter as the state does")
+
+
+def _check_staleness(name: str, stale_after: timedelta | None) -> None:
+    if stale_after is not None and stale_after <= NO_TIME:
+        write = "Write stale_after=timedelta(minutes=30), or leave it out for an answer that stays good"
+        raise DeclarationError(
+            f"{name}(stale_after={_spelled(stale_after)})", "makes every answer stale at once", write
+        )
+
+
+def _wrong(policy: Policy, field: str, problem: str, write: str) -> DeclarationError:
+    return DeclarationError(f"Policy({field}={_spelled(getattr(policy, field))})", problem, write)
+
+
+def _spelled(value: timedelta | int) -> str:
+    return repr(value).removeprefix("datetime.")

@@ -4,24 +4,26 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from contracts.application import Application
 from contracts.enrichment import Enrichment
-from contracts.wire import Snapshot
+from contracts.wire import Answer, Snapshot
 
 
 class Progress(StrEnum):
     """Where an enrichment stands on one snapshot."""
 
     WAITING = "waiting"
-    """A need has no value yet, or one that is being asked for anew since its own inputs changed."""
+    """A need has no value yet, or only one whose own inputs have changed since."""
     SKIPPED = "skipped"
-    """A need was answered without a result, so this one cannot run."""
+    """A need was answered without a result, or was skipped, so this one cannot run."""
     PLANNABLE = "plannable"
     ANSWERED = "answered"
+    CLOSED = "closed"
+    """An answer could not count any more: the life is over, or the slot has one of a version that is still to come."""
 
 
 @dataclass(frozen=True)
@@ -43,59 +45,109 @@ class Request:
         return self.device_id, self.first_seen, self.enrichment, self.fingerprint
 
 
+class _Standing(NamedTuple):
+    """Where an enrichment, or a field of the state, stands, and what that means for those that need it."""
+
+    progress: Progress
+    result: Any = None
+    """What serves those that need it: that of an answer to the present inputs, even a stale one."""
+    coming: bool = False
+    """Whether a first answer to the present inputs is being asked for, of this one or of what it waits for."""
+    inputs: dict[str, Any] = {}  # noqa: RUF012  # never written to
+
+    @property
+    def gives_nothing(self) -> bool:
+        """Whether the present inputs lead to no result."""
+        return self.progress in (Progress.ANSWERED, Progress.SKIPPED) and self.result is None
+
+
 def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
-    """The requests that this snapshot calls for: inputs present, and not answered for them, or too long ago."""
+    """The requests that this snapshot calls for: inputs present, and not answered for them, or too long ago.
+
+    None once the life and its grace are over by the clock; a replay's times are not those of the clock.
+    """
     return [
-        _request(one, snapshot)
-        for one in application.enrichments
-        if progress(application, one, snapshot, now) is Progress.PLANNABLE
+        _request(application.by_name[name], standing.inputs, snapshot)
+        for name, standing in _standings(application, snapshot, now).items()
+        if standing.progress is Progress.PLANNABLE
     ]
 
 
 def progress(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> Progress:
     """Where one enrichment stands on a snapshot."""
-    for need in one.needs:
-        upstream = application.by_name.get(need.name)
-        stands = progress(application, upstream, snapshot, now) if upstream else None
-        if upstream and stands is Progress.PLANNABLE and not _answers_these_inputs(upstream, snapshot):
-            return Progress.WAITING
-        if _input(snapshot, need.name) is None and not need.optional:
-            return Progress.SKIPPED if stands in (Progress.ANSWERED, Progress.SKIPPED) else Progress.WAITING
-    if not _answers_these_inputs(one, snapshot):
-        return Progress.PLANNABLE
-    stale = one.stale_after is not None and now - snapshot.enrichments[one.name].ts > one.stale_after
-    return Progress.PLANNABLE if stale else Progress.ANSWERED
+    return _standings(application, snapshot, now)[one.name].progress
 
 
 def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool:
     """Whether no enrichment can run or is under way: what the state has now is all that it calls for."""
-    return all(progress(application, one, snapshot, now) is not Progress.PLANNABLE for one in application.enrichments)
+    standings = _standings(application, snapshot, now).values()
+    return all(standing.progress is not Progress.PLANNABLE for standing in standings)
 
 
-def fingerprint(one: Enrichment, snapshot: Snapshot) -> str:
+def fingerprint(one: Enrichment, inputs: dict[str, Any]) -> str:
     """Names the inputs of an enrichment: equal for equal inputs, whatever the device."""
-    inputs = {need.name: _input(snapshot, need.name) for need in one.needs}
     named = orjson.dumps([one.name, inputs], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(named, digest_size=12).hexdigest()
 
 
-def _answers_these_inputs(one: Enrichment, snapshot: Snapshot) -> bool:
+def _standings(application: Application, snapshot: Snapshot, now: datetime) -> dict[str, _Standing]:
+    """All enrichments, each after what it needs: what a slot still holds of former inputs serves nobody."""
+    over = _is_over(application, snapshot, now)
+    found: dict[str, _Standing] = {}
+    for one in application.enrichments:
+        needs = [found.get(need.name) or _field(snapshot.state.get(need.name)) for need in one.needs]
+        inputs = {need.name: standing.result for need, standing in zip(one.needs, needs, strict=True)}
+        found[one.name] = _blocked(one, needs) or _asked(one, inputs, snapshot, now, over=over)
+    return found
+
+
+def _is_over(application: Application, snapshot: Snapshot, now: datetime) -> bool:
+    """Whether the job would refuse an answer as late."""
+    state = application.state
+    return not application.topics.replay and now > snapshot.first_seen + state.lifetime + state.grace
+
+
+def _field(value: Any) -> _Standing:
+    return _Standing(Progress.WAITING if value is None else Progress.ANSWERED, value)
+
+
+def _blocked(one: Enrichment, needs: list[_Standing]) -> _Standing | None:
+    """What keeps an enrichment from running now, if anything does."""
+    required = [standing for need, standing in zip(one.needs, needs, strict=True) if not need.optional]
+    if any(standing.gives_nothing for standing in required):
+        return _Standing(Progress.SKIPPED)
+    if any(standing.result is None and not standing.coming for standing in required):
+        return _Standing(Progress.WAITING)
+    if any(standing.coming for standing in needs):
+        return _Standing(Progress.WAITING, coming=True)
+    return None
+
+
+def _asked(one: Enrichment, inputs: dict[str, Any], snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
+    """Where an enrichment stands that can run, by the answer in its slot.
+
+    An honest answer was merged after the version that it was computed from. One of this version or a later one (forged,
+    or of a state that is being rebuilt) would win over any that is computed now.
+    """
     answer = snapshot.enrichments.get(one.name)
-    return answer is not None and answer.fingerprint == fingerprint(one, snapshot)
+    counts = not over and (answer is None or answer.version < snapshot.version)
+    if answer is None or answer.fingerprint != fingerprint(one, inputs):
+        return _Standing(Progress.PLANNABLE if counts else Progress.CLOSED, coming=counts, inputs=inputs)
+    anew = counts and _is_stale(one, answer, now)
+    return _Standing(Progress.PLANNABLE if anew else Progress.ANSWERED, answer.result, inputs=inputs)
 
 
-def _input(snapshot: Snapshot, name: str) -> Any:
-    answer = snapshot.enrichments.get(name)
-    return answer.result if answer is not None else snapshot.state.get(name)
+def _is_stale(one: Enrichment, answer: Answer, now: datetime) -> bool:
+    return one.stale_after is not None and now - answer.ts > one.stale_after
 
 
-def _request(one: Enrichment, snapshot: Snapshot) -> Request:
+def _request(one: Enrichment, inputs: dict[str, Any], snapshot: Snapshot) -> Request:
     return Request(
         device_id=snapshot.device_id,
         first_seen=snapshot.first_seen,
         enrichment=one.name,
-        fingerprint=fingerprint(one, snapshot),
+        fingerprint=fingerprint(one, inputs),
         version=snapshot.version,
         as_of=snapshot.as_of,
-        inputs={need.name: _input(snapshot, need.name) for need in one.needs},
+        inputs=inputs,
     )

@@ -5,25 +5,33 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+LARGEST_SNAPSHOT = 1_000_000
+"""In bytes, with its key: what a Kafka producer and broker take unless they are told otherwise."""
 LARGEST_HEAD = 1_000
 """How many characters of a refused record a dead letter shows."""
 
 
 class Reason(StrEnum):
-    """Why a record was refused, in the order in which it is checked."""
+    """Why there is a dead letter: the job's reasons in the order in which it checks them, then the worker's."""
 
     EMPTY = "empty"
     """No value: a tombstone, or nothing in it."""
     OVERSIZED = "oversized"
     NOT_UTF8 = "not_utf8"
     MALFORMED = "malformed"
-    """Not one JSON object whose fields have the declared types. (Any JSON will do as text, and is taken as written.)"""
+    """Not one JSON object whose fields have the declared types. (Any JSON will do as text, as the parser writes it.)"""
     INVALID_FIELD = "invalid_field"
     """A required field is missing, or a value is outside its bounds; the detail names the field."""
     INCREDIBLE_TIME = "incredible_time"
     """The device's clock is ahead of the broker's by more than the application's skew."""
     LATE = "late"
     """The life had ended, and its grace with it, when the broker took the record."""
+    LARGE_SNAPSHOT = "large_snapshot"
+    """The state has grown too large to be published whole; the detail is its size. It is kept, and merged on."""
+    UNDECODABLE_SNAPSHOT = "undecodable_snapshot"
+    """A record of the snapshots topic is no snapshot."""
+    ENRICHMENT_FAILED = "enrichment_failed"
+    """A request ended in a failure; the detail says of which enrichment, and why."""
 
 
 @dataclass(frozen=True)

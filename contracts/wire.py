@@ -9,6 +9,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 Status = Literal["result", "absence", "failure"]
 
 
+NEVER_WRITTEN = -1
+"""The partition and offset of what has none."""
+
+
 class Wire(BaseModel):
     """A record of a topic, as JSON. Absent fields are null."""
 
@@ -38,13 +42,13 @@ class Feedback(Wire):
     """The answer to one request, on its way back into the state.
 
     `result` holds it under the enrichment's name, so that one topic carries every model. Two answers with the same
-    enrichment, fingerprint, version and status are one delta.
+    enrichment, fingerprint, version, status and time are one delta.
     """
 
     device_id: str
     first_seen: AwareDatetime
     enrichment: str
-    version: int
+    version: int = Field(ge=1)
     status: Status
     ts: AwareDatetime
     fingerprint: str
@@ -57,7 +61,7 @@ class Snapshot(Wire):
 
     device_id: str
     first_seen: AwareDatetime
-    version: int
+    version: int = Field(ge=1)
     """The number of deltas merged. Within one life it only grows; readers drop a version that they have passed."""
     as_of: AwareDatetime
     """The largest broker time of the records merged."""
@@ -73,7 +77,8 @@ class Snapshot(Wire):
 class DeadLetter(Wire):
     """A record that could not be used, with the reason and where it came from.
 
-    The job's letters have topic, partition and offset of the record; a worker's those of the snapshot.
+    The job's letters have topic, partition and offset of the record; a worker's those of the snapshot. A snapshot that
+    was too large to be written has partition and offset -1.
     """
 
     reason: str

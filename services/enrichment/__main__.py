@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 import uvloop
-from pydantic import ValidationError
 
 from contracts import StateloopError
 from contracts.application import load
+from contracts.settings import read
 from services.enrichment import logs
 from services.enrichment.errors import WorkerError
 from services.enrichment.service import serve
@@ -18,11 +18,9 @@ from services.enrichment.settings import EnrichmentSettings
 def main() -> int:
     """Work until told to stop: 0. Or return 1 after a line that says what to do."""
     try:
-        settings = EnrichmentSettings()
+        settings = read(EnrichmentSettings)
         application = load(settings.application)
         settings.base_urls(application)
-    except ValidationError as error:
-        return _ended("; ".join(f"{_variable(one['loc'])}: {one['msg']}" for one in error.errors()))
     except StateloopError as error:
         return _ended(str(error))
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
@@ -34,10 +32,6 @@ def main() -> int:
     else:
         return_code = 0
     return return_code
-
-
-def _variable(location: tuple[int | str, ...]) -> str:
-    return f"STATELOOP_{location[0]}".upper()
 
 
 def _ended(why: str) -> int:

@@ -10,16 +10,15 @@ from services.enrichment.caller import Outcome
 
 if TYPE_CHECKING:
     from contracts.plan import Request
+    from contracts.record import Reason
     from services.enrichment.source import Record
 
 HEAD = 1000
 """How much of a record's value a dead letter holds, in bytes."""
-UNDECODABLE = "undecodable_snapshot"
-FAILED = "enrichment_failed"
 
 
 def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
-    """The answer to a request. All but its time and content follows from the request: given twice, it counts once."""
+    """The answer to a request. One may be answered twice, after a crash: any of its answers will do."""
     return Feedback(
         device_id=request.device_id,
         first_seen=request.first_seen,
@@ -42,7 +41,7 @@ def encoded(request: Request, outcome: Outcome, now: datetime, largest: int) -> 
     return failure, feedback(request, failure, now).encode()
 
 
-def dead_letter(record: Record, topic: str, reason: str, detail: str | None) -> DeadLetter:
+def dead_letter(record: Record, topic: str, reason: Reason, detail: str | None) -> DeadLetter:
     """A record that could not be used, or whose enrichment failed, with where it is."""
     return DeadLetter(
         reason=reason,

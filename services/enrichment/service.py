@@ -40,7 +40,7 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
         source = KafkaSource(
             settings.client(),
             topic=application.topics.snapshots,
-            group=settings.group or f"{application.name}-enrichment",
+            group=settings.group or application.enrichment_group,
             batch=settings.fetch_most,
             drain=settings.drain,
         )

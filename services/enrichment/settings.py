@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field
+from typing_extensions import override
 
+from contracts.settings import KafkaSettings
 from services.enrichment.errors import ApiUnknownError
 
 if TYPE_CHECKING:
@@ -34,18 +35,12 @@ BaseUrl = Annotated[str, AfterValidator(_base_url)]
 Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0))]
 
 
-class EnrichmentSettings(BaseSettings):
+class EnrichmentSettings(KafkaSettings):
     """One worker. Times are durations: a number of seconds, or ISO 8601."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     application: str
     """Where the application is: package.module:name."""
-    kafka: str = "127.0.0.1:9092"
-    """The brokers, as host:port, separated by commas."""
-    kafka_options: dict[str, SecretStr] = {}
-    """Further settings of librdkafka (security, for one), for the consumer and the producer."""
-    apis: dict[str, BaseUrl] = {}
+    apis: dict[str, BaseUrl] = Field(default_factory=dict)
     """Where each API is that the application names: its base URL."""
     group: str | None = None
     """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load."""
@@ -75,12 +70,8 @@ class EnrichmentSettings(BaseSettings):
             raise ApiUnknownError(missing)
         return {name: self.apis[name] for name in named}
 
-    def client(self) -> dict[str, str | int | float | bool]:
+    @override
+    def client(self) -> dict[str, str]:
         """What the consumer and the producer have in common."""
-        options = {name: secret.get_secret_value() for name, secret in self.kafka_options.items()}
-        return {
-            "bootstrap.servers": self.kafka,
-            "topic.metadata.refresh.interval.ms": 10_000,
-            "reconnect.backoff.max.ms": 1_000,
-            **options,
-        }
+        own = {"topic.metadata.refresh.interval.ms": "10000", "reconnect.backoff.max.ms": "1000"}
+        return own | super().client()

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from contracts.record import Reason
 from contracts.wire import decode_snapshot
 from services.enrichment import metrics
-from services.enrichment.feedback import FAILED, UNDECODABLE, dead_letter, encoded, milliseconds
+from services.enrichment.feedback import dead_letter, encoded, milliseconds
 from services.enrichment.inbox import Inbox
 from services.enrichment.lanes import Lanes
 
@@ -136,18 +137,18 @@ class Worker:
         outcome = await self._parts.caller.answer(request)
         outcome, value = encoded(request, outcome, self._parts.now(), self._parts.application.largest_record)
         if outcome.status == "failure":
-            await self._bury(record, FAILED, f"{request.enrichment}: {outcome.reason}")
+            await self._bury(record, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}")
         topic, at = self._parts.application.topics.feedback, milliseconds(request.as_of)
         await self._parts.publisher.publish(topic, request.device_id.encode(), value, at)
         self._counts.add(metrics.ANSWERS, outcome.status)
         lane.end(request, record.offset)
 
     async def _reject(self, lane: Lane, record: Record, detail: str) -> None:
-        await self._bury(record, UNDECODABLE, detail[:200])
+        await self._bury(record, Reason.UNDECODABLE_SNAPSHOT, detail[:200])
         self._counts.add(metrics.REJECTED)
         lane.offsets.finish(record.offset)
 
-    async def _bury(self, record: Record, reason: str, detail: str) -> None:
+    async def _bury(self, record: Record, reason: Reason, detail: str) -> None:
         topics = self._parts.application.topics
         letter = dead_letter(record, topics.snapshots, reason, detail)
         await self._parts.publisher.publish(topics.dead_letters, record.key, letter.encode())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -18,6 +19,7 @@ from contracts import (
     Histogram,
     Latest,
     Mean,
+    Policy,
     Quantiles,
     Recent,
     State,
@@ -57,8 +59,8 @@ async def rank(api: Api, owner: Owner) -> Rank:
     return await api.get("/{name}", Rank, name=owner.name)
 
 
-def of(state: type[State], *enrichments: Any, event: type[Event] = Ping) -> Application:
-    return Application(name="t", event=event, state=state, enrichments=enrichments)
+def of(state: type[State], *enrichments: Any, event: type[Event] = Ping, **options: Any) -> Application:
+    return Application(name="t", event=event, state=state, enrichments=enrichments, **options)
 
 
 def state(name: str, annotation: Any, **options: Any) -> type[State]:
@@ -172,6 +174,10 @@ async def silent(api: Api, name: str) -> None:
     raise NotImplementedError
 
 
+async def plenty(api: Api, name: str) -> Owner:
+    raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [(plain, "Write `async def plain"), (bare, "name has no type"), (silent, "Annotate its return")],
@@ -181,7 +187,59 @@ def test_a_function_that_is_not_async_or_not_annotated_is_refused(function: Any,
         enrichment(api="a")(function)
 
 
-@pytest.mark.parametrize("reference", ["nothing.at.all:app", "contracts.application:none", "contracts:State", ""])
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Policy(timeout=timedelta(0)), r"timeout.*leaves a call no time. Write timeout="),
+        (lambda: Policy(timeout=-SECOND), "Write timeout="),
+        (lambda: Policy(attempts=0), "Write attempts=1"),
+        (lambda: Policy(backoff=-SECOND), r"Write backoff=timedelta\(0\)"),
+        (lambda: Policy(backoff_most=SECOND / 10), r"Write backoff_most=timedelta\(microseconds=200000\) or more"),
+        (lambda: Policy(backoff=60 * SECOND), r"Write backoff_most=timedelta\(seconds=60\) or more"),
+        (lambda: enrichment(api="a", stale_after=timedelta(0))(plenty), "Write stale_after="),
+        (lambda: enrichment(api="a", stale_after=-SECOND)(plenty), "makes every answer stale at once"),
+        (lambda: of(Thing, owner, rank, largest_record=0), "Write a number of bytes from 4096 to 983040"),
+        (lambda: of(Thing, owner, rank, largest_record=1024 * 1024), "is more than Kafka takes"),
+    ],
+)
+def test_a_number_that_would_never_end_or_never_begin_is_refused(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(DeclarationError, match=says):
+        make()
+
+
+def test_the_outermost_numbers_are_allowed() -> None:
+    Policy(attempts=1, backoff=timedelta(0), backoff_most=timedelta(0))
+    assert [of(Thing, owner, rank, largest_record=n).largest_record for n in (4096, 983_040)] == [4096, 983_040]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "nothing.at.all:app",
+        "contracts.nothing:app",
+        "contracts.application:none",
+        "contracts:State",
+        "",
+        "..:app",
+        "a b",
+    ],
+)
 def test_a_reference_to_no_application_is_refused(reference: str) -> None:
     with pytest.raises(DeclarationError, match=r"package\.module:name"):
         load(reference)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("app = object().missing", AttributeError), ("import not.there", SyntaxError), ("import notthere", ImportError)],
+)
+def test_an_error_in_the_module_is_its_own(
+    code: str, kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_application.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(kind):
+        load("broken_application:app")

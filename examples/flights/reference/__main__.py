@@ -4,10 +4,10 @@ import sys
 
 import uvloop
 from aiohttp import web
-from pydantic import ValidationError
 
+from contracts.errors import StateloopError
+from contracts.settings import read
 from examples.flights import tables
-from examples.flights.errors import FlightsError
 from examples.flights.reference.server import application
 from examples.flights.reference.settings import ReferenceSettings
 
@@ -18,12 +18,10 @@ BACKLOG = 4096
 def main() -> None:
     """Serve until told to stop; or exit with 1 after a line that says what to do."""
     try:
-        settings = ReferenceSettings()
+        settings = read(ReferenceSettings)
         for table in (tables.airlines, tables.airports, tables.planes, tables.weather):
             table()
-    except ValidationError as error:
-        sys.exit(f"stateloop reference: {_refused(error)}")
-    except FlightsError as error:
+    except StateloopError as error:
         sys.exit(f"stateloop reference: {error}")
     print(f"stateloop reference: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     try:
@@ -38,11 +36,6 @@ def main() -> None:
         )
     except OSError as error:
         sys.exit(f"stateloop reference: {error.strerror}: free the port, or set STATELOOP_REFERENCE_PORT to another")
-
-
-def _refused(error: ValidationError) -> str:
-    """The settings that are wrong, as they are named in the environment."""
-    return "; ".join(f"STATELOOP_REFERENCE_{str(wrong['loc'][0]).upper()}: {wrong['msg']}" for wrong in error.errors())
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[3]
 PARTITIONS = 4
 DEADLINE_S = 60
+KEPT = {"retention.ms": "-1"}
+"""Feedback has the time of its snapshot, here long ago: the broker would soon remove it in the midst of a test."""
 
 
 class Cluster:
@@ -36,11 +38,13 @@ class Cluster:
         self.bootstrap = bootstrap
         self.prefix = prefix
         self.topics = application(prefix).topics
-        self.group = f"{prefix}fleet-enrichment"
+        self.group = application(prefix).enrichment_group
         self._logs = logs
+        self._started = 0
         names = (self.topics.snapshots, self.topics.feedback, self.topics.dead_letters)
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        for future in admin.create_topics([NewTopic(one, PARTITIONS, 1) for one in names]).values():
+        topics = [NewTopic(one, PARTITIONS, 1, config=KEPT) for one in names]
+        for future in admin.create_topics(topics).values():
             future.result(DEADLINE_S)
 
     def publish(self, *snapshots: Snapshot) -> None:
@@ -90,6 +94,7 @@ class Cluster:
         """A worker process; killed at the end if it still runs."""
         environment = {
             "FLEET_PREFIX": self.prefix,
+            "FLEET_TIMEOUT_S": str(DEADLINE_S),
             "STATELOOP_APPLICATION": "tests.services.enrichment.fleet:app",
             "STATELOOP_KAFKA": self.bootstrap,
             "STATELOOP_KAFKA_OPTIONS": '{"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}',
@@ -97,8 +102,9 @@ class Cluster:
             **{f"STATELOOP_{name.upper()}": value for name, value in settings.items()},
         }
         command = [sys.executable, "-m", "services.enrichment"]
-        with (self._logs / "worker.log").open("ab") as log:
+        with (self._logs / f"worker-{self._started}.log").open("wb") as log:
             process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | environment, stderr=log)
+        self._started += 1
         try:
             yield process
         finally:
@@ -106,4 +112,16 @@ class Cluster:
             process.wait(DEADLINE_S)
 
     def log(self) -> str:
-        return (self._logs / "worker.log").read_text()
+        """What all workers wrote."""
+        return "".join(self._log(number) for number in range(self._started))
+
+    def told(self, figure: str) -> dict[int, Any]:
+        """What each worker that tells figures told of one last, by the order in which they were started."""
+        lines = {number: self._log(number).splitlines(keepends=True) for number in range(self._started)}
+        stats = {
+            n: [one for one in told if '"message":"stats"' in one and one.endswith("\n")] for n, told in lines.items()
+        }
+        return {number: json.loads(told[-1])[figure] for number, told in stats.items() if told}
+
+    def _log(self, number: int) -> str:
+        return (self._logs / f"worker-{number}.log").read_text()

@@ -12,7 +12,8 @@ from contracts import Api, Application, Enriched, Event, Latest, Policy, State, 
 from contracts.wire import Answer, Snapshot
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-QUICK = Policy(timeout=timedelta(seconds=0.5), attempts=4, backoff=timedelta(milliseconds=1))
+TIMEOUT = timedelta(seconds=float(os.environ.get("FLEET_TIMEOUT_S", "0.5")))
+QUICK = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=1))
 STALE = timedelta(minutes=1)
 
 
@@ -56,12 +57,13 @@ async def quote(api: Api, plate: str) -> Quote:
 
 
 def application(prefix: str = "") -> Application:
+    """The application. Its lives were over long ago by the clock, which does not matter in a replay."""
     return Application(
         name=f"{prefix}fleet",
         event=Seen,
         state=Car,
         enrichments=(owner, street, quote),
-        topics=Topics(prefix=prefix),
+        topics=Topics(prefix=prefix, replay=True),
     )
 
 

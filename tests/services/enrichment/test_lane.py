@@ -60,8 +60,15 @@ def test_inputs_that_come_back_are_asked_again_once_the_answer_was_superseded() 
     ended(one, first, 1)
     ended(one, second, 2)
     assert owners(one, snapshot(3, "P1")) == [], "the state does not show that P2's answer won"
-    shown = answer(2, fingerprint(OWNER, snapshot(2, "P2")), {"name": "x"})
+    shown = answer(2, fingerprint(OWNER, {"plate": "P2"}), {"name": "x"})
     assert [request.version for request in owners(one, snapshot(4, "P1", owner=shown))] == [4]
+
+
+def test_an_answer_that_wins_over_every_other_is_not_asked_against() -> None:
+    one, forged = lane(), answer(2**62, "forged", {"name": "x"})
+    (request,) = owners(one, snapshot(1))
+    ended(one, request, 1)
+    assert [owners(one, snapshot(version, owner=forged)) for version in range(2, 9)] == [[]] * 7
 
 
 def test_a_stale_answer_is_asked_for_again_and_only_once() -> None:
@@ -73,7 +80,7 @@ def test_a_stale_answer_is_asked_for_again_and_only_once() -> None:
     (first,) = quotes(snapshot(1), START)
     one.begin(first)
     ended(one, first, 1)
-    old = answer(1, fingerprint(quote, snapshot(1)), {"price": 1.0})
+    old = answer(1, fingerprint(quote, {"plate": "P1"}), {"price": 1.0})
     assert quotes(snapshot(2, quote=old), START) == []
     (again,) = quotes(snapshot(3, quote=old), late)
     one.begin(again)

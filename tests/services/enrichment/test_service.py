@@ -14,6 +14,7 @@ from tests.services.enrichment.cluster import DEADLINE_S, Cluster
 from tests.services.enrichment.fleet import snapshot
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 DEVICES = 200
 STEADY = (("owner", "result"), ("quote", "result"))
 STOPPED_S = 20
+TELLING = {"stats_every": "0.1"}
 LONG_SESSION = '{"session.timeout.ms": "45000"}'
 """Longer than the broker is away, so that the worker keeps its partitions."""
 
@@ -40,6 +42,16 @@ def everybody(found: list[Feedback]) -> bool:
 
 def cars() -> list[tuple[str, bytes | None]]:
     return [(f"d{n}", snapshot(1, f"P{n}", f"d{n}").encode()) for n in range(DEVICES)]
+
+
+def owners_twice(registry: Registry) -> int:
+    return sum(calls == 2 for path, calls in registry.calls.items() if path.startswith("/owners/"))
+
+
+async def stop(*processes: subprocess.Popen[bytes]) -> None:
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    assert [await asyncio.to_thread(process.wait, DEADLINE_S) for process in processes] == [0] * len(processes)
 
 
 async def condition(true: Callable[[], bool], what: str) -> None:
@@ -89,14 +101,12 @@ async def test_a_permanent_failure_is_told_and_buried(cluster: Cluster, registry
 
 async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry) -> None:
     registry.latency = 0.02
-    with cluster.worker(registry.url, stats_every="0.1") as one, cluster.worker(registry.url, stats_every="0.1") as two:
-        await condition(lambda: cluster.log().count('"partitions":2,') >= 2, "each has two partitions")
+    with cluster.worker(registry.url, **TELLING) as one, cluster.worker(registry.url, **TELLING) as two:
+        await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
         await asyncio.to_thread(cluster.feedback, everybody)
         await condition(lambda: cluster.committed() == DEVICES, "all committed")
-        for process in (one, two):
-            process.send_signal(signal.SIGTERM)
-        assert [await asyncio.to_thread(process.wait, DEADLINE_S) for process in (one, two)] == [0, 0]
+        await stop(one, two)
     assert set(registry.calls.values()) == {1}, "without a fault no call is made twice"
 
 
@@ -123,6 +133,61 @@ async def test_sigterm_finishes_what_is_under_way(cluster: Cluster, registry: Re
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
     assert cluster.committed() == 10
     assert set(registry.calls.values()) == {1}
+
+
+async def test_partitions_move_in_mid_work_to_a_worker_that_joins(cluster: Cluster, registry: Registry) -> None:
+    registry.latency = 0.5
+    cluster.produce(*cars())
+    with cluster.worker(registry.url, in_flight="4", **TELLING) as one:
+        await condition(lambda: registry.calls.total() >= 20, "in mid-work")
+        with cluster.worker(registry.url, in_flight="4", **TELLING) as two:
+            await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
+            assert cluster.committed() < DEVICES, "still in mid-work"
+            registry.latency = 0
+            found = await asyncio.to_thread(cluster.feedback, everybody)
+            await condition(lambda: cluster.committed() == DEVICES, "all committed")
+            await stop(one, two)
+    assert len(found) == 2 * DEVICES
+    assert set(registry.calls.values()) == {1}, "what was under way was waited for"
+
+
+async def test_what_cannot_finish_before_its_partition_moves_is_given_up(cluster: Cluster, registry: Registry) -> None:
+    registry.gate.clear()
+    cluster.produce(*cars())
+    with cluster.worker(registry.url, drain="0", **TELLING) as one:
+        await condition(lambda: cluster.told("answers") == {0: {"result": DEVICES}}, "no more than owners is open")
+        with cluster.worker(registry.url, drain="0", **TELLING) as two:
+            moved = "the other began all that was given up"
+            await condition(lambda: 0 < cluster.told("abandoned")[0] == owners_twice(registry), moved)
+            assert cluster.committed() == 0
+            registry.gate.set()
+            await condition(lambda: cluster.committed() == DEVICES, "all committed")
+            await stop(one, two)
+    found = await asyncio.to_thread(cluster.feedback, everybody)
+    told = [answer.device_id for answer in found if answer.enrichment == "owner"]
+    assert len(told) == len(set(told)) == DEVICES, "an owner that was given up was told by the other only"
+    assert max(registry.calls.values()) == 2
+    again = 2 * cluster.told("abandoned")[0]
+    assert registry.calls.total() == 2 * DEVICES + again, "only what was given up, and the quotes beside it"
+
+
+async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(cluster: Cluster, registry: Registry) -> None:
+    registry.gate.clear()
+    with cluster.worker(registry.url, **TELLING) as one, cluster.worker(registry.url, **TELLING) as two:
+        await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
+        cluster.produce(*cars())
+        await condition(lambda: registry.calls.total() >= 2 * DEVICES, "all under way")
+        one.send_signal(signal.SIGSTOP)
+        await condition(lambda: cluster.told("partitions")[1] == 4, "the other has them all")
+        await condition(lambda: owners_twice(registry) > 0, "and begins what was not committed")
+        one.send_signal(signal.SIGCONT)
+        await condition(lambda: cluster.told("abandoned")[0] > 0, "the one notices")
+        assert cluster.committed() == 0
+        registry.gate.set()
+        found = await asyncio.to_thread(cluster.feedback, everybody)
+        await condition(lambda: cluster.committed() == DEVICES, "all committed")
+        await stop(one, two)
+    assert {(answer.enrichment, answer.status) for answer in found} == set(STEADY)
 
 
 async def test_an_api_without_address_is_refused(cluster: Cluster) -> None:

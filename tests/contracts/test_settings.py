@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contracts.errors import SettingsRefused, StateloopError
+from contracts.settings import KafkaSettings, read
+
+SECRET = "hunter2"  # noqa: S105  # looked for where it must not be
+
+
+class Oven(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="BAKERY_", frozen=True)
+
+    name: str
+    heat: int = Field(default=180, ge=0)
+    shelves: dict[str, int] = {}
+
+
+def problems(model: type[BaseSettings]) -> list[tuple[str, str]]:
+    with pytest.raises(SettingsRefused, match="in the environment") as refused:
+        read(model)
+    assert isinstance(refused.value, StateloopError)
+    return list(refused.value.problems)
+
+
+def test_settings_are_named_as_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAKERY_HEAT", "-1")
+    (name, missing), (heat, wrong) = problems(Oven)
+    assert (name, missing) == ("BAKERY_NAME", "Field required")
+    assert heat == "BAKERY_HEAT"
+    assert "greater than or equal to 0" in wrong
+
+
+def test_what_is_no_json_is_refused_like_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAKERY_SHELVES", "{")
+    assert problems(Oven) == [("BAKERY_SHELVES", "write it as JSON")]
+
+
+def test_what_is_right_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAKERY_NAME", "big")
+    assert read(Oven) == Oven(name="big")
+
+
+def test_options_reach_the_clients_and_secrets_no_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_KAFKA_OPTIONS", f'{{"sasl.password": "{SECRET}"}}')
+    settings = read(KafkaSettings)
+    assert settings.client() == {"bootstrap.servers": "127.0.0.1:9092", "sasl.password": SECRET}
+    assert SECRET not in f"{settings} {settings!r} {settings.model_dump()} {settings.model_dump_json()}"
