@@ -58,7 +58,7 @@ COPY --from=spark-packages /opt/spark-packages /opt/packages
 FROM spark-base AS jars
 COPY ivy.xml .
 RUN java -jar /opt/packages/pyspark/jars/ivy-*.jar -ivy ivy.xml -confs spark \
-    -retrieve "/opt/jars/[artifact]-[revision].[ext]"
+    -retrieve "/opt/jars/[conf]/[artifact]-[revision].[ext]"
 
 FROM spark-base AS spark
 COPY --from=jars /opt/jars /opt/jars

@@ -1,5 +1,6 @@
-"""What can go wrong in a declaration, in a record, and in a call. Each error carries its facts and says what to do."""
+"""What can go wrong in declarations, settings, topics and calls. Each error carries its facts and says what to do."""
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 
@@ -15,6 +16,29 @@ class DeclarationError(StateloopError):
         self.where = where
         self.problem = problem
         self.write = write
+
+
+class SettingsRefused(StateloopError):
+    """Settings are missing or wrong. `problems` has the name of each in the environment, and what is the matter."""
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        told = "; ".join(f"{variable}: {problem}" for variable, problem in problems)
+        super().__init__(f"{told} (set {'them' if len(problems) > 1 else 'it'} in the environment)")
+        self.problems = problems
+
+
+class TopicDiffers(StateloopError):
+    """A topic on the broker treats its records otherwise than the catalogue says. `wrong` is what it should have."""
+
+    def __init__(self, topic: str, found: Mapping[str, str], wrong: Mapping[str, str], kafka: str) -> None:
+        told = " and ".join(f"{name}={found.get(name)}, not {value}" for name, value in wrong.items())
+        mended = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in wrong.items())
+        super().__init__(
+            f"topic {topic!r} has {told}: delete it, or run kafka-configs --bootstrap-server {kafka} --alter "
+            f"--entity-type topics --entity-name {topic} --add-config '{mended}' (the records in it stay as they are)"
+        )
+        self.topic = topic
+        self.wrong = wrong
 
 
 class CallError(StateloopError):

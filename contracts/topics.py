@@ -1,14 +1,19 @@
 """The catalogue of topics: the one place that says their names, keys, models and how long they are kept."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from contracts.errors import TopicDiffers
 from contracts.state import State
 
 FOREVER = timedelta(milliseconds=-1)
 PARTITIONER = "murmur2_random"
 """librdkafka's name for the Java clients' partitioner: a device is in one partition number throughout."""
+
+MEANING = ("message.timestamp.type", "cleanup.policy")
+"""The settings without which a topic's records mean something else. How long they are kept is the operator's choice."""
 
 
 class Stamp(StrEnum):
@@ -28,6 +33,7 @@ class Topic:
     cleanup: str
     retention: timedelta
     stamp: Stamp
+    partitions: int
 
     def config(self) -> dict[str, str]:
         """The topic's settings as Kafka spells them."""
@@ -37,18 +43,27 @@ class Topic:
             "message.timestamp.type": self.stamp.value,
         }
 
+    def require(self, found: Mapping[str, str], kafka: str) -> None:
+        """Compare with the settings that a broker has for this topic. Raises TopicDiffers."""
+        wanted = self.config()
+        wrong = {name: wanted[name] for name in MEANING if _listed(found.get(name, "")) != _listed(wanted[name])}
+        if wrong:
+            raise TopicDiffers(self.name, found, wrong, kafka)
+
 
 @dataclass(frozen=True)
 class Topics:
-    """The topics of one application. `prefix` tells applications on one broker apart.
+    """The topics of one application, of so many partitions each. `prefix` tells applications on one broker apart.
 
-    `outage` is how long an outage may last without a loss. A `replay` of old data carries its own times (and so
-    nothing may be dropped by age, for all of it is old).
+    `outage` is how long events and feedback are kept at least, for a job that was away to catch up. Where one
+    partition then gets ahead of another by more than the grace, the other's lives may come too late: the job counts
+    them. A `replay` of old data carries its own times (so nothing may be dropped by age, for all of it is old).
     """
 
     prefix: str = ""
     outage: timedelta = timedelta(days=7)
     replay: bool = False
+    partitions: int = 4
 
     @property
     def events(self) -> str:
@@ -75,11 +90,16 @@ class Topics:
         stamp = Stamp.PRODUCER if self.replay else Stamp.BROKER
         life = state.lifetime + state.grace
         inputs = FOREVER if self.replay else max(self.outage, life)
+        outputs = max(life, timedelta(days=1))
+        count = self.partitions
         return (
-            Topic(self.events, "device_id", "event", "delete", inputs, stamp),
-            Topic(self.feedback, "device_id", "feedback", "delete", inputs, stamp),
-            Topic(
-                self.snapshots, "device_id", "snapshot", "compact,delete", max(life, timedelta(days=1)), Stamp.BROKER
-            ),
-            Topic(self.dead_letters, "origin's key", "dead_letter", "delete", self.outage, Stamp.BROKER),
+            Topic(self.events, "device_id", "event", "delete", inputs, stamp, count),
+            Topic(self.feedback, "device_id", "feedback", "delete", inputs, stamp, count),
+            Topic(self.snapshots, "device_id", "snapshot", "compact,delete", outputs, Stamp.BROKER, count),
+            Topic(self.dead_letters, "origin's key", "dead_letter", "delete", self.outage, Stamp.BROKER, count),
         )
+
+
+def _listed(value: str) -> set[str]:
+    """A setting may be a list, and its order says nothing."""
+    return {one.strip() for one in value.split(",")}

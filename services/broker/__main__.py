@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from pydantic import ValidationError
-
+from contracts.errors import StateloopError
+from contracts.settings import read
 from services.broker import jars, storage
-from services.broker.errors import BrokerError
+from services.broker.errors import DATA
 from services.broker.java import find_java
 from services.broker.preflight import require_disk, require_free_port, require_idle
 from services.broker.settings import BrokerSettings
@@ -28,7 +28,7 @@ def command(settings: BrokerSettings) -> list[str]:
     data = settings.broker_data.absolute()
     java = find_java()
     classpath = jars.classpath(settings.jars, "broker")
-    require_disk(data, storage.NEEDED_MB)
+    require_disk(data, storage.NEEDED_MB, DATA)
     require_idle(storage.log_dir(data))
     require_free_port(settings.broker_port)
     require_free_port(settings.controller_port)
@@ -46,21 +46,14 @@ def jvm_command(java: Path, classpath: str, heap: str, properties: Path) -> list
 def main() -> NoReturn:
     """Become the broker; or exit with 1 after a line that says what to do."""
     try:
-        settings = BrokerSettings()
+        settings = read(BrokerSettings)
         jvm = command(settings)
-    except ValidationError as error:
-        sys.exit(f"stateloop broker: {refused(error)}")
-    except BrokerError as error:
+    except StateloopError as error:
         sys.exit(f"stateloop broker: {error}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     print(f"stateloop broker: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     os.execv(jvm[0], jvm)  # noqa: S606 - there is no shell on purpose
-
-
-def refused(error: ValidationError) -> str:
-    """Give the settings that are wrong, as they are named in the environment."""
-    return "; ".join(f"STATELOOP_{str(wrong['loc'][0]).upper()}: {wrong['msg']}" for wrong in error.errors())
 
 
 if __name__ == "__main__":

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contracts.errors import StateloopError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+DATA = "STATELOOP_DATA (of make up) or STATELOOP_BROKER_DATA (of a broker alone)"
+"""The settings that say where the data is: make up puts it into a folder of its own one."""
+JARS = "STATELOOP_JARS"
 
-class BrokerError(Exception):
+
+class BrokerError(StateloopError):
     """Base of all errors of this part."""
 
 
@@ -77,7 +83,7 @@ class FolderBusyError(PermanentError):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"A broker already runs on the data in {folder}: stop it, or set STATELOOP_BROKER_DATA to another folder",
+            f"A broker already runs on the data in {folder}: stop it, or set {DATA} to another folder",
         )
         self.folder = folder
 
@@ -85,20 +91,18 @@ class FolderBusyError(PermanentError):
 class FolderUnusableError(PermanentError):
     """The folder cannot be made or written."""
 
-    def __init__(self, folder: Path, cause: str) -> None:
-        super().__init__(
-            f"{folder} cannot be written ({cause}): make it writable, or set STATELOOP_BROKER_DATA to another folder",
-        )
+    def __init__(self, folder: Path, cause: str, setting: str) -> None:
+        super().__init__(f"{folder} cannot be written ({cause}): make it writable, or set {setting} to another folder")
         self.folder = folder
 
 
 class DiskFullError(PermanentError):
     """Too little room to start."""
 
-    def __init__(self, folder: Path, free_mb: int, needed_mb: int) -> None:
+    def __init__(self, folder: Path, free_mb: int, needed_mb: int, setting: str) -> None:
         super().__init__(
             f"The disk of {folder} has {free_mb} MB left and {needed_mb} MB are needed: free some space, "
-            "or point to another disk with STATELOOP_BROKER_DATA and STATELOOP_JARS",
+            f"or set {setting} to a folder on another disk",
         )
         self.folder = folder
         self.free_mb = free_mb

@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from services.broker.errors import BrokerError, DownloadError, JarsMissingError, PackageMissingError, UnresolvedError
+from contracts.errors import StateloopError
+from contracts.settings import read
+from services.broker.errors import (
+    JARS,
+    BrokerError,
+    DownloadError,
+    JarsMissingError,
+    PackageMissingError,
+    UnresolvedError,
+)
 from services.broker.java import find_java
 from services.broker.preflight import require_disk
 from services.broker.settings import JarsSettings
@@ -39,7 +48,7 @@ INTERRUPTED = 130  # as a shell tells Ctrl-C
 def resolve(settings: JarsSettings, say: Callable[[str], None]) -> bool:
     """Bring the jars up to date; True if there was something to do. Safe to run twice at once."""
     java, ivy = find_java(), ivy_jar()
-    require_disk(settings.jars, NEEDED_MB)
+    require_disk(settings.jars, NEEDED_MB, JARS)
     with _alone(settings.jars), _new_folder(settings.jars) as new:
         if up_to_date(settings.jars):
             return False
@@ -151,14 +160,14 @@ def _alone(jars: Path) -> Iterator[None]:
 def main() -> int:
     """Bring the jars up to date, with progress; 0, or 1 and a line that says what to do."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    settings = JarsSettings()
-    if up_to_date(settings.jars):
-        return 0
     try:
+        settings = read(JarsSettings)
+        if up_to_date(settings.jars):
+            return 0
         console.print(f"Resolving the jars of ivy.xml into {settings.jars} (53 MB, up to a minute the first time)")
         with console.status("asking the registry") as status:
             resolve(settings, status.update)
-    except BrokerError as error:
+    except StateloopError as error:
         console.print(f"stateloop jars: {error}", style="red", markup=False)
         return 1
     except KeyboardInterrupt:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 MB = 1 << 20
 
 
-def require_disk(folder: Path, needed_mb: int) -> None:
-    """Make the folder if need be, and require so much free space on its disk."""
+def require_disk(folder: Path, needed_mb: int, setting: str) -> None:
+    """Make the folder if need be, and require so much free space on its disk. `setting` says where the folder is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         free_mb = shutil.disk_usage(folder).free // MB
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise DiskFullError(folder, 0, needed_mb) from error
-        raise FolderUnusableError(folder, error.strerror or str(error)) from error
+            raise DiskFullError(folder, 0, needed_mb, setting) from error
+        raise FolderUnusableError(folder, error.strerror or str(error), setting) from error
     if free_mb < needed_mb:
-        raise DiskFullError(folder, free_mb, needed_mb)
+        raise DiskFullError(folder, free_mb, needed_mb, setting)
 
 
 def require_free_port(port: int) -> None:

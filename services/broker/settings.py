@@ -14,6 +14,7 @@ class JarsSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True)
 
     jars: Path = Path(".stateloop/jars")
+    """The folder of the jars: `spark` and `broker` are in it."""
     ivy_settings: Path | None = Field(default=None, description="an Ivy settings file, to use a mirror of the registry")
 
 

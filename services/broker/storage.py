@@ -8,7 +8,7 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING
 
-from services.broker.errors import DiskFullError, FolderUnusableError, FormatError
+from services.broker.errors import DATA, DiskFullError, FolderUnusableError, FormatError
 from services.broker.properties import cluster_id, server_properties
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def prepare(settings: BrokerSettings, data: Path, java: Path, classpath: str) ->
         return _write(settings, data / "server.properties", log_dir(data))
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise DiskFullError(data, 0, NEEDED_MB) from error
-        raise FolderUnusableError(data, error.strerror or str(error)) from error
+            raise DiskFullError(data, 0, NEEDED_MB, DATA) from error
+        raise FolderUnusableError(data, error.strerror or str(error), DATA) from error
 
 
 def format_command(java: Path, classpath: str, properties: Path, cluster: str) -> list[str]:

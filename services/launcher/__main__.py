@@ -7,10 +7,10 @@ import signal
 import sys
 import threading
 
-from pydantic import ValidationError
 from rich.console import Console
 
-from services.launcher.errors import LaunchError
+from contracts.errors import StateloopError
+from contracts.settings import read
 from services.launcher.folders import Folders
 from services.launcher.launch import launch
 from services.launcher.parts import parts
@@ -27,13 +27,10 @@ def main() -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: stopping.set())
     try:
-        settings = LauncherSettings()
+        settings = read(LauncherSettings)
         folders = Folders(settings.data)
         launch(parts(settings, folders, headless=options.headless), folders, console, stopping, fresh=options.fresh)
-    except ValidationError as error:
-        console.print(f"stateloop: {_refused(error)}", style="red", markup=False)
-        return 1
-    except LaunchError as error:
+    except StateloopError as error:
         console.print(f"stateloop: {error}", style="red", markup=False)
         return 1
     return 0
@@ -44,10 +41,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--headless", action="store_true", help="without the live view")
     parser.add_argument("--fresh", action="store_true", help="forget all records and states first")
     return parser.parse_args()
-
-
-def _refused(error: ValidationError) -> str:
-    return "; ".join(f"STATELOOP_{str(wrong['loc'][0]).upper()}: {wrong['msg']}" for wrong in error.errors())
 
 
 if __name__ == "__main__":

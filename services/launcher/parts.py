@@ -66,8 +66,8 @@ def job(settings: LauncherSettings, folders: Folders) -> Part:
     """The Spark job, with its working files in the data folder."""
     env = shared(settings) | {
         "STATELOOP_CHECKPOINT": str(folders.checkpoint.absolute()),
-        "STATELOOP_BATCH": f"PT{settings.job_batch.total_seconds():g}S",
-        "STATELOOP_JARS": str(settings.jars / "spark"),
+        "STATELOOP_BATCH": f"PT{settings.batch.total_seconds():g}S",
+        "STATELOOP_JARS": str(settings.jars),
         "SPARK_LOCAL_DIRS": str(folders.scratch.absolute()),
     }
     started = Says('"job": "started"')

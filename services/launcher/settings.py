@@ -19,6 +19,7 @@ class LauncherSettings(BaseSettings):
     data: Path = Path(".stateloop")
     """Where everything is kept."""
     jars: Path = Path(".stateloop/jars")
+    """The folder of the jars, as `make jars` makes it."""
     kafka: str | None = None
     """Brokers to use instead of the embedded one, as host:port."""
     broker_port: int = Field(default=9092, ge=1, le=65534)
@@ -26,7 +27,7 @@ class LauncherSettings(BaseSettings):
     reference_port: int = Field(default=8081, ge=1, le=65535)
     workers: int = Field(default=2, ge=0, le=64)
     """How many enrichment workers."""
-    job_batch: timedelta = timedelta(seconds=15)
+    batch: timedelta = timedelta(seconds=15)
     """How long a batch of the Spark job lasts: short, so that little is published again after a crash."""
     replay_from: date = date(2013, 1, 1)
     """The replay's first day."""

@@ -7,12 +7,12 @@ import sys
 import threading
 from functools import partial
 
-from pydantic import ValidationError
 from rich.console import Console
 from rich.live import Live
 
-from contracts.application import load
+from contracts.application import Application, load
 from contracts.errors import StateloopError
+from contracts.settings import read
 from services.live.line import line
 from services.live.screen import screen
 from services.live.settings import LiveSettings
@@ -27,26 +27,25 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     try:
-        settings = LiveSettings()
-        shown = partial(views, settings, load(settings.application), stopping)
-    except (ValidationError, StateloopError) as error:
-        print(f"stateloop live: {_refused(error)}", file=sys.stderr, flush=True)
+        settings = read(LiveSettings)
+        show(settings, load(settings.application), stopping)
+    except StateloopError as error:
+        print(f"stateloop live: {error}", file=sys.stderr, flush=True)
         return 1
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        for view in shown(settings.line_every.total_seconds()):
-            console.print(line(view), markup=False, soft_wrap=True)
-        return 0
-    with Live(console=console, screen=True, auto_refresh=False) as live:
-        for view in shown(FRAME_S):
-            live.update(screen(view, *console.size), refresh=True)
     return 0
 
 
-def _refused(error: ValidationError | StateloopError) -> str:
-    if isinstance(error, StateloopError):
-        return str(error)
-    return "; ".join(f"STATELOOP_{str(wrong['loc'][0]).upper()}: {wrong['msg']}" for wrong in error.errors())
+def show(settings: LiveSettings, application: Application, stopping: threading.Event) -> None:
+    """On a terminal the screen, elsewhere a line every so often. Raises StateloopError."""
+    console = Console(highlight=False)
+    shown = partial(views, settings, application, stopping)
+    if not console.is_terminal:
+        for view in shown(settings.line_every.total_seconds()):
+            console.print(line(view), markup=False, soft_wrap=True)
+        return
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        for view in shown(FRAME_S):
+            live.update(screen(view, *console.size), refresh=True)
 
 
 if __name__ == "__main__":

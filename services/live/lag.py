@@ -21,9 +21,8 @@ EVERY_S = 1.0
 class GroupLag:
     """The committed offsets of one group in one topic, asked for again and again. A context manager."""
 
-    def __init__(self, kafka: str, group: str, topic: str, partitions: list[int]) -> None:
-        config = {"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 0}
-        self._consumer = Consumer(config)
+    def __init__(self, client: Mapping[str, str], group: str, topic: str, partitions: list[int]) -> None:
+        self._consumer = Consumer({"enable.auto.commit": False, "log_level": 0, **client, "group.id": group})
         self._wanted = [TopicPartition(topic, number) for number in partitions]
         self._committed: dict[int, int] | None = None
         self._stopping = threading.Event()

@@ -1,23 +1,18 @@
 """The live view's settings, read from the environment."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contracts.settings import KafkaSettings
 
 
-class LiveSettings(BaseSettings):
+class LiveSettings(KafkaSettings):
     """One view: STATELOOP_APPLICATION, STATELOOP_KAFKA, and so on."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     application: str
     """Where the application is: package.module:name."""
-    kafka: str = "127.0.0.1:9092"
-    """The brokers, as host:port, separated by commas."""
     group: str | None = None
     """The workers' consumer group; `<application's name>-enrichment` unless set."""
     status: Path | None = None

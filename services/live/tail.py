@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
 from contracts.record import Record
+from services.live.errors import WrongOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 MOST = 1000
 ANSWER_S = 2.0
 
 
 class Tail:
-    """The records of these topics; of `looked_back` also the last few that were there before. A context manager."""
+    """The records of these topics; of `looked_back` also the last few that were there before. A context manager.
 
-    def __init__(self, kafka: str, topics: tuple[str, ...], looked_back: str, history: int) -> None:
-        config = {"bootstrap.servers": kafka, "group.id": "stateloop-live", "enable.auto.commit": False, "log_level": 0}
-        self._consumer = Consumer({**config, "auto.offset.reset": "latest", "fetch.wait.max.ms": 20})
+    Raises WrongOptions.
+    """
+
+    def __init__(self, client: Mapping[str, str], topics: tuple[str, ...], looked_back: str, history: int) -> None:
+        config = {"enable.auto.commit": False, "auto.offset.reset": "latest", "fetch.wait.max.ms": 20, "log_level": 0}
+        try:
+            self._consumer = Consumer({**config, "group.id": "stateloop-live", **client})
+        except KafkaException as error:
+            raise WrongOptions(error.args[0].str()) from error
         self._topics = topics
         self._looked_back = looked_back
         self._history = history

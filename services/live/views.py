@@ -31,13 +31,13 @@ def views(
     names = (topics.events, topics.feedback, topics.snapshots, topics.dead_letters)
     watch = Watch(application, settings, time.monotonic())
     waiting = Surroundings(trouble=f"Waiting for the topics on {settings.kafka}")
-    with Tail(settings.kafka, names, topics.snapshots, settings.history) as tail:
+    with Tail(settings.client(), names, topics.snapshots, settings.history) as tail:
         while not tail.open():
             yield watch.view(time.monotonic(), datetime.now(UTC), waiting)
             if stopping.wait(LOOK_S):
                 return
-        group = settings.group or f"{application.name}-enrichment"
-        with GroupLag(settings.kafka, group, topics.snapshots, tail.partitions) as lag:
+        group = settings.group or application.enrichment_group
+        with GroupLag(settings.client(), group, topics.snapshots, tail.partitions) as lag:
             view_at = 0.0
             while not stopping.is_set():
                 read(tail, watch)

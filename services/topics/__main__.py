@@ -1,83 +1,96 @@
-"""Make the catalogue's topics. Those that are there stay as they are; a wrong partition count is an error."""
+"""Make the catalogue's topics. Those that are there stay as they are; one that means something else is an error."""
 
 import sys
 import time
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 
 from contracts.application import load
 from contracts.errors import StateloopError
+from contracts.settings import read
 from contracts.topics import Topic
+from services.topics.broker import connect
+from services.topics.errors import NoBroker, TopicRefused, WrongPartitions, refused
 from services.topics.settings import Settings
 
-
-class WrongPartitions(StateloopError):
-    """A topic is there with another number of partitions."""
-
-    def __init__(self, topic: str, found: int, wanted: int) -> None:
-        super().__init__(
-            f"topic {topic!r} has {found} partitions, not {wanted}: "
-            f"set STATELOOP_PARTITIONS={found}, or delete it and its checkpoint"
-        )
+ANSWER_S = 10
+PAUSE_S = 0.1
 
 
-class NoBroker(StateloopError):
-    """No broker answered within the patience."""
-
-    def __init__(self, kafka: str) -> None:
-        super().__init__(f"no broker answers at {kafka}: start it, or set STATELOOP_KAFKA")
-
-
-def make(admin: AdminClient, topics: tuple[Topic, ...], settings: Settings) -> list[str]:
-    """Make what is missing; gives the names of the made. Raises WrongPartitions, KafkaException."""
-    have = admin.list_topics(timeout=10).topics
-    for topic in topics:
-        if topic.name in have and len(have[topic.name].partitions) != settings.partitions:
-            raise WrongPartitions(topic.name, len(have[topic.name].partitions), settings.partitions)
-    missing = [
-        NewTopic(topic.name, settings.partitions, settings.replication, config=topic.config())
-        for topic in topics
-        if topic.name not in have
+def make(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> list[str]:
+    """Make what is missing; gives the names of the made. Raises TopicDiffers, TopicsError."""
+    there = _partitions(admin, settings)
+    require(admin, [topic for topic in topics if topic.name in there], settings)
+    missing = [topic for topic in topics if topic.name not in there]
+    new = [
+        NewTopic(topic.name, settings.partitions or topic.partitions, settings.replication, config=topic.config())
+        for topic in missing
     ]
-    futures = admin.create_topics(missing) if missing else {}
-    return [name for name, future in futures.items() if _made(future)]
+    futures = admin.create_topics(new) if new else {}
+    made = [topic for topic in missing if _made(topic.name, futures[topic.name], settings)]
+    require(admin, [topic for topic in missing if topic not in made], settings)  # made meanwhile, or hidden from us
+    return [topic.name for topic in made]
 
 
-def _made(future: object) -> bool:
-    try:
-        future.result()  # type: ignore[attr-defined]  # the client's futures are not typed
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-            return False
-        raise
-    return True
+def require(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> None:
+    """Require that these topics of the broker are as the catalogue says. Raises TopicDiffers, TopicsError."""
+    if not topics:
+        return
+    there = _partitions(admin, settings, {topic.name for topic in topics})
+    resources = {topic.name: ConfigResource(ConfigResource.Type.TOPIC, topic.name) for topic in topics}
+    futures = admin.describe_configs(list(resources.values()), request_timeout=ANSWER_S)
+    for topic in topics:
+        topic.require(_config(topic.name, futures[resources[topic.name]], settings), settings.kafka)
+        if topic.name not in there:
+            raise TopicRefused(topic.name, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+        if there[topic.name] != (wanted := settings.partitions or topic.partitions):
+            raise WrongPartitions(topic.name, there[topic.name], wanted)
 
 
 def main() -> int:
     """Wait for the broker, make the topics, say which."""
-    settings = Settings()
     try:
+        settings = read(Settings)
         application = load(settings.application)
-        admin = AdminClient({"bootstrap.servers": settings.kafka, "log_level": 0})
-        _await_broker(admin, settings)
-        made = make(admin, application.topics.catalogue(application.state), settings)
+        made = make(connect(settings), application.topics.catalogue(application.state), settings)
     except StateloopError as error:
-        print(error, file=sys.stderr)
+        print(f"stateloop topics: {error}", file=sys.stderr)
         return 1
     print(f"made {', '.join(made)}" if made else "all topics are there")
     return 0
 
 
-def _await_broker(admin: AdminClient, settings: Settings) -> None:
-    deadline = time.monotonic() + settings.patience.total_seconds()
-    while time.monotonic() < deadline:
+def _partitions(admin: AdminClient, settings: Settings, awaited: Collection[str] = ()) -> dict[str, int]:
+    """By topic. What is awaited is there, but a broker may list it a moment after it was made."""
+    deadline = time.monotonic() + ANSWER_S
+    while True:
         try:
-            admin.list_topics(timeout=2)
-        except KafkaException:
-            continue
-        return
-    raise NoBroker(settings.kafka)
+            listed = admin.list_topics(timeout=ANSWER_S).topics
+        except KafkaException as error:
+            raise NoBroker(settings.kafka, error.args[0].str()) from error
+        if listed.keys() >= set(awaited) or time.monotonic() >= deadline:
+            return {name: len(topic.partitions) for name, topic in listed.items()}
+        time.sleep(PAUSE_S)
+
+
+def _made(name: str, future: Future[None], settings: Settings) -> bool:
+    try:
+        future.result()
+    except KafkaException as error:
+        if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
+            return False
+        raise refused(name, settings.kafka, error.args[0]) from error
+    return True
+
+
+def _config(name: str, future: Future[dict[str, ConfigEntry]], settings: Settings) -> dict[str, str]:
+    try:
+        return {entry.name: entry.value or "" for entry in future.result().values()}
+    except KafkaException as error:
+        raise refused(name, settings.kafka, error.args[0]) from error
 
 
 if __name__ == "__main__":

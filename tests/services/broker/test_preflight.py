@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.broker.errors import DiskFullError, FolderBusyError, FolderUnusableError, PortBusyError
+from services.broker.errors import DATA, JARS, DiskFullError, FolderBusyError, FolderUnusableError, PortBusyError
 from services.broker.preflight import require_disk, require_free_port, require_idle
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ HOLD_LOCK = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl
 
 
 def test_a_folder_is_made(tmp_path: Path) -> None:
-    require_disk(tmp_path / "a" / "b", 1)
+    require_disk(tmp_path / "a" / "b", 1, DATA)
     assert (tmp_path / "a" / "b").is_dir()
 
 
 def test_a_full_disk_is_told_with_what_is_left(tmp_path: Path) -> None:
     free_mb = shutil.disk_usage(tmp_path).free >> 20
     with pytest.raises(DiskFullError, match="free some space") as refused:
-        require_disk(tmp_path, free_mb * 2 + 1)
+        require_disk(tmp_path, free_mb * 2 + 1, DATA)
     assert refused.value.free_mb <= free_mb * 2
 
 
@@ -37,13 +37,15 @@ def test_a_disk_too_full_to_make_the_folder_is_full_too(tmp_path: Path, monkeypa
 
     monkeypatch.setattr("pathlib.Path.mkdir", full)
     with pytest.raises(DiskFullError):
-        require_disk(tmp_path / "a", 1)
+        require_disk(tmp_path / "a", 1, DATA)
 
 
-def test_a_folder_that_cannot_be_made_is_told_with_why(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_told_with_why_and_with_its_setting(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(FolderUnusableError, match="STATELOOP_BROKER_DATA"):
-        require_disk(tmp_path / "file" / "data", 1)
+    with pytest.raises(FolderUnusableError, match=r"STATELOOP_DATA \(of make up\) or STATELOOP_BROKER_DATA"):
+        require_disk(tmp_path / "file" / "data", 1, DATA)
+    with pytest.raises(FolderUnusableError, match="or set STATELOOP_JARS to another folder"):
+        require_disk(tmp_path / "file" / "jars", 1, JARS)
 
 
 def test_a_busy_port_is_told_with_its_setting() -> None:

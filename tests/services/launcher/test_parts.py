@@ -52,6 +52,15 @@ def test_every_port_and_folder_is_the_settings() -> None:
     assert "/data/replay.json" in by_name["replay"].command
 
 
+def test_what_parts_and_launcher_are_told_has_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_BATCH", "PT5S")
+    monkeypatch.setenv("STATELOOP_JARS", "/jars")
+    settings = LauncherSettings()
+    by_name = {part.name: part for part in parts(settings, Folders(settings.data), headless=True)}
+    assert by_name["job"].env["STATELOOP_BATCH"] == "PT5S"
+    assert {by_name[name].env["STATELOOP_JARS"] for name in ("broker", "job")} == {"/jars"}
+
+
 def test_only_the_state_is_forgotten(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     folders.prepare()

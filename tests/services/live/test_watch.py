@@ -64,9 +64,8 @@ class Seen:
         return made
 
     def answer(self, at: float, to: Snapshot) -> Answer:
-        found = Answer(
-            version=to.version, status="result", ts=TIME, fingerprint=fingerprint(owner, to), result={"name": "Ann"}
-        )
+        named = fingerprint(owner, {"plate": to.state["plate"]})
+        found = Answer(version=to.version, status="result", ts=TIME, fingerprint=named, result={"name": "Ann"})
         facts = found.model_dump() | {"result": {"owner": found.result}}
         self.take("feedback", Feedback(device_id="car", first_seen=TIME, enrichment="owner", **facts).encode(), at)
         return found

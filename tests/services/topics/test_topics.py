@@ -1,40 +1,142 @@
-import uuid
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
+from contracts.errors import TopicDiffers
 from contracts.topics import Topics
-from services.topics.__main__ import WrongPartitions, make
+from services.broker.readiness import wait_until
+from services.topics.__main__ import make
+from services.topics.broker import connect
+from services.topics.errors import LoginRefused, NoBroker, TopicRefused, WrongOptions, WrongPartitions, refused
 from services.topics.settings import Settings
 from tests.everything import Everything
-from tests.services.broker.embedded import EmbeddedBroker
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+CHECKOUT = Path(__file__).parents[3]
+NOWHERE = "127.0.0.1:1"
+TIMED_OUT = -185
+"""librdkafka's own code, which the Python client has as a private name."""
+SECRET = "hunter2"  # noqa: S105  # looked for where it must not be
 
 
-def test_the_catalogue_keeps_inputs_for_an_outage_and_snapshots_by_key() -> None:
-    events, feedback, snapshots, letters = Topics().catalogue(Everything)
-    assert {topic.name for topic in (events, feedback, snapshots, letters)} == {
-        "events", "feedback", "snapshots", "dead_letters"
-    }  # fmt: skip
-    assert events.config()["message.timestamp.type"] == "LogAppendTime"
-    assert events.config()["retention.ms"] == str(7 * 24 * 3600 * 1000)
-    assert snapshots.config()["cleanup.policy"] == "compact,delete"
+def settings(kafka: str = NOWHERE, **own: object) -> Settings:
+    return Settings.model_validate({"application": "", "kafka": kafka, "patience": "PT0S", **own})
 
 
-def test_a_replay_carries_its_own_times_and_is_not_dropped_for_its_age() -> None:
-    events, feedback, *_ = Topics(replay=True).catalogue(Everything)
-    for topic in (events, feedback):
-        assert (topic.config()["message.timestamp.type"], topic.config()["retention.ms"]) == ("CreateTime", "-1")
+def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "services.topics"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("STATELOOP_")}
+    return subprocess.run(command, cwd=CHECKOUT, env=clean | environment, capture_output=True, text=True, check=False)
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def listed(admin: AdminClient, awaited: set[str]) -> dict[str, int]:
+    """The broker's topics with their partitions, once these are among them."""
+    wait_until(lambda: awaited <= admin.list_topics(timeout=10).topics.keys(), f"{awaited} listed", 30)
+    return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=10).topics.items()}
+
+
+@pytest.fixture
+def admin(broker: EmbeddedBroker) -> AdminClient:
+    return connect(settings(broker.bootstrap, patience="PT30S"))
 
 
 @pytest.mark.kafka
-def test_topics_are_made_once_and_a_wrong_partition_count_is_refused(broker: EmbeddedBroker) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    catalogue = Topics(prefix=f"{uuid.uuid4().hex}.").catalogue(Everything)
-    settings = Settings(application="", kafka=broker.bootstrap, partitions=3)
-    assert sorted(make(admin, catalogue, settings)) == sorted(topic.name for topic in catalogue)
-    assert make(admin, catalogue, settings) == []
+def test_topics_are_made_once_and_a_wrong_partition_count_is_refused(
+    broker: EmbeddedBroker, admin: AdminClient, topics_prefix: str
+) -> None:
+    catalogue = Topics(prefix=topics_prefix).catalogue(Everything)
+    three = settings(broker.bootstrap, partitions=3)
+    assert sorted(make(admin, catalogue, three)) == sorted(topic.name for topic in catalogue)
+    assert make(admin, catalogue, three) == []
     resource = ConfigResource(ConfigResource.Type.TOPIC, catalogue[2].name)
     config = admin.describe_configs([resource])[resource].result()
     assert config["cleanup.policy"].value == "compact,delete"
     with pytest.raises(WrongPartitions, match="STATELOOP_PARTITIONS=3"):
-        make(admin, catalogue, Settings(application="", kafka=broker.bootstrap, partitions=4))
+        make(admin, catalogue, settings(broker.bootstrap, partitions=4))
+
+
+@pytest.mark.kafka
+def test_the_number_of_partitions_is_the_applications_unless_set(
+    broker: EmbeddedBroker, admin: AdminClient, topics_prefix: str
+) -> None:
+    five = Topics(prefix=topics_prefix, partitions=5).catalogue(Everything)
+    make(admin, five, settings(broker.bootstrap))
+    names = {topic.name for topic in five}
+    assert {listed(admin, names)[name] for name in names} == {5}
+
+
+@pytest.mark.kafka
+def test_a_topic_that_devices_stamp_themselves_is_refused_and_mended_as_it_says(
+    broker: EmbeddedBroker, admin: AdminClient, topics_prefix: str
+) -> None:
+    """Kafka's own default: a device whose clock is ahead would be compared with itself."""
+    catalogue = Topics(prefix=topics_prefix, partitions=1).catalogue(Everything)
+    events = catalogue[0].name
+    admin.create_topics([NewTopic(events, 1, 1)])[events].result(30)
+    listed(admin, {events})
+    with pytest.raises(TopicDiffers, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime") as differs:
+        make(admin, catalogue, settings(broker.bootstrap))
+    assert f"kafka-configs --bootstrap-server {broker.bootstrap} --alter" in str(differs.value)
+    assert {name for name in listed(admin, {events}) if name.startswith(topics_prefix)} == {events}, "none was made"
+    mended = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in differs.value.wrong.items()
+    ]
+    changed = ConfigResource(ConfigResource.Type.TOPIC, events, incremental_configs=mended)
+    admin.incremental_alter_configs([changed])[changed].result(30)
+    assert len(make(admin, catalogue, settings(broker.bootstrap))) == 3
+
+
+@pytest.mark.kafka
+def test_what_the_broker_refuses_is_one_line(broker: EmbeddedBroker) -> None:
+    environment = {"STATELOOP_APPLICATION": "examples.scooters.application:app", "STATELOOP_KAFKA": broker.bootstrap}
+    assert "set STATELOOP_REPLICATION" in one_line(run(**environment, STATELOOP_REPLICATION="3"))
+
+
+@pytest.mark.kafka
+def test_a_refused_login_is_not_waited_for_nor_told_as_a_missing_broker(broker: EmbeddedBroker) -> None:
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"} | {
+        "sasl.username": "a",
+        "sasl.password": SECRET,
+    }
+    with pytest.raises(LoginRefused, match="STATELOOP_KAFKA_OPTIONS") as refusal:
+        connect(settings(broker.bootstrap, kafka_options=login, patience="PT1H"))
+    assert SECRET not in str(refusal.value)
+
+
+def test_nobody_there_is_told_with_why() -> None:
+    with pytest.raises(NoBroker, match=rf"at {NOWHERE} .*refused.*STATELOOP_KAFKA"):
+        connect(settings())
+
+
+def test_options_that_the_client_does_not_know_are_refused() -> None:
+    with pytest.raises(WrongOptions, match=r"nonsense.*STATELOOP_KAFKA_OPTIONS"):
+        connect(settings(kafka_options={"nonsense": "1"}))
+
+
+def test_missing_rights_are_not_told_as_a_missing_broker() -> None:
+    denied = refused("events", NOWHERE, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert isinstance(denied, TopicRefused)
+    assert "grant this user Create, Describe and DescribeConfigs" in str(denied)
+    assert isinstance(refused("events", NOWHERE, KafkaError(TIMED_OUT)), NoBroker)
+
+
+def test_missing_and_unreadable_settings_are_one_line() -> None:
+    assert "STATELOOP_APPLICATION: Field required" in one_line(run())
+    assert "STATELOOP_KAFKA_OPTIONS: write it as JSON" in one_line(run(STATELOOP_KAFKA_OPTIONS="{"))

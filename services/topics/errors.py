@@ -1,0 +1,82 @@
+"""What ends the making of topics, each with the way out in its message."""
+
+from confluent_kafka import KafkaError
+
+from contracts.errors import StateloopError
+
+RIGHTS = "grant this user Create, Describe and DescribeConfigs on it, or log in as another with STATELOOP_KAFKA_OPTIONS"
+ADVICE = {
+    "TOPIC_AUTHORIZATION_FAILED": RIGHTS,
+    "CLUSTER_AUTHORIZATION_FAILED": RIGHTS,
+    "INVALID_REPLICATION_FACTOR": "set STATELOOP_REPLICATION to what the brokers allow",
+    "INVALID_PARTITIONS": "set STATELOOP_PARTITIONS to what the brokers allow",
+}
+
+
+class TopicsError(StateloopError):
+    """The base of what ends it."""
+
+
+class RetryableError(TopicsError):
+    """The same command may succeed later."""
+
+
+class PermanentError(TopicsError):
+    """Nothing changes until somebody does what the message says."""
+
+
+class NoBroker(RetryableError):
+    """No broker answered within the patience. `problem` is what the client met with last."""
+
+    def __init__(self, kafka: str, problem: str) -> None:
+        super().__init__(
+            f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA, "
+            "and STATELOOP_KAFKA_OPTIONS if it wants more than an address"
+        )
+        self.kafka = kafka
+        self.problem = problem
+
+
+class LoginRefused(PermanentError):
+    """A broker is there, and does not let us in."""
+
+    def __init__(self, kafka: str, problem: str) -> None:
+        super().__init__(f"the broker at {kafka} does not let us in ({problem}): correct STATELOOP_KAFKA_OPTIONS")
+        self.kafka = kafka
+        self.problem = problem
+
+
+class WrongOptions(PermanentError):
+    """The Kafka client takes no such options."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the Kafka client says {problem!r}: correct STATELOOP_KAFKA_OPTIONS")
+        self.problem = problem
+
+
+class TopicRefused(PermanentError):
+    """The broker does not let us make a topic, or look at it."""
+
+    def __init__(self, topic: str, error: KafkaError) -> None:
+        advice = ADVICE.get(error.name(), "mend that on the broker, or make the topic there as docs/design.md says")
+        super().__init__(f"the broker refuses topic {topic!r} ({error.str()}): {advice}")
+        self.topic = topic
+        self.code = error.name()
+
+
+class WrongPartitions(PermanentError):
+    """A topic is there with another number of partitions."""
+
+    def __init__(self, topic: str, found: int, wanted: int) -> None:
+        super().__init__(
+            f"topic {topic!r} has {found} partitions, not {wanted}: "
+            f"set STATELOOP_PARTITIONS={found}, or delete it and its checkpoint"
+        )
+        self.topic = topic
+        self.found = found
+        self.wanted = wanted
+
+
+def refused(topic: str, kafka: str, error: KafkaError) -> TopicsError:
+    """What a failed request about a topic means: codes of the client itself begin with an underscore."""
+    return NoBroker(kafka, error.str()) if error.name().startswith("_") else TopicRefused(topic, error)
