@@ -15,12 +15,38 @@ class TopicMissing(JobError):
         self.topic = topic
 
 
+class UnknownOption(JobError):
+    """One of STATELOOP_KAFKA_OPTIONS that the job cannot hand to Spark's client."""
+
+    def __init__(self, name: str, known: str) -> None:
+        super().__init__(f"STATELOOP_KAFKA_OPTIONS: the job cannot use {name} as it is there; it takes {known}")
+        self.name = name
+
+
+class TopicRefused(JobError):
+    """The broker does not let the job see a topic."""
+
+    def __init__(self, topic: str, problem: str) -> None:
+        super().__init__(
+            f"the broker refuses topic {topic!r} ({problem}): let the job's user describe it and its configuration, "
+            "and read or write it"
+        )
+        self.topic = topic
+
+
 class BrokerUnreachable(JobError):
     """No broker answers."""
 
     def __init__(self, kafka: str, problem: str) -> None:
         super().__init__(f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA")
         self.kafka = kafka
+
+
+class SparkGone(JobError):
+    """The JVM that runs Spark ended."""
+
+    def __init__(self) -> None:
+        super().__init__("the JVM that runs Spark is gone (killed, or out of memory?): start the job again")
 
 
 class ForeignCheckpoint(JobError):
@@ -39,5 +65,8 @@ class KeepsFailing(JobError):
     """The query failed again and again without any progress between."""
 
     def __init__(self, failures: int, problem: str) -> None:
-        super().__init__(f"the query failed {failures} times without progress, last with: {problem}")
+        super().__init__(
+            f"the query failed {failures} times without progress, last with: {problem}. Mend that and start the job "
+            "again: it goes on from its checkpoint"
+        )
         self.failures = failures

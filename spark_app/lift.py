@@ -2,7 +2,8 @@
 
 A dead letter takes the same way as a delta: it is a life of its own, whose key is the letter. So it needs no second
 query and no second decoding, and reaches its topic exactly when its record is committed; it costs a row of state that
-expires with its lifetime.
+expires with its lifetime. Where a topic has the times of a replay, a letter has none: the stamp of a record that
+cannot be read may be of any year, and would end every life. It then stays in the state.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -26,7 +27,7 @@ def events(records: DataFrame, application: Application) -> DataFrame:
     judged = fields.withColumn("reason", _with_time(application, ahead="greatest(f_first_seen, f_ts)"))
     sources = set(application.sources.values()) - {"ts"}
     values = {f"event_{name}": f"f_{name}" for name in sources}
-    return _deltas(judged, application, application.state.key, "f_event_id", {"ts": "f_ts"} | values)
+    return _deltas(judged, application, application.state.key, "concat('event/', f_event_id)", {"ts": "f_ts"} | values)
 
 
 def feedback(records: DataFrame, application: Application) -> DataFrame:
@@ -37,7 +38,7 @@ def feedback(records: DataFrame, application: Application) -> DataFrame:
     unlike = f"(f_status = 'result') != coalesce(CASE f_enrichment {given} END, false)"
     mistaken = f"coalesce(reason, CASE WHEN {unlike} THEN {refused(Reason.INVALID_FIELD, 'result')} END)"
     judged = fields.withColumn("reason", F.expr(mistaken)).withColumn("reason", _with_time(application, "f_first_seen"))
-    delta_id = "concat_ws('/', 'feedback', f_enrichment, f_fingerprint, f_version, f_status)"
+    delta_id = "concat_ws('/', 'feedback', f_enrichment, f_fingerprint, f_version, f_status, unix_micros(f_ts))"
     answers = {f"answer_{name}": _answer(name) for name in names}
     return _deltas(judged, application, "device_id", delta_id, answers)
 
@@ -83,7 +84,7 @@ def _deltas(
     good = {"device_id": f"f_{device_id}", "first_seen": "f_first_seen", "delta_id": delta_id}
     letter = {
         "device_id": "CAST(key AS STRING)",
-        "first_seen": "timestamp",
+        "first_seen": "CAST(NULL AS TIMESTAMP)" if application.topics.replay else "timestamp",
         "delta_id": "concat_ws('/', 'refused', topic, partition, offset)",
     }
     identity = [F.expr(f"CASE WHEN reason IS NULL THEN {good[c]} ELSE {letter[c]} END").alias(c) for c in good]

@@ -5,17 +5,18 @@ import sys
 import threading
 import time
 
-from pydantic import ValidationError
+from pyspark.sql.streaming.query import StreamingQuery
 
 from contracts.application import load
 from contracts.errors import StateloopError
+from contracts.settings import read
 from spark_app.checkpoint import claim, identity
 from spark_app.pipeline import pipeline
 from spark_app.report import Report
 from spark_app.session import session, slots
 from spark_app.settings import Settings
 from spark_app.supervise import Failures, supervise
-from spark_app.topics import identify, sources
+from spark_app.topics import identify
 
 
 def main() -> int:
@@ -25,11 +26,7 @@ def main() -> int:
         signal.signal(number, lambda *_: stopping.set())
     report = Report()
     try:
-        run(Settings(), report, stopping)
-    except ValidationError as error:
-        missing = ", ".join(f"STATELOOP_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors())
-        report.ended(f"settings are wrong ({missing}): set them in the environment")
-        return 1
+        run(read(Settings), report, stopping)
     except StateloopError as error:
         report.ended(str(error))
         return 1
@@ -40,15 +37,22 @@ def main() -> int:
 def run(settings: Settings, report: Report, stopping: threading.Event) -> None:
     """The driver's life. Raises StateloopError for what a person has to mend."""
     application = load(settings.application)
-    topics = identify(settings.kafka, sources(application))
+    topics = identify(settings, application)
     state_partitions = settings.state_partitions or topics[0].partitions
     needed = slots(application, topics, state_partitions)
     spark = session(settings, needed, state_partitions)
     try:
-        claim(spark, settings.checkpoint, identity(application, topics, state_partitions))
-        report.started(settings.model_dump(mode="json"), needed)
         query = pipeline(spark, application, settings)
-        supervise(query.start, report, Failures(settings.give_up), stopping, time.monotonic)
+
+        def start() -> StreamingQuery:
+            """Each time anew, for a topic may have been deleted and made again while the query ran."""
+            found = identify(settings, application)
+            claim(spark, settings.checkpoint, identity(application, found, state_partitions))
+            return query.start()
+
+        report.started(settings.model_dump(mode="json"), needed)
+        give_up = max(settings.give_up, 2 * settings.batch)  # only a batch that is over is progress
+        supervise(start, report, Failures(give_up), stopping, time.monotonic)
     finally:
         spark.stop()
 

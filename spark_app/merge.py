@@ -4,6 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.application import Application
+from contracts.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
+from contracts.wire import NEVER_WRITTEN
 from spark_app.lift import LIFE, TIMESTAMP_FORMAT
 
 
@@ -24,11 +26,29 @@ def merged(deltas: DataFrame, application: Application) -> DataFrame:
 def published(rows: DataFrame, application: Application) -> DataFrame:
     """What the sink writes: topic, key and value of a snapshot, or of a dead letter."""
     topics = application.topics
-    return rows.select(
-        F.when(F.col("dead_letter").isNull(), topics.snapshots).otherwise(topics.dead_letters).alias("topic"),
+    snapshot = F.to_json(_snapshot(application), TIMESTAMP_FORMAT).alias("snapshot")
+    letter = F.coalesce("dead_letter", _too_large(topics.snapshots)).alias("letter")
+    written = rows.select("device_id", "as_of", "dead_letter", snapshot).select("device_id", letter, "snapshot")
+    return written.select(
+        F.when(F.col("letter").isNull(), topics.snapshots).otherwise(topics.dead_letters).alias("topic"),
         F.col("device_id").alias("key"),
-        F.coalesce("dead_letter", F.to_json(_snapshot(application), TIMESTAMP_FORMAT)).alias("value"),
+        F.coalesce("letter", "snapshot").alias("value"),
     )
+
+
+def _too_large(topic: str) -> Column:
+    """The letter of a snapshot that no broker would take: without it, one device's state would fail the query."""
+    size = F.octet_length("snapshot") + F.octet_length("device_id")
+    letter = F.struct(
+        F.lit(Reason.LARGE_SNAPSHOT.value).alias("reason"),
+        F.concat(size.cast("string"), F.lit(" bytes")).alias("detail"),
+        F.lit(topic).alias("topic"),
+        F.lit(NEVER_WRITTEN).alias("partition"),
+        F.lit(NEVER_WRITTEN).alias("offset"),
+        F.col("as_of").alias("timestamp"),
+        F.left("snapshot", F.lit(LARGEST_HEAD)).alias("head"),
+    )
+    return F.when(size > LARGEST_SNAPSHOT, F.to_json(letter, TIMESTAMP_FORMAT))
 
 
 def _snapshot(application: Application) -> Column:

@@ -1,6 +1,7 @@
 """The Spark session: every setting that the job depends on, with its reason, and how many slots it needs."""
 
 import os
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -28,6 +29,14 @@ CONF: dict[str, bool | float | int | str | None] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+LOCAL_FILES: dict[str, bool | float | int | str | None] = {
+    # Without Hadoop's native library, the default one runs the command readlink some sixty times for each batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""For a checkpoint on a local file system, where a rename is atomic by either way."""
+
 
 def slots(application: Application, topics: list[TopicIdentity], state_partitions: int) -> int:
     """How many tasks run at once: one for each partition of each source, and of each stateful operator."""
@@ -39,8 +48,10 @@ def session(settings: Settings, slots: int, state_partitions: int) -> SparkSessi
     """The session. Under spark-submit the master, the jars and the memory are the submitter's."""
     builder = SparkSession.Builder().appName("stateloop").config(map=CONF)
     builder = builder.config("spark.sql.shuffle.partitions", state_partitions)
+    if urlsplit(settings.checkpoint).scheme in ("", "file"):
+        builder = builder.config(map=LOCAL_FILES)
     if not _submitted():
-        jars = sorted(str(jar) for jar in settings.jars.resolve().glob("*.jar"))
+        jars = sorted(str(jar) for jar in (settings.jars / "spark").resolve().glob("*.jar"))
         builder = (
             builder.master(f"local[{slots}]")
             .config("spark.jars", ",".join(jars))

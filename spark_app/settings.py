@@ -4,24 +4,21 @@ from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contracts.settings import KafkaSettings
 
 
-class Settings(BaseSettings):
+class Settings(KafkaSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, and so on."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True)
 
     application: str
     """The application to run, as package.module:name."""
-    kafka: str = "127.0.0.1:9092"
-    """The brokers' addresses."""
     checkpoint: str = ".stateloop/checkpoint"
     """A folder of any file system that Spark writes to. It belongs to this job alone."""
     batch: timedelta = timedelta(seconds=60)
     """How long one batch lasts. It bounds what is published again after a crash; between batches nothing flows."""
-    jars: Path = Path(".stateloop/jars/spark")
-    """Where the Kafka connector's jars are; not used under spark-submit, which brings its own."""
+    jars: Path = Path(".stateloop/jars")
+    """The folder of the jars, of which `spark` has the Kafka connector's; spark-submit brings its own instead."""
     driver_memory: str = "2g"
     give_up: timedelta = timedelta(minutes=5)
     """How long a failing query is restarted without progress before the driver ends."""

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_app.errors import KeepsFailing
+from spark_app.errors import BrokerUnreachable, KeepsFailing, SparkGone
 from spark_app.report import Report
 
 FIRST_PAUSE_S = 0.05
@@ -47,20 +48,29 @@ def supervise(
     stopping: threading.Event,
     clock: Callable[[], float],
 ) -> None:
-    """Run the query until `stopping` is set. Raises KeepsFailing."""
+    """Run the query until `stopping` is set. Raises KeepsFailing, SparkGone, and what `start` refuses for good."""
     while not stopping.is_set():
-        try:
-            query = start()
-            follow(query, report, failures, stopping)
-        except StreamingQueryException as error:
-            problem = first_line(str(error))
-            failures.failed(clock(), problem)
-            report.failed(problem, failures.count, failures.pause())
-            stopping.wait(failures.pause())
+        problem = attempt(start, report, failures, stopping)
+        if stopping.is_set():
+            return
+        failures.failed(clock(), problem)
+        report.failed(problem, failures.count, failures.pause())
+        stopping.wait(failures.pause())
+
+
+def attempt(start: Callable[[], StreamingQuery], report: Report, failures: Failures, stopping: threading.Event) -> str:
+    """Run the query once; gives why it ended. Raises SparkGone."""
+    try:
+        follow(start(), report, failures, stopping)
+    except Py4JNetworkError as error:
+        raise SparkGone from error
+    except (PySparkException, Py4JError, BrokerUnreachable) as error:
+        return first_line(str(error))
+    return "it ended without an error"
 
 
 def follow(query: StreamingQuery, report: Report, failures: Failures, stopping: threading.Event) -> None:
-    """Report each batch of a running query. Raises StreamingQueryException when it fails."""
+    """Report each batch of a running query. Raises PySparkException when it fails."""
     last = -1
     while not query.awaitTermination(LOOK_S):
         for progress in query.recentProgress:

@@ -1,14 +1,19 @@
-"""What the broker says of the topics that the job reads: which they are, and how many partitions they have."""
+"""What the broker says of the application's topics: which they are, their partitions, and whose clock stamps them."""
 
+from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from contracts.application import Application
-from spark_app.errors import BrokerUnreachable, TopicMissing
+from contracts.settings import KafkaSettings
+from spark_app.errors import BrokerUnreachable, TopicMissing, TopicRefused
 
 PATIENCE_S = 10.0
+REFUSALS = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 
 
 @dataclass(frozen=True)
@@ -30,23 +35,39 @@ def sources(application: Application) -> list[str]:
     return [topics.events, topics.feedback] if application.enrichments else [topics.events]
 
 
-def identify(kafka: str, names: list[str]) -> list[TopicIdentity]:
-    """These topics as the broker has them now. Raises BrokerUnreachable, TopicMissing."""
-    admin = AdminClient({"bootstrap.servers": kafka, "log_level": 0})
+def identify(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
+    """The topics that the job reads, as the broker has them now. Those that it writes must be there as well.
+
+    Raises BrokerUnreachable, TopicMissing, TopicRefused, and TopicDiffers where the time of a record would not be what
+    the catalogue says.
+    """
+    read = sources(application)
+    names = [*read, application.topics.snapshots, application.topics.dead_letters]
+    admin, kafka = AdminClient(settings.client() | {"log_level": 0}), settings.kafka
+    described = admin.describe_topics(TopicCollection(names), request_timeout=PATIENCE_S)
+    found = {name: _answer(described[name], name, kafka) for name in names}
+    configs = admin.describe_configs([_resource(name) for name in found], request_timeout=PATIENCE_S)
+    for topic in application.topics.catalogue(application.state):
+        if topic.name in read:
+            topic.require(_values(_answer(configs[_resource(topic.name)], topic.name, kafka)), kafka)
+    return [TopicIdentity(name, str(found[name].topic_id), len(found[name].partitions)) for name in read]
+
+
+def _resource(name: str) -> ConfigResource:
+    return ConfigResource(ConfigResource.Type.TOPIC, name)
+
+
+def _values(config: Mapping[str, Any]) -> dict[str, str]:
+    return {name: entry.value or "" for name, entry in config.items()}
+
+
+def _answer(future: Future[Any], name: str, kafka: str) -> Any:
     try:
-        futures = admin.describe_topics(TopicCollection(names), request_timeout=PATIENCE_S)
-        return [_identity(name, futures[name].result()) for name in names]
+        return future.result()
     except KafkaException as error:
-        code = error.args[0].name()
-        if code == "UNKNOWN_TOPIC_OR_PART":
-            missing = next((name for name in names if _is_missing(futures[name])), names[0])
-            raise TopicMissing(missing, kafka) from error
-        raise BrokerUnreachable(kafka, error.args[0].str()) from error
-
-
-def _identity(name: str, described: object) -> TopicIdentity:
-    return TopicIdentity(name, str(getattr(described, "topic_id")), len(getattr(described, "partitions")))  # noqa: B009
-
-
-def _is_missing(future: object) -> bool:
-    return future.exception() is not None  # type: ignore[attr-defined]  # the client's futures are not typed
+        problem = error.args[0]
+        if problem.name() == "UNKNOWN_TOPIC_OR_PART":
+            raise TopicMissing(name, kafka) from error
+        if problem.name() in REFUSALS:
+            raise TopicRefused(name, problem.str()) from error
+        raise BrokerUnreachable(kafka, problem.str()) from error

@@ -102,6 +102,9 @@ class Everything(State, lifetime=timedelta(hours=1)):
     score: Annotated[Score | None, Enriched()]
 
 
+LIFE = Everything.lifetime + Everything.grace
+
+
 @enrichment(api="registry")
 async def owner(api: Api, name: str) -> Owner:
     """Who owns the thing."""

@@ -92,6 +92,55 @@ def test_a_state_is_gone_after_its_life_and_late_feedback_does_not_bring_it_back
     }
 
 
+def test_a_clock_ahead_by_less_than_the_skew_ends_no_life_sooner(topics: Topics, job: Job) -> None:
+    begin, end = NOW - timedelta(hours=2), NOW - timedelta(hours=2) + everything.LIFE
+    old = {"device_id": "old", "event_id": "1", "first_seen": begin, "ts": begin}
+    ahead = {"device_id": "ahead", "event_id": "1", "first_seen": end + timedelta(seconds=50), "ts": end}
+    topics.send(topics.names.events, [_at(event_record(old), begin), _at(event_record(ahead), end)])
+    topics.read(topics.names.snapshots, 2)
+    job.batches(3)
+    topics.send(topics.names.events, [_at(event_record(old | {"event_id": "2"}), end)])
+    found = snapshots(topics.read(topics.names.snapshots, 3))
+    assert [snapshot.version for snapshot in found["old", begin]] == [1, 2]
+
+
+def test_rubbish_of_another_time_ends_no_life_in_a_replay(topics: Topics, job: Job) -> None:
+    event = {"device_id": "old", "event_id": "1", "first_seen": NOW, "ts": NOW}
+    rubbish = Record("", 0, 0, datetime.now(UTC), b"k", b"rubbish")
+    topics.send(topics.names.events, [event_record(event), rubbish])
+    topics.read(topics.names.dead_letters, 1)
+    job.batches(3)
+    topics.send(topics.names.events, [event_record(event | {"event_id": "2"})])
+    found = snapshots(topics.read(topics.names.snapshots, 2))
+    assert [snapshot.version for snapshot in found["old", NOW]] == [1, 2]
+
+
+def test_a_state_too_large_to_be_published_is_a_dead_letter_and_stops_nobody(topics: Topics, job: Job) -> None:
+    large = {"device_id": "large", "first_seen": NOW, "ts": NOW}
+    small = {"device_id": "small", "event_id": "1", "first_seen": NOW, "ts": NOW}
+    grown = [event_record(large | {"event_id": letter, "name": letter * 150_000}) for letter in "abc"]
+    topics.send(topics.names.events, grown)
+    letters = topics.read(topics.names.dead_letters, 2)
+    topics.send(topics.names.events, [event_record(small)])
+    until_small = topics.read(topics.names.snapshots, 2)
+    letter = DeadLetter.model_validate_json(letters[0].value() or b"")
+    assert (letter.reason, letter.topic, letter.partition) == ("large_snapshot", topics.names.snapshots, -1)
+    assert '"device_id":"large"' in (letter.head or "")
+    assert {life[0] for life in snapshots(until_small)} == {"large", "small"}
+    assert not job.lines("failed")
+
+
+def test_a_checkpoint_of_other_topics_is_refused_by_the_job(topics: Topics, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    other = {"state_model": "Other-1", "topics": {}, "state_partitions": 9}
+    (tmp_path / "checkpoint" / "stateloop.json").write_bytes(orjson.dumps(other))
+    job = Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix}).start()
+    assert job.wait() == 1
+    (ended,) = job.lines("ended")
+    assert "belongs to another job: its state model is Other-1" in ended["why"]
+    assert "set STATELOOP_CHECKPOINT" in ended["why"]
+
+
 @pytest.fixture
 def now_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
     """Topics of this test, stamped by the broker, as in production."""

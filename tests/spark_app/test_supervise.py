@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException, StreamingQueryException
 
-from spark_app.errors import KeepsFailing
+from spark_app.errors import BrokerUnreachable, ForeignCheckpoint, KeepsFailing, SparkGone
 from spark_app.report import Report
 from spark_app.supervise import LONGEST_PAUSE_S, Failures, supervise
 
@@ -23,6 +24,7 @@ class Query:
 
     batches: int
     fails: bool = True
+    refuses: Exception | None = None
     stopped: bool = False
     recentProgress: list[Any] = field(default_factory=list)  # noqa: N815  # PySpark's name
 
@@ -61,6 +63,8 @@ def run(queries: list[Query], *, give_up: timedelta, step: float) -> list[dict[s
 
     def start() -> Any:
         query = next(left)
+        if query.refuses is not None:
+            raise query.refuses
         if not query.fails:
             stopping.set()
         return query
@@ -76,6 +80,39 @@ def test_a_failed_query_is_started_again_in_the_same_driver() -> None:
     reported = run([Query(1), Query(1), Query(1, fails=False)], give_up=timedelta(minutes=5), step=1)
     assert [line["job"] for line in reported].count("failed") == 2
     assert reported[1] == {"job": "failed", "problem": "broken", "failures": 1, "restart_in": 50}
+
+
+@pytest.mark.parametrize(
+    "refusal", [PySparkException("no file system\nmore"), Py4JError("no file system"), BrokerUnreachable("k", "x")]
+)
+def test_a_start_that_fails_is_tried_again(refusal: Exception) -> None:
+    reported = run([Query(0, refuses=refusal), Query(1, fails=False)], give_up=timedelta(minutes=5), step=1)
+    assert [line["job"] for line in reported] == ["failed", "batch"]
+
+
+def test_a_query_that_just_ends_is_a_failure() -> None:
+    query = Query(0, fails=False)
+    query.stopped = True
+    reported: list[str] = []
+    starts = iter([query])
+    with pytest.raises(StopIteration):
+        supervise(
+            lambda: next(starts),  # type: ignore[arg-type, return-value]  # stands in for a query
+            Report(reported.append),
+            Failures(timedelta(minutes=5)),
+            threading.Event(),
+            Watch(1),
+        )
+    assert json.loads(reported[0])["problem"] == "it ended without an error"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [(Py4JNetworkError("gone"), SparkGone), (ForeignCheckpoint("f", ["d"]), ForeignCheckpoint)],
+)
+def test_what_no_restart_mends_ends_the_driver(refusal: Exception, expected: type[Exception]) -> None:
+    with pytest.raises(expected):
+        run([Query(0, refuses=refusal)], give_up=timedelta(minutes=5), step=1)
 
 
 def test_progress_forgives_what_failed_before() -> None:

@@ -1,0 +1,37 @@
+"""Kafka's settings for the connector: the project words them as librdkafka does, Spark's client is Java's."""
+
+from collections.abc import Mapping
+
+from spark_app.errors import UnknownOption
+
+SAME = ("security.protocol", "client.id", "client.rack", "ssl.endpoint.identification.algorithm")
+"""Named alike in both. Others have no counterpart, or are not for a job to change."""
+LOGINS = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def connector(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of Spark's Kafka source and sink for these of librdkafka. Raises UnknownOption."""
+    left = dict(options)
+    java = {"bootstrap.servers": left.pop("bootstrap.servers")}
+    java |= {name: left.pop(name) for name in SAME if name in left}
+    mechanism = left.pop("sasl.mechanism", left.pop("sasl.mechanisms", None))
+    if mechanism is not None:
+        user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
+        if mechanism not in LOGINS or user is None or password is None:
+            raise UnknownOption("sasl.mechanism", f"{', '.join(LOGINS)} with sasl.username and sasl.password")
+        login = f"username={_quoted(user)} password={_quoted(password)}"
+        java |= {"sasl.mechanism": mechanism, "sasl.jaas.config": f"{LOGINS[mechanism]} required {login};"}
+    if "ssl.ca.location" in left:
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": left.pop("ssl.ca.location")}
+    for name in left:
+        raise UnknownOption(name, "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location")
+    return {f"kafka.{name}": value for name, value in java.items()}
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,70 @@
+"""What the job asks of the broker before it starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.errors import TopicDiffers
+from contracts.settings import KafkaSettings
+from services.topics.__main__ import make
+from services.topics.settings import Settings
+from spark_app.errors import BrokerUnreachable, TopicMissing
+from spark_app.session import slots
+from spark_app.topics import TopicIdentity, identify
+from tests import everything
+from tests.spark_app.running import PARTITIONS, Topics
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+
+def test_no_broker_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_app.topics.PATIENCE_S", 0.5)
+    with pytest.raises(BrokerUnreachable, match=r"no broker answers at 127\.0\.0\.1:1 .*: start it"):
+        identify(KafkaSettings(kafka="127.0.0.1:1"), everything.app)
+
+
+@pytest.mark.kafka
+class TestOnABroker:
+    """Each on topics of its own."""
+
+    @pytest.fixture(autouse=True)
+    def _prefix(self, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
+        monkeypatch.setenv("EVERYTHING_REPLAY", "0")
+
+    def test_topics_are_known_by_name_id_and_partitions(self, broker: EmbeddedBroker) -> None:
+        application = everything.application()
+        Topics(broker.bootstrap, application)
+        events, feedback = identify(KafkaSettings(kafka=broker.bootstrap), application)
+        assert (events.name, feedback.name) == (application.topics.events, application.topics.feedback)
+        assert events.id != feedback.id
+        assert (events.partitions, feedback.partitions) == (PARTITIONS, PARTITIONS)
+
+    @pytest.mark.parametrize("missing", ["events", "feedback", "snapshots", "dead_letters"])
+    def test_a_missing_topic_is_told(self, broker: EmbeddedBroker, missing: str) -> None:
+        application = everything.application()
+        name = getattr(application.topics, missing)
+        there = [topic for topic in application.topics.catalogue(application.state) if topic.name != name]
+        settings = Settings(application="", kafka=broker.bootstrap)
+        make(AdminClient({"bootstrap.servers": broker.bootstrap}), there, settings)
+        with pytest.raises(TopicMissing, match=f"topic '{name}' is not on .*: run `python -m services.topics`"):
+            identify(KafkaSettings(kafka=broker.bootstrap), application)
+
+    def test_a_topic_that_devices_stamp_themselves_is_refused(self, broker: EmbeddedBroker) -> None:
+        application = everything.application()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic(application.topics.events, 2, 1)])[application.topics.events].result()
+        rest = [t for t in application.topics.catalogue(application.state) if t.name != application.topics.events]
+        make(admin, rest, Settings(application="", kafka=broker.bootstrap))
+        with pytest.raises(TopicDiffers, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime"):
+            identify(KafkaSettings(kafka=broker.bootstrap), application)
+
+
+@pytest.mark.parametrize(("deduplicate", "expected"), [(True, 3 + 5 + 2 * 4), (False, 3 + 5 + 4)])
+def test_there_is_a_slot_for_every_task_at_once(expected: int, *, deduplicate: bool) -> None:
+    topics = [TopicIdentity("events", "a", 3), TopicIdentity("feedback", "b", 5)]
+    assert slots(everything.application(deduplicate=deduplicate), topics, 4) == expected
