@@ -55,14 +55,38 @@ class Launched:
         self._process.send_signal(signal.SIGINT)
         self._process.wait(STOP_S)
 
+    @property
+    def pid(self) -> int:
+        """The id of the launcher that was started here."""
+        assert self._process is not None
+        return self._process.pid
+
     def alive(self) -> bool:
         """Whether the launcher has not given up."""
         return self._process is not None and self._process.poll() is None
 
-    def kill(self, part: str) -> None:
-        """Kill -9 a part: every process of it."""
-        pid = int((self.folder / "run" / f"{part}.pid").read_text(encoding="utf-8").split()[0])
+    def runs(self, part: str) -> int:
+        """The id of a part's process."""
+        return int((self.folder / "run" / f"{part}.pid").read_text(encoding="utf-8").split()[0])
+
+    def launcher(self) -> int:
+        """The id of the launcher that holds the data folder."""
+        return int((self.folder / "run" / "lock").read_text(encoding="utf-8").split()[0])
+
+    def kill(self, part: str) -> int:
+        """Kill -9 a part, every process of it; gives the id that it had."""
+        pid = self.runs(part)
         os.killpg(os.getpgid(pid), signal.SIGKILL)
+        return pid
+
+    def job(self, what: str) -> int:
+        """How often the job, in all its processes, has reported this: started, batch, failed."""
+        log = self.folder / "logs" / "job.log"
+        return log.read_text(encoding="utf-8", errors="replace").count(f'{{"job": "{what}"') if log.exists() else 0
+
+    def restarts(self) -> int:
+        """How often the job's query was started again, in a new process or in the same."""
+        return self.job("started") - 1 + self.job("failed")
 
     def calls(self) -> dict[str, Any]:
         """The reference APIs' ledger."""

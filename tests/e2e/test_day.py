@@ -33,11 +33,12 @@ def oracle() -> dict[str, dict[str, Any]]:
 
 
 class Comparison:
-    """Which flights are not yet as the oracle has them."""
+    """Which flights are as the oracle has them, and which not yet."""
 
     def __init__(self, launched: Launched, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
         self.launched, self.reader, self.oracle = launched, reader, oracle
         self.open = set(oracle)
+        self.right: set[str] = set()
 
     def agrees(self) -> bool:
         """Read on; whether every flight is now as it should be. A flight that was right may not become wrong."""
@@ -47,14 +48,28 @@ class Comparison:
         self.open = {
             device for device, what in self.oracle.items() if device not in latest or differences(what, latest[device])
         }
+        spoilt = self.right & self.open
+        assert not spoilt, f"{len(spoilt)} flights were right and became wrong"
+        self.right = set(self.oracle) - self.open
         return not self.open
 
     def await_agreement(self) -> None:
-        """Wait until every flight agrees. Raises AssertionError, saying what differs."""
+        """Wait until every flight agrees, and for one more whole batch in which all go on doing so.
+
+        Raises AssertionError, saying what differs.
+        """
         try:
             until(self.agrees, "all flights as the tables say", PATIENCE_S)
+            last = self.launched.job("batch") + 2  # the first to end may have begun before
+            until(lambda: self.agrees() and self.launched.job("batch") >= last, "one more batch", PATIENCE_S)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.first_differences()}\n{self.launched.tail()}") from error
+
+    def require_order(self) -> None:
+        """Each version was published, each after the one below it; they went back only when the job began again."""
+        assert not self.reader.published.incomplete(), "a version of these lives was never published"
+        assert not self.reader.published.skips(), "in these lives a version came too early"
+        assert self.reader.published.rewinds() <= self.launched.restarts()
 
     def first_differences(self) -> str:
         """What is wrong with the first flights that are."""
@@ -68,13 +83,15 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
     assert len(oracle) == FLIGHTS
     with Launched(tmp_path, DAY, SPEED) as launched:
         reader = Reader(launched, app.topics.snapshots)
-        Comparison(launched, reader, oracle).await_agreement()
+        comparison = Comparison(launched, reader, oracle)
+        comparison.await_agreement()
+        comparison.require_order()
+        assert launched.restarts() == 0
         answers = sum(len(what["enrichments"]) for what in oracle.values())
         ledger = launched.calls()
         reader.close()
-    assert reader.passed == 0, "without a fault nothing is published twice"
     assert 0 <= ledger["calls"] - answers <= launched.retried(), "only a call that had no answer in time is repeated"
-    assert reader.seen == sum(snapshot.version for snapshot in reader.latest.values())
+    assert reader.seen == sum(snapshot.version for snapshot in reader.latest.values()), "nothing is published twice"
 
 
 def test_every_flight_of_a_day_with_kill_9_of_job_worker_and_broker(
@@ -83,19 +100,21 @@ def test_every_flight_of_a_day_with_kill_9_of_job_worker_and_broker(
     with Launched(tmp_path, DAY, SPEED) as launched:
         reader = Reader(launched, app.topics.snapshots)
         comparison = Comparison(launched, reader, oracle)
+        killed: dict[str, int] = {}
         for part, after in (("job", 1_000), ("worker-1", 2_500), ("broker", 4_000)):
-            until(_reached(launched, reader, after), f"{after} snapshots before {part} is killed", PATIENCE_S)
-            launched.kill(part)
+            until(_reached(comparison, after), f"{after} snapshots before {part} is killed", PATIENCE_S)
+            killed[part] = launched.kill(part)
         comparison.await_agreement()
+        comparison.require_order()
+        assert launched.launcher() == launched.pid, "the launcher that brought all of it back is the first one"
+        assert not {part for part, pid in killed.items() if launched.runs(part) == pid}
+        assert launched.restarts() >= 1
         reader.close()
-    repeated = reader.seen - sum(snapshot.version for snapshot in reader.latest.values())
-    assert repeated >= 0, "a snapshot of each version was seen"
-    assert reader.passed >= repeated
 
 
-def _reached(launched: Launched, reader: Reader, count: int) -> Callable[[], bool]:
+def _reached(comparison: Comparison, count: int) -> Callable[[], bool]:
     def reached() -> bool:
-        assert launched.alive(), launched.tail()
-        return reader.read() >= count
+        comparison.agrees()
+        return comparison.reader.seen >= count
 
     return reached
