@@ -12,10 +12,10 @@ from rich.console import Console
 
 from bench.harness.broker import broker
 from bench.harness.errors import BenchError
-from bench.harness.jobs import JOBS, Job
+from bench.harness.jobs import JOBS, MEASURED, REFERENCE, Job
 from bench.harness.plan import CHECKOUT, FULL, QUICK, Plan
 from bench.harness.progress import Display
-from bench.harness.report import Result, show
+from bench.harness.report import TARGETS, Result, Target, show
 from bench.harness.rounds import Rounds
 
 FOLDER = CHECKOUT / ".stateloop" / "bench"
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def measure(sizes: Plan, jobs: Sequence[Job], folder: Path, console: Console) -> int:
-    """Measure everything, and print it: 0, or 1 if the answer of any run was wrong."""
+    """Measure everything, and print it: 0, or 1 if a run's answer was wrong, or a target that binds was missed."""
     file = folder / "results.jsonl"
     shutil.rmtree(folder / "run", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,15 +54,24 @@ def measure(sizes: Plan, jobs: Sequence[Job], folder: Path, console: Console) ->
         results = rounds.measure(site, display)
     show(results, console)
     console.print(f"All figures are in {file.relative_to(CHECKOUT)}", highlight=False)
-    return exit_code(results, console)
+    return exit_code(results, console, TARGETS if full(sizes, jobs) else ())
 
 
-def exit_code(results: Sequence[Result], console: Console) -> int:
-    """0 if each run gave exactly one correct snapshot for each event; a fast wrong answer is a failed run."""
+def full(sizes: Plan, jobs: Sequence[Job]) -> bool:
+    """Whether it is the benchmark that the targets are set for: of its sizes, however often, and with both jobs."""
+    return dataclasses.replace(sizes, runs=FULL.runs) == FULL and all(job in jobs for job in (MEASURED, REFERENCE))
+
+
+def exit_code(results: Sequence[Result], console: Console, targets: Sequence[Target] = ()) -> int:
+    """0 if each run gave exactly one correct snapshot for each event, and these targets are met.
+
+    A fast wrong answer is a failed run.
+    """
     failed = [result for result in results if not result.right]
     for result in failed:
         console.print(str(result), style="red", highlight=False, markup=False, soft_wrap=True)
-    return 1 if failed or not results else 0
+    missed = [target for target in targets if not target.outcome(results)[0]]
+    return 1 if failed or missed or not results else 0
 
 
 def interrupt(*_: object) -> None:
@@ -73,7 +82,7 @@ def interrupt(*_: object) -> None:
 
 
 def main() -> int:
-    """Run it. 1 for a failed run, or when something is missing, with a line that says what to do."""
+    """Run it. 1 for a failed run, a missed target, or when something is missing, with a line that says what to do."""
     arguments = parser().parse_args()
     jobs = [job for job in JOBS if arguments.jobs is None or job.name in arguments.jobs]
     for number in (signal.SIGINT, signal.SIGTERM):

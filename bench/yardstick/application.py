@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel
 
-from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, State, enrichment
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, State, Topics, enrichment
 
 
 class Reading(Event):
@@ -51,6 +51,17 @@ async def weather(api: Api, geo: Place) -> Weather:
     return await api.get("/weather/{place}", Weather, place=geo.place)
 
 
-app = Application(name="yardstick", event=Reading, state=Device, enrichments=(geo, weather), deduplicate=False)
-exact = Application(name="yardstick", event=Reading, state=Device, enrichments=(geo, weather))
+stamped_by_senders = Topics(replay=True)
+"""As the yardstick's harness makes them."""
+app = Application(
+    name="yardstick",
+    event=Reading,
+    state=Device,
+    enrichments=(geo, weather),
+    topics=stamped_by_senders,
+    deduplicate=False,
+)
+exact = Application(
+    name="yardstick", event=Reading, state=Device, enrichments=(geo, weather), topics=stamped_by_senders
+)
 """The same with each event counted once, which none of the peers does."""

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import orjson
 from rich.console import Console
 
-from bench.__main__ import exit_code
+from bench.__main__ import exit_code, full, parser, plan
+from bench.harness.jobs import JOBS, STATELOOP
 from bench.harness.oracle import Verdict
 from bench.harness.report import TARGETS, Result, keep, middle, show
 
@@ -40,6 +41,23 @@ def test_so_does_a_run_that_broke_off() -> None:
 
 def test_and_one_in_which_nothing_ran() -> None:
     assert exit_code([], quiet()) == 1
+
+
+def test_a_missed_target_fails_the_benchmark_that_it_is_set_for() -> None:
+    assert exit_code([drain("stateloop", 2.0), drain("bare", 1.0)], quiet(), (DRAIN,)) == 0
+    assert exit_code([drain("stateloop", 1.0), drain("bare", 2.0)], quiet(), (DRAIN,)) == 1
+    assert exit_code([drain("stateloop", 1.0), drain("bare", 2.0)], quiet()) == 0
+
+
+def test_targets_are_set_for_the_full_benchmark_however_often_it_is_run() -> None:
+    def is_full(*arguments: str) -> bool:
+        return full(plan(parser().parse_args(arguments)), JOBS)
+
+    assert is_full()
+    assert is_full("--runs", "5")
+    assert not is_full("--quick")
+    assert not is_full("--events", "1000")
+    assert not full(plan(parser().parse_args([])), [STATELOOP])
 
 
 def test_failed_runs_have_no_part_in_the_medians() -> None:
