@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def links(page: Path) -> list[str]:
+    found = LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8")))
+    return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+def anchors(page: Path) -> set[str]:
+    headings = HEADING.findall(FENCED.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def is_there(page: Path, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    assert [link for link in links(page) if not is_there(page, link)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_nothing_is_left_to_fill_in(page: Path) -> None:
+    assert re.findall(r"@@\w*", page.read_text(encoding="utf-8")) == []
+
+
+def test_the_pages_have_links_at_all() -> None:
+    assert "docs/design.md" in links(ROOT / "README.md")
