@@ -7,7 +7,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.application import Application
 from spark_app import lift
-from spark_app.kafka import connector
+from spark_app.kafka import PRODUCER, connector
 from spark_app.merge import merged, published
 from spark_app.settings import Settings
 
@@ -42,7 +42,7 @@ def read(spark: SparkSession, kafka: dict[str, str], topic: str) -> DataFrame:
 
 def write(rows: DataFrame, kafka: dict[str, str], settings: Settings) -> DataStreamWriter:
     """The sink: each row goes to the topic that it names."""
-    sink = rows.writeStream.format("kafka").options(**kafka)
+    sink = rows.writeStream.format("kafka").options(**kafka, **PRODUCER)
     query = sink.option("checkpointLocation", settings.checkpoint).queryName("stateloop").outputMode("update")
     return query.trigger(realTime=interval(settings.batch))  # type: ignore[call-overload,no-any-return]  # newer than its stubs
 

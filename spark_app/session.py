@@ -57,6 +57,7 @@ def session(settings: Settings, slots: int, state_partitions: int) -> SparkSessi
             .config("spark.jars", ",".join(jars))
             .config("spark.driver.extraClassPath", ":".join(jars))
             .config("spark.driver.memory", settings.driver_memory)
+            .config("spark.driver.extraJavaOptions", settings.java_options)
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
         )
