@@ -133,8 +133,6 @@ def application(**options: Any) -> Application:
 
 
 app = application()
-credulous = application(skew=timedelta(days=1))
-"""Believes any clock: what the job would be without its check of the time."""
 
 eighths = st.integers(-800, 8_000).map(lambda n: n / 8)
 """Floats whose sums are exact in any order."""

@@ -149,15 +149,14 @@ def now_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.M
     return Topics(broker.bootstrap, everything.application())
 
 
-@pytest.mark.parametrize(("application", "survives"), [("app", True), ("credulous", False)])
+@pytest.mark.parametrize(("program", "survives"), [("spark_app", True), ("tests.spark_app.credulous", False)])
 def test_a_clock_two_hours_ahead_expires_nobody(
-    now_topics: Topics, tmp_path: Path, application: str, *, survives: bool
+    now_topics: Topics, tmp_path: Path, program: str, *, survives: bool
 ) -> None:
     """And without the check of the time, it does."""
     topics, now = now_topics, datetime.now(UTC)
-    job = Job(
-        topics.kafka, tmp_path, f"tests.everything:{application}", {"EVERYTHING_PREFIX": topics.names.prefix}
-    ).start()
+    environment, command = {"EVERYTHING_PREFIX": topics.names.prefix}, (sys.executable, "-m", program)
+    job = Job(topics.kafka, tmp_path, "tests.everything:app", environment, command).start()
     try:
         honest = {"device_id": "honest", "event_id": "1", "first_seen": now, "ts": now}
         wrong = {"device_id": "wrong", "event_id": "1", "first_seen": now + timedelta(hours=2), "ts": now}

@@ -104,8 +104,9 @@ def test_a_topic_that_devices_stamp_themselves_is_refused_and_mended_as_it_says(
 
 
 @pytest.mark.kafka
-def test_what_the_broker_refuses_is_one_line(broker: EmbeddedBroker) -> None:
-    environment = {"STATELOOP_APPLICATION": "examples.scooters.application:app", "STATELOOP_KAFKA": broker.bootstrap}
+def test_what_the_broker_refuses_is_one_line(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    environment = {"STATELOOP_APPLICATION": "tests.everything:app", "STATELOOP_KAFKA": broker.bootstrap}
+    environment["EVERYTHING_PREFIX"] = topics_prefix
     assert "set STATELOOP_REPLICATION" in one_line(run(**environment, STATELOOP_REPLICATION="3"))
 
 
