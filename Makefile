@@ -75,7 +75,7 @@ YARDSTICK ?= app
 .PHONY: yardstick-job
 yardstick-job: jars
 	@STATELOOP_APPLICATION=bench.yardstick.application:$(YARDSTICK) STATELOOP_KAFKA=$(BOOT) STATELOOP_CHECKPOINT=$(CKPT) \
-	  STATELOOP_JARS=$(abspath $(STATE)/jars) STATELOOP_DRIVER_MEMORY=3g exec $(BIN)/python -m spark_app
+	  STATELOOP_JARS=$(abspath $(STATE)/jars) STATELOOP_DRIVER_MEMORY=3g exec $(BIN)/python -m bench.yardstick
 
 RUNS ?= 3
 .PHONY: bench

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 PARTITIONS = 2
 INPUTS = ("events", "feedback")
-OUTPUTS = ("snapshots", "dead_letters")
+OUTPUTS = ("snapshots",)
 CONFIGS = {"snapshots": {"message.timestamp.type": "LogAppendTime"}}
 """The broker stamps snapshots with its own clock, whatever a job puts in the record."""
 ANSWER_S = 30

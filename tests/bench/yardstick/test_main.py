@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.yardstick.__main__ import make_dead_letters
+from bench.yardstick.application import app, stamped_by_senders
+from contracts.application import Application
+from contracts.settings import KafkaSettings
+from services.broker.readiness import wait_until
+from spark_app.topics import identify
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+
+def test_the_job_finds_its_topics_where_a_harness_made_those_of_all_engines(
+    broker: EmbeddedBroker, topics_prefix: str
+) -> None:
+    topics = dataclasses.replace(stamped_by_senders, prefix=topics_prefix)
+    application = Application(
+        name="harnessed", event=app.event, state=app.state, enrichments=app.enrichments, topics=topics
+    )
+    settings = KafkaSettings(kafka=broker.bootstrap)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    harness = [topics.events, topics.feedback, topics.snapshots]
+    for made in admin.create_topics([NewTopic(name, 2, 1) for name in harness]).values():
+        made.result()
+
+    make_dead_letters(topics, settings)
+    make_dead_letters(topics, settings)
+
+    wait_until(lambda: topics.dead_letters in admin.list_topics().topics, "the topic is listed", 10)
+    assert [topic.name for topic in identify(settings, application)] == harness[:2]
