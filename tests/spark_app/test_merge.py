@@ -7,8 +7,8 @@ from contracts.decode import Decoder
 from contracts.fold import Fold, present
 from contracts.wire import decode_snapshot
 from tests.everything import app, random_stream
+from tests.same import assert_same
 from tests.spark_app.frames import run
-from tests.spark_app.same import assert_same
 
 pytestmark = pytest.mark.spark
 

@@ -15,9 +15,9 @@ from contracts.record import Record
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from tests import everything, hostile
 from tests.everything import NOW, answer_record, event_record
+from tests.same import assert_same
 from tests.spark_app.cluster import Cluster
 from tests.spark_app.running import CHECKOUT, Job, Topics
-from tests.spark_app.same import assert_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
