@@ -14,9 +14,9 @@ from contracts.errors import DeclarationError
 
 SQL_TYPES: dict[object, str] = {str: "STRING", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", datetime: "TIMESTAMP"}
 RFC3339 = (
-    r"^(?!0000|0001-01-01T[^+]*[+](?!00:00)|9999-12-31T[^-]*-(?!00:00))"
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
-    r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])(?![\s\S])"
+    r"^(?:[1-8][0-9]{3}|(?!0000|0001-01-01T[^+]*[+](?!00:00)|9999-12-31T[^-]*-(?!00:00))[0-9]{4})"
+    r"-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?"
+    r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])(?![\s\S])"
 )
 """How a time is written on the wire: with a date, a time of day and an offset; at most microseconds.
 
