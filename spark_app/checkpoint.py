@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from contracts.application import Application
 from spark_app.errors import ForeignCheckpoint
-from spark_app.lift import kinds
+from spark_app.lift import LIFE, ONCE, kinds
 from spark_app.topics import TopicIdentity
 
 FILE = "stateloop.json"
@@ -49,7 +49,8 @@ def state_model(application: Application) -> str:
         "reducers": {name: repr(reducer) for name, reducer in application.reducers.items()},
         "sources": application.sources,
         "key": application.state.key,
-        "deduplicate": application.deduplicate,
+        "life": LIFE,
+        "deduplicate": ONCE if application.deduplicate else None,
     }
     digest = hashlib.blake2b(json.dumps(meaning, sort_keys=True).encode(), digest_size=6).hexdigest()
     return f"{application.state.__name__}-{digest}"

@@ -18,6 +18,9 @@ from spark_app.decode import decoded, refused
 
 LIFE = ["device_id", "first_seen", "dead_letter"]
 """The key of the state. `dead_letter` is null but for letters."""
+ONCE = ["first_seen", "delta_id"]
+"""What tells a delta from its copies, and when it may be forgotten. A delta's id is the digest of its device and name:
+the store of all of an hour is the larger one, and pays for every byte of its keys."""
 TIMESTAMP_FORMAT = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 
@@ -92,7 +95,10 @@ def _deltas(
         F.expr(f"CASE WHEN reason IS NULL THEN {own[c]} END" if c in own else f"CAST(NULL AS {kind})").alias(c)
         for c, kind in kinds(application).items()
     ]
-    return judged.select(*identity, _letter().alias("dead_letter"), F.col("timestamp").alias("record_time"), *carried)
+    deltas = judged.select(*identity, _letter().alias("dead_letter"), F.col("timestamp").alias("record_time"), *carried)
+    # With the length before it, no device can be named so that its delta looks like another's.
+    whole = F.concat_ws("/", F.length("device_id").cast("string"), "device_id", "delta_id")
+    return deltas.withColumn("delta_id", F.unhex(F.md5(whole)))
 
 
 def _letter() -> Column:

@@ -30,7 +30,7 @@ def snapshots(events: DataFrame, feedback: DataFrame | None, application: Applic
     life = application.state.lifetime + application.state.grace
     deltas = deltas.withWatermark("first_seen", interval(life + application.skew))
     if application.deduplicate:
-        deltas = deltas.dropDuplicates([*lift.LIFE, "delta_id"])
+        deltas = deltas.dropDuplicates(lift.ONCE)
     return published(merged(deltas, application), application)
 
 
