@@ -67,7 +67,7 @@ lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade,
 
 .PHONY: clean
 clean: ## Remove what was installed and cached; data stays
-	@rm -rf $(VENV) $(STATE)/jars .ruff_cache .mypy_cache .import_linter_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(STATE)/jars $(STATE)/peers .ruff_cache .mypy_cache .import_linter_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What the harness of the yardstick starts: it gives the broker in BOOT and an empty checkpoint folder in CKPT.
@@ -79,5 +79,5 @@ yardstick-job: jars
 
 RUNS ?= 3
 .PHONY: bench
-bench: jars ## Measure the job beside a bare Spark job, every answer checked (25 minutes); QUICK=1 for a try of 4
+bench: jars ## Measure the job beside Flink and Kafka Streams (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
 	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)

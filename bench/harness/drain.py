@@ -1,6 +1,7 @@
 """Drain: how fast a job works off a topic that was filled before it started."""
 
 import time
+from array import array
 from collections.abc import Iterator
 
 from bench.harness import topics
@@ -8,75 +9,86 @@ from bench.harness.figures import Figures, largest_gap, rate, within
 from bench.harness.jobs import Job
 from bench.harness.load import Reading, preload, readings
 from bench.harness.oracle import Oracle
-from bench.harness.plan import Plan, Site
+from bench.harness.plan import Backlog, Plan, Site
 from bench.harness.process import RunningJob
 from bench.harness.progress import Show
-from bench.harness.report import Result
+from bench.harness.results import Result
 
-MEASURE = "drain"
 LOOK_S = 0.5
 FIRST_S = 120.0
 """How long a job may take to give its first snapshot,"""
 NEXT_S = 45.0
 """and then the next one."""
+FRESH_S = 40 * 60.0
+"""A device's state lives for an hour from when it was first seen: before that is near, the events are made anew."""
 
 
 class Drain:
-    """Fills the topic once; every job then reads the same records."""
+    """Fills the topic; every job then reads the same records."""
 
-    def __init__(self, plan: Plan, site: Site) -> None:
-        self._plan, self._site = plan, site
-        self._ends = time.time()
-        self.oracle = Oracle(self._readings())
+    def __init__(self, backlog: Backlog, plan: Plan, site: Site) -> None:
+        self._backlog, self._plan, self._site = backlog, plan, site
+        self._ends = 0.0
+        self._oracle: Oracle | None = None
 
-    def fill(self, show: Show) -> None:
-        """Send the events."""
-        topics.renew(self._site.boot, topics.INPUTS)
-        events = self._plan.events
-        preload(self._site.boot, self._readings(), lambda sent: show("sending the events", sent / events))
-
-    def measure(self, job: Job, run: int, show: Show) -> list[Result]:
+    def measure(self, job: Job, run: int, show: Show) -> Result:
         """One run of one job. Raises RunFailed."""
+        oracle = self._filled(show)
         topics.renew(self._site.boot, topics.OUTPUTS)
-        with RunningJob(job, self._plan, self._site, f"{MEASURE}-{job.name}-{run}") as running:
+        with RunningJob(job, self._plan, self._site, f"{self._backlog.name}-{job.name}-{run}") as running:
             self._await(running, show)
             time.sleep(self._plan.settle_s)
             running.require_life()
             used, commits = running.group.cpu_s(), running.commits()
         show("checking every snapshot", 1.0)
-        times: list[float] = []
-        verdict = self.oracle.check(_noting(self._site.boot, times), job)
-        figures = self._figures(sorted(times), running.began, commits) | {"cpu_s": used}
-        return [Result(MEASURE, job.name, run, figures, verdict)]
+        times = array("d")
+        verdict = oracle.check(_noting(self._site.boot, times), job)
+        figures = self._figures(sorted(times), running.began, commits, used)
+        return Result(self._backlog.name, job.name, run, figures, verdict, size=self._plan.size(self._backlog))
+
+    def _filled(self, show: Show) -> Oracle:
+        """What each of the events in the topic must give; sends them, if they are not there, or too old."""
+        if self._oracle and time.time() - self._ends < FRESH_S:
+            return self._oracle
+        self._oracle, self._ends = None, time.time()  # one at a time: it is large
+        topics.renew(self._site.boot, (*topics.INPUTS, *topics.OUTPUTS))
+        events = self._backlog.events
+        preload(self._site.boot, self._readings(), lambda sent: show(f"sent {sent:,} of {events:,} events", 0.0))
+        show("computing what each snapshot must be", 0.0)
+        self._oracle = Oracle(self._readings())
+        return self._oracle
 
     def _readings(self) -> Iterator[Reading]:
-        return readings(self._plan.events, self._plan.devices, self._ends)
+        return readings(self._backlog.events, self._backlog.devices, self._ends)
 
     def _await(self, running: RunningJob, show: Show) -> None:
         """Return when there are as many snapshots as events. Raises JobEnded, JobStalled."""
+        events = self._backlog.events
         with topics.Counter(self._site.boot, "snapshots") as counter:
             last, since = 0, time.monotonic()
-            while last < self._plan.events:
+            while last < events:
                 running.require_life()
                 patience = NEXT_S if last else FIRST_S
                 if time.monotonic() - since > patience:
                     raise running.stalled(f"more snapshots than {last:,}", patience)
                 time.sleep(LOOK_S)
                 now = counter.count()
-                show(f"{now:,} of {self._plan.events:,} snapshots" if now else "starting", now / self._plan.events)
+                show(f"{now:,} of {events:,} snapshots" if now else "starting", now / events)
                 if now > last:
                     last, since = now, time.monotonic()
 
-    def _figures(self, times: list[float], began: float, commits: list[float]) -> Figures:
+    def _figures(self, times: list[float], began: float, commits: list[float], used: float) -> Figures:
         return {
-            "records_per_s": rate(times[: self._plan.events], self._plan.skipped),
+            "records_per_s": rate(times[: self._backlog.events], self._backlog.skipped),
+            "cpu_s": used,
+            "per_cpu_s": self._backlog.events / used,
             "gap_ms": 1000 * largest_gap(times),
             "boundaries": within(commits, times[0], times[-1]),
             "start_s": times[0] - began,
         }
 
 
-def _noting(boot: str, times: list[float]) -> Iterator[bytes]:
+def _noting(boot: str, times: "array[float]") -> Iterator[bytes]:
     for stamp, value in topics.records(boot, "snapshots"):
         times.append(stamp / 1000)
         yield value

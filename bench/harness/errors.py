@@ -44,3 +44,11 @@ class HelperEnded(RunFailed):
     def __init__(self, task: str) -> None:
         super().__init__(f"the harness's own process {task} ended without a result: its error is printed above")
         self.task = task
+
+
+class NothingKept(BenchError):
+    """There are no results to report."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"no results are in {path} yet: measure first, with make bench")
+        self.path = path

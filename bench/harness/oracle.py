@@ -1,7 +1,6 @@
 """What every snapshot must say, computed without any of the jobs, and whether they say it."""
 
 import functools
-import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,32 +10,7 @@ import orjson
 
 from bench.harness.jobs import Job
 from bench.harness.load import Reading
-
-TOLERANCE = 1e-9
-"""Of a mean: the order of additions is the job's."""
-MILLISECONDS = len("2026-01-01T00:00:00.000")
-"""Times are compared so far: Spark writes no more by itself."""
-
-
-class Expected(NamedTuple):
-    """The state of a device after one of its readings."""
-
-    t_max: float
-    t_avg: float
-    t_last: float
-    last_ts: str
-
-    def differs(self, state: dict[str, Any]) -> str | None:
-        """The first field that is wrong."""
-        if state.get("t_max") != self.t_max:
-            return "t_max"
-        if not _near(state.get("t_avg"), self.t_avg):
-            return "t_avg"
-        if state.get("t_last") != self.t_last:
-            return "t_last"
-        written = state.get("last_ts")
-        right = isinstance(written, str) and written[:MILLISECONDS] == self.last_ts[:MILLISECONDS]
-        return None if right else "last_ts"
+from bench.harness.states import States
 
 
 @dataclass
@@ -70,42 +44,34 @@ class Oracle:
     """The expected state after each reading. Readings of one device are added in the order in which they are sent."""
 
     def __init__(self, readings: Iterable[Reading]) -> None:
-        self._states: dict[str, list[Expected]] = {}
-        for reading in readings:
-            states = self._states.setdefault(reading.device, [])
-            states.append(_merged(states, reading))
+        self._states = States(readings)
 
     def check(self, snapshots: Iterable[bytes], job: Job) -> Verdict:
         """Compare all that a job published with all that it should have.
 
         Each snapshot is compared; of a job that does not keep the order of events, the last of each device.
         """
-        verdict = Verdict(events=sum(len(states) for states in self._states.values()))
-        seen = {device: bytearray(len(states)) for device, states in self._states.items()}
-        reader = Reader(job)
+        verdict, seen, reader = Verdict(events=len(self._states)), bytearray(len(self._states)), Reader(job)
         for value in snapshots:
             verdict.snapshots += 1
             self._judge(value, reader.read(value), seen, verdict, in_order=job.in_order)
-        verdict.missing = sum(times.count(0) for times in seen.values())
+        verdict.missing = seen.count(0)
         return verdict
 
-    def _judge(
-        self, value: bytes, read: "Read | None", seen: dict[str, bytearray], verdict: Verdict, *, in_order: bool
-    ) -> None:
-        states = self._states.get(read.device, []) if read else []
-        if read is None or not 0 < read.events <= len(states):
+    def _judge(self, value: bytes, read: "Read | None", seen: bytearray, verdict: Verdict, *, in_order: bool) -> None:
+        place = self._states.place(read.device, read.events) if read else None
+        if read is None or place is None:
             verdict.unknown += 1
             verdict.example = verdict.example or f"unknown: {value[:300]!r}"
             return
-        times = seen[read.device]
-        if times[read.events - 1]:
-            verdict.duplicates += 1
-        times[read.events - 1] = 1
-        known = in_order or read.events == len(states)
-        field = states[read.events - 1].differs(read.state) if known else None
-        if field:
+        verdict.duplicates += seen[place]
+        seen[place] = 1
+        if not in_order and not self._states.last(place):
+            return
+        expected = self._states.expected(place)
+        if field := expected.differs(read.state):
             verdict.wrong += 1
-            verdict.example = verdict.example or f"{field} should be as in {states[read.events - 1]}: {value[:300]!r}"
+            verdict.example = verdict.example or f"{field} should be as in {expected}: {value[:300]!r}"
 
 
 class Read(NamedTuple):
@@ -132,17 +98,3 @@ class Reader:
             return Read(device, state[self._count], state) if isinstance(state[self._count], int) else None
         except (ValueError, LookupError, TypeError):
             return None
-
-
-def _merged(states: list[Expected], reading: Reading) -> Expected:
-    new = reading.temperature
-    if not states:
-        return Expected(new, new, new, reading.ts)
-    before, count = states[-1], len(states)
-    last = new if reading.ts >= before.last_ts else before.t_last
-    mean = before.t_avg + (new - before.t_avg) / (count + 1)
-    return Expected(max(before.t_max, new), mean, last, max(before.last_ts, reading.ts))
-
-
-def _near(value: object, expected: float) -> bool:
-    return isinstance(value, float | int) and math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -1,49 +1,96 @@
 """How much is measured, and where."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Sizes of all measurements."""
+class Backlog:
+    """Events that are all there before a job starts: measured is how fast it drains them."""
 
-    runs: int = 3
-    """How often each job is measured, alternated with the others."""
-    events: int = 1_000_000
-    """Of the drain."""
-    devices: int = 100_000
-    """That send them."""
-    rate: int = 1_000
-    """Events a second while latency is measured."""
-    rate_devices: int = 2_000
-    """That send those."""
-    batch_s: int = 60
-    once: bool = True
-    """Whether the jobs that are measured once are measured at all."""
-    settle_s: float = 3.0
-    """How long to wait for more when all snapshots are there: a duplicate may come late."""
+    name: str
+    events: int
+    devices: int
+
+    def __str__(self) -> str:
+        return f"{self.events:,} events of {self.devices:,} devices"
 
     @property
     def skipped(self) -> int:
-        """How many of the drain's snapshots do not count towards its rate: a job is still warming up."""
+        """How many of its snapshots do not count towards the rate: a job is still warming up."""
         return self.events // 10
 
-    @property
-    def lead_s(self) -> float:
-        """From the end of a batch to the first event that is measured: the next end then falls well into what is."""
-        return self.batch_s / 5
 
-    @property
-    def within_s(self) -> float:
-        """How long the part without the end of a batch is: it begins after one, and the next is not near."""
-        return self.batch_s * 0.75
+@dataclass(frozen=True)
+class Stream:
+    """Events that come at a steady rate, a second, while a job runs: measured is how late their snapshots are."""
+
+    name: str
+    rate: int
+    seconds: int
+    """How long is measured,"""
+    warm_s: int
+    """after the job has run for so long, and its first batch has ended."""
+    devices: int = 2_000
+
+    def __str__(self) -> str:
+        return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
 
 
-FULL = Plan()
-QUICK = Plan(runs=1, events=200_000, devices=20_000, batch_s=15, once=False)
+Measure = Backlog | Stream
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of all measurements."""
+
+    measures: tuple[Measure, ...]
+    runs: int = 3
+    """How often each job is measured, alternated with the others."""
+    batch_s: int | None = None
+    """Of the jobs that have batches. None: as each has by itself."""
+    settle_s: float = 3.0
+    """How long to wait for more when all snapshots are there: a duplicate may come late."""
+
+    def size(self, measure: Measure) -> str:
+        """What makes figures of one measure comparable with others of it."""
+        return f"{measure}" + (f", batches of {self.batch_s} s" if self.batch_s else "")
+
+    def only(self, names: list[str]) -> "Plan":
+        """These measures."""
+        return replace(self, measures=tuple(one for one in self.measures if one.name in names))
+
+    def sized(self, events: int | None, seconds: int | None) -> "Plan":
+        """With so many events in each backlog, and so many seconds of each stream; None leaves what there is."""
+        return replace(self, measures=tuple(_sized(one, events, seconds) for one in self.measures))
+
+
+def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure:
+    if isinstance(measure, Backlog):
+        return replace(measure, events=events or measure.events)
+    return replace(measure, seconds=seconds or measure.seconds)
+
+
+FULL = Plan(
+    (
+        Backlog("drain-100k", events=3_000_000, devices=100_000),
+        Backlog("drain-2m", events=3_000_000, devices=2_000_000),
+        Stream("latency-1k", rate=1_000, seconds=600, warm_s=60),
+        Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
+    )
+)
+QUICK = Plan(
+    (
+        Backlog("drain-100k", events=200_000, devices=7_000),
+        Backlog("drain-2m", events=200_000, devices=140_000),
+        Stream("latency-1k", rate=1_000, seconds=10, warm_s=5),
+        Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
+    ),
+    runs=1,
+    batch_s=15,
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import Self
 from bench.harness.errors import JobEnded, JobStalled
 from bench.harness.jobs import Job
 from bench.harness.plan import CHECKOUT, Plan, Site
+from bench.peers.build import FOLDER as PEERS
+from bench.peers.jdk import tool
 
 STOP_S = 15
 PAUSE_S = 0.1
@@ -78,15 +80,21 @@ class RunningJob:
         self.log = site.log(name)
         self._folder = site.folder / "run" / name
         self._checkpoint = self._folder / "checkpoint"
+        self._commits: dict[str, float] = {}
         scratch = self._folder / "scratch"
         scratch.mkdir(parents=True)
         facts = {
             "boot": site.boot,
             "checkpoint": str(self._checkpoint),
+            "scratch": str(scratch),
+            "run": name,
+            "java": tool("java"),
             "jars": str(site.jars),
+            "peers": str(PEERS),
             "batch_s": str(plan.batch_s),
         }
-        environment = {name: value.format(**facts) for name, value in job.environment.items()} | {
+        asked = job.environment | (job.batch if plan.batch_s else {})
+        environment = {name: value.format(**facts) for name, value in asked.items()} | {
             "BOOT": site.boot,
             "CKPT": str(self._checkpoint),
             "SPARK_LOCAL_DIRS": str(scratch),
@@ -102,8 +110,11 @@ class RunningJob:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commits(self) -> list[float]:
-        """When its batches ended, in seconds of the epoch."""
-        return sorted(path.stat().st_mtime for path in self._checkpoint.glob(self.job.commits or "nothing"))
+        """When its batches ended, in seconds of the epoch; those that were there when this was last asked, too."""
+        for path in self._checkpoint.glob(self.job.commits or "nothing"):
+            with suppress(FileNotFoundError):  # a job keeps the last few
+                self._commits.setdefault(path.name, path.stat().st_mtime)
+        return sorted(self._commits.values())
 
     def require_life(self) -> None:
         """Raise JobEnded if it does not run any more."""

@@ -1,79 +1,81 @@
 """All runs of all jobs, in turns."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from confluent_kafka import KafkaException
 
 from bench.harness.drain import Drain
 from bench.harness.errors import RunFailed
 from bench.harness.jobs import Job
 from bench.harness.latency import Latency
-from bench.harness.plan import Plan, Site
-from bench.harness.progress import Display, Show
-from bench.harness.report import Result, keep
+from bench.harness.plan import Backlog, Measure, Plan, Site
+from bench.harness.progress import Display
+from bench.harness.report import described
+from bench.harness.results import Result, keep
 
-FILL_PER_S, DRAIN_PER_S = 60_000, 25_000
-START_S, CHECK_S = 20.0, 5.0
+FILL_PER_S, DRAIN_PER_S, CHECK_PER_S = 40_000, 45_000, 90_000
+START_S, STOP_S, BATCH_S = 15.0, 5.0, 300.0
 
 
 @dataclass(frozen=True)
 class Run:
     """One measurement of one job, still to be done."""
 
-    measure: str
+    measure: Measure
     job: Job
     number: int
 
 
-def turns(measure: str, jobs: Sequence[Job], plan: Plan) -> Iterator[Run]:
-    """A B A B …: what changes on the machine meanwhile changes for all. Jobs measured once come last."""
-    for number in range(1, plan.runs + 1):
-        yield from (Run(measure, job, number) for job in jobs if not job.once)
-    yield from (Run(measure, job, 1) for job in jobs if job.once and plan.once)
+def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
+    """A B C A B C …: what changes on the machine meanwhile changes for all."""
+    for number in range(1, runs + 1):
+        yield from (Run(measure, job, number) for job in jobs)
 
 
-def estimates(plan: Plan) -> dict[str, float]:
-    """How long a run of each measure takes, in seconds, and how long the filling."""
-    drain = START_S + plan.events / DRAIN_PER_S + plan.settle_s + CHECK_S
-    latency = START_S + 2 * plan.batch_s + plan.lead_s + plan.settle_s + CHECK_S
-    return {"fill": 5 + plan.events / FILL_PER_S, "drain": drain, "latency": latency}
+def estimate(run: Run, plan: Plan) -> float:
+    """How long a run takes, in seconds, without the filling of the topic."""
+    measure, around = run.measure, START_S + plan.settle_s + STOP_S
+    if isinstance(measure, Backlog):
+        return around + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
+    batch = (plan.batch_s or BATCH_S) if run.job.commits else 0
+    took = max(measure.warm_s, batch) + measure.seconds
+    return around + took + took * measure.rate / CHECK_PER_S
 
 
 class Rounds:
     """Measures everything; results are written to the file as they come."""
 
-    def __init__(self, plan: Plan, jobs: Sequence[Job], file: Path) -> None:
-        self._plan, self._file = plan, file
-        self._estimates = estimates(plan)
-        self._drains = list(turns("drain", jobs, plan))
-        self._latencies = list(turns("latency", jobs, plan))
+    def __init__(self, plan: Plan, jobs: Sequence[Job], file: Path, session: str) -> None:
+        self._plan, self._file, self._session = plan, file, session
+        self._runs = [(one, list(turns(one, jobs, plan.runs))) for one in plan.measures]
 
     @property
     def expected(self) -> float:
         """How long it takes, in seconds."""
-        runs = self._drains + self._latencies
-        return self._estimates["fill"] + sum(self._estimates[run.measure] for run in runs)
+        fills = sum(_fill_s(measure) for measure, _ in self._runs)
+        return fills + sum(estimate(run, self._plan) for _, runs in self._runs for run in runs)
 
     def measure(self, site: Site, display: Display) -> list[Result]:
         """All results, those of failed runs too."""
-        display.begin("filling the topic", self._estimates["fill"])
-        drain = Drain(self._plan, site)
-        drain.fill(display.show)
-        display.end(f"{self._plan.events:,} events of {self._plan.devices:,} devices are in the topic")
-        results = self._all(self._drains, drain.measure, display)
-        return results + self._all(self._latencies, Latency(self._plan, site).measure, display)
+        return [result for measure, runs in self._runs for result in self._all(measure, runs, site, display)]
 
-    def _all(
-        self, runs: list[Run], measure: Callable[[Job, int, Show], list[Result]], display: Display
-    ) -> list[Result]:
-        results: list[Result] = []
+    def _all(self, measure: Measure, runs: list[Run], site: Site, display: Display) -> Iterator[Result]:
+        plan = self._plan
+        meter = Drain(measure, plan, site) if isinstance(measure, Backlog) else Latency(measure, plan, site)
         for run in runs:
-            display.begin(f"{run.measure}, {run.job.name} {run.number}", self._estimates[run.measure])
+            filling = _fill_s(measure) if run is runs[0] else 0
+            display.begin(f"{measure.name}, {run.job.name} {run.number}", filling + estimate(run, plan))
             try:
-                found = measure(run.job, run.number, display.show)
-            except RunFailed as error:
-                found = [Result(run.measure, run.job.name, run.number, problem=str(error))]
-            keep(found, self._file)
-            display.end("\n".join(map(str, found)))
-            results += found
-        return results
+                result = meter.measure(run.job, run.number, display.show)
+            except (RunFailed, KafkaException, TimeoutError) as error:  # the broker may be slow for once, too
+                result = Result(measure.name, run.job.name, run.number, problem=str(error), size=plan.size(measure))
+            keep([result], self._file, self._session)
+            display.end(described(result))
+            yield result
+
+
+def _fill_s(measure: Measure) -> float:
+    """How long filling the topic takes, and computing what comes of it."""
+    return 2 * measure.events / FILL_PER_S if isinstance(measure, Backlog) else 0

@@ -12,15 +12,18 @@ INPUTS = ("events", "feedback")
 OUTPUTS = ("snapshots",)
 CONFIGS = {"snapshots": {"message.timestamp.type": "LogAppendTime"}}
 """The broker stamps snapshots with its own clock, whatever a job puts in the record."""
+CHANGELOG = "-changelog"
+"""How the topics are called in which Kafka Streams keeps its states."""
 ANSWER_S = 30
 PAUSE_S = 0.1
 MANY = 20_000
 
 
 def renew(boot: str, names: tuple[str, ...]) -> None:
-    """Make these topics, empty; those of this name that were there are gone."""
+    """Make these topics, empty; those of this name that were there are gone, and those that a job made for itself."""
     admin = AdminClient({"bootstrap.servers": boot, "log_level": 3})
-    old = [name for name in names if name in admin.list_topics(timeout=ANSWER_S).topics]
+    there = admin.list_topics(timeout=ANSWER_S).topics
+    old = [name for name in there if name in names or name.endswith(CHANGELOG)]
     if old:
         for deleted in admin.delete_topics(old).values():
             deleted.result(ANSWER_S)

@@ -8,19 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from bench.harness import topics
 from bench.harness.drain import Drain
 from bench.harness.errors import JobEnded
 from bench.harness.jobs import Job
-from bench.harness.latency import WHOLE, WITHIN, Latency
-from bench.harness.plan import Plan, Site
+from bench.harness.latency import Latency
+from bench.harness.plan import Backlog, Plan, Site, Stream
+from bench.harness.process import RunningJob
+from services.broker.readiness import wait_until
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 
-PLAN = Plan(runs=1, events=2_000, devices=50, rate=200, rate_devices=10, batch_s=2, settle_s=0.5)
+DRAIN = Backlog("drain", events=2_000, devices=50)
+STREAM = Stream("latency", rate=200, seconds=2, warm_s=1, devices=10)
+PLAN = Plan((DRAIN, STREAM), runs=1, settle_s=0.5)
 SCRIPT = Path(__file__).with_name("a_job.py")
 
 
@@ -40,13 +46,11 @@ def site(broker: EmbeddedBroker, tmp_path: Path) -> Site:
 
 @pytest.fixture
 def drain(site: Site) -> Drain:
-    filled = Drain(PLAN, site)
-    filled.fill(ignore)
-    return filled
+    return Drain(DRAIN, PLAN, site)
 
 
 def test_an_honest_job_is_measured(drain: Drain) -> None:
-    (result,) = drain.measure(job("nothing"), 1, ignore)
+    result = drain.measure(job("nothing"), 1, ignore)
     assert result.right, result
     assert result.figures["records_per_s"] > 0
     assert result.figures["cpu_s"] > 0
@@ -55,7 +59,7 @@ def test_an_honest_job_is_measured(drain: Drain) -> None:
 
 @pytest.mark.parametrize(("spoil", "what"), [("repeats", "duplicates"), ("lies", "wrong")])
 def test_a_job_that_is_wrong_once_fails_its_run(drain: Drain, spoil: str, what: str) -> None:
-    (result,) = drain.measure(job(spoil), 1, ignore)
+    result = drain.measure(job(spoil), 1, ignore)
     assert not result.right
     assert result.verdict is not None
     assert getattr(result.verdict, what) == 1
@@ -66,16 +70,37 @@ def test_a_job_that_ends_is_told_with_its_log(drain: Drain, site: Site) -> None:
         drain.measure(job("ends"), 1, ignore)
 
 
-def test_latency_is_measured_over_a_part_and_over_the_whole(site: Site) -> None:
-    results = Latency(PLAN, site).measure(job("nothing"), 1, ignore)
-    assert [result.measure for result in results] == [WITHIN, WHOLE]
-    part, whole = (result.figures for result in results)
-    assert all(result.right for result in results), results
-    assert part["events"] < whole["events"]
-    assert whole["events"] == pytest.approx(PLAN.rate * PLAN.batch_s, rel=0.2)
-    assert 0 < part["p50_ms"] <= part["max_ms"] <= whole["max_ms"]
+def test_every_job_drains_the_same_events(drain: Drain) -> None:
+    first, second = (drain.measure(job("nothing"), run, ignore) for run in (1, 2))
+    assert first.right, first
+    assert second.right, second
+    assert first.size == second.size == "2,000 events of 50 devices"
+
+
+def test_what_a_job_kept_on_the_broker_is_gone_before_the_next_one(drain: Drain, site: Site) -> None:
+    topics.renew(site.boot, ("a-job-device-changelog",))
+    drain.measure(job("nothing"), 1, ignore)
+    there = AdminClient({"bootstrap.servers": site.boot}).list_topics().topics
+    assert not [name for name in there if name.endswith("-changelog")]
+
+
+def test_latency_is_measured_for_as_long_as_is_asked(site: Site) -> None:
+    result = Latency(STREAM, PLAN, site).measure(job("nothing"), 1, ignore)
+    assert result.right, result
+    figures = result.figures
+    assert figures["events"] == pytest.approx(STREAM.rate * STREAM.seconds, rel=0.2)
+    assert 0 < figures["p50_ms"] <= figures["p99_ms"] <= figures["max_ms"]
+    assert figures["boundaries"] == 0
+    assert figures["late_p99_ms"] >= 0
 
 
 def test_a_late_wrong_snapshot_fails_the_latency_too(site: Site) -> None:
-    plan = dataclasses.replace(PLAN, batch_s=1)
-    assert not any(result.right for result in Latency(plan, site).measure(job("lies"), 1, ignore))
+    assert not Latency(STREAM, PLAN, site).measure(job("lies"), 1, ignore).right
+
+
+def test_the_length_of_batches_is_the_jobs_own_unless_one_is_asked_for(site: Site) -> None:
+    batched = Job("batched", ("sh", "-c", "echo batch $A_BATCH"), batch={"A_BATCH": "PT{batch_s}S"})
+    for plan, said in ((PLAN, "batch\n"), (dataclasses.replace(PLAN, batch_s=15), "batch PT15S\n")):
+        with RunningJob(batched, plan, site, "batched") as running:
+            wait_until(running.group.ended, "it has ended", 10)
+        assert running.log.read_text() == said

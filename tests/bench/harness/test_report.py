@@ -1,93 +1,62 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import orjson
 from rich.console import Console
 
-from bench.__main__ import exit_code, full, parser, plan
-from bench.harness.jobs import JOBS, STATELOOP
 from bench.harness.oracle import Verdict
-from bench.harness.report import TARGETS, Result, keep, middle, show
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from bench.harness.report import described, show
+from bench.harness.results import Result
+from bench.harness.targets import SIZES, TARGETS
 
 RIGHT = Verdict(events=10, snapshots=10)
-WRONG = Verdict(events=10, snapshots=10, wrong=1)
-DRAIN = TARGETS[-1]
+SIZE = SIZES["drain-2m"]
 
 
-def drain(job: str, rate: float, verdict: Verdict = RIGHT) -> Result:
-    return Result("drain", job, 1, {"records_per_s": rate}, verdict)
+def drain(job: str, rate: float, size: str = SIZE) -> Result:
+    return Result("drain-2m", job, 1, {"records_per_s": rate}, RIGHT, size=size)
 
 
-def quiet() -> Console:
-    return Console(record=True, quiet=False, width=200, file=None, stderr=True)
+def latency(late: float) -> Result:
+    return Result("latency-1k", "flink", 1, {"p50_ms": 4.0, "late_p99_ms": late, "boundaries": 9}, RIGHT, size="small")
 
 
-def test_all_right_is_0() -> None:
-    assert exit_code([drain("stateloop", 2.0), drain("bare", 1.0)], quiet()) == 0
+def printed(*results: Result) -> str:
+    console = Console(record=True, width=200, stderr=True)
+    show(results, console)
+    return console.export_text()
 
 
-def test_a_fast_wrong_answer_fails_the_benchmark() -> None:
-    assert exit_code([drain("stateloop", 1e9, WRONG), drain("bare", 1.0)], quiet()) == 1
+def test_medians_and_each_value_and_the_ratio_to_each_other_job() -> None:
+    text = printed(
+        drain("stateloop", 30_000), drain("stateloop", 50_000), drain("flink", 40_000), drain("bare", 80_000)
+    )
+    assert "40,000" in text
+    assert "30,000 50,000" in text
+    assert "stateloop / flink" in text
+    assert "1.00" in text
+    assert "0.50" in text
+    assert SIZE in " ".join(text.split())
 
 
-def test_so_does_a_run_that_broke_off() -> None:
-    broken = Result("drain", "bare", 1, problem="bare ended by itself")
-    assert exit_code([drain("stateloop", 2.0), broken], quiet()) == 1
+def test_what_a_run_met_with_has_no_ratio() -> None:
+    ours = Result("latency-1k", "stateloop", 1, {"p50_ms": 5.0, "boundaries": 18}, RIGHT)
+    text = printed(ours, latency(late=1.0))
+    assert "1.25" in text
+    assert "2.00" not in text
 
 
-def test_and_one_in_which_nothing_ran() -> None:
-    assert exit_code([], quiet()) == 1
+def test_targets_that_bind_are_told_and_how_many_do_not() -> None:
+    text = printed(drain("stateloop", 30_000), drain("flink", 40_000))
+    assert "NOT MET drain-2m" in text
+    assert f"{len(TARGETS) - 1} of {len(TARGETS)} targets are for other sizes or jobs" in text
+    assert "NOT MET" not in printed(drain("stateloop", 30_000, "small"), drain("flink", 40_000, "small"))
 
 
-def test_a_missed_target_fails_the_benchmark_that_it_is_set_for() -> None:
-    assert exit_code([drain("stateloop", 2.0), drain("bare", 1.0)], quiet(), (DRAIN,)) == 0
-    assert exit_code([drain("stateloop", 1.0), drain("bare", 2.0)], quiet(), (DRAIN,)) == 1
-    assert exit_code([drain("stateloop", 1.0), drain("bare", 2.0)], quiet()) == 0
+def test_a_late_load_is_told() -> None:
+    assert "LOAD LATE: 12 ms at p99" in printed(latency(late=12.0))
+    assert "LOAD LATE" in described(latency(late=12.0))
+    assert "LOAD LATE" not in printed(latency(late=1.0))
 
 
-def test_targets_are_set_for_the_full_benchmark_however_often_it_is_run() -> None:
-    def is_full(*arguments: str) -> bool:
-        return full(plan(parser().parse_args(arguments)), JOBS)
-
-    assert is_full()
-    assert is_full("--runs", "5")
-    assert not is_full("--quick")
-    assert not is_full("--events", "1000")
-    assert not full(plan(parser().parse_args([])), [STATELOOP])
-
-
-def test_failed_runs_have_no_part_in_the_medians() -> None:
-    results = [drain("bare", 1.0), drain("bare", 100.0, WRONG), drain("bare", 3.0)]
-    assert middle(results, "drain", "bare", "records_per_s") == 2.0
-
-
-def test_a_target_of_a_ratio() -> None:
-    assert DRAIN.outcome([drain("stateloop", 2.0), drain("bare", 2.0)])[0]
-    assert not DRAIN.outcome([drain("stateloop", 1.0), drain("bare", 2.0)])[0]
-
-
-def test_a_target_without_a_run_that_counts_is_not_met() -> None:
-    assert not DRAIN.outcome([drain("stateloop", 2.0, WRONG), drain("bare", 2.0)])[0]
-
-
-def test_what_is_printed_has_medians_and_each_value() -> None:
-    console = quiet()
-    show([drain("stateloop", 30_000), drain("stateloop", 50_000), drain("bare", 40_000)], console)
-    printed = console.export_text()
-    assert "40,000" in printed
-    assert "30,000 50,000" in printed
-    assert "1.00" in printed
-
-
-def test_json_lines_are_appended(tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
-    keep([drain("bare", 1.0)], file)
-    keep([drain("stateloop", 2.0, WRONG)], file)
-    first, second = (orjson.loads(line) for line in file.read_bytes().splitlines())
-    assert first["figures"] == {"records_per_s": 1.0}
-    assert (first["right"], second["right"]) == (True, False)
-    assert second["verdict"]["wrong"] == 1
+def test_a_run_in_a_line() -> None:
+    assert described(drain("flink", 40_000)).startswith("ok     drain-2m, flink 1: records/s 40,000; each of 10 events")
+    assert described(Result("drain-2m", "flink", 2, problem="it ended")) == "FAILED drain-2m, flink 2: it ended"

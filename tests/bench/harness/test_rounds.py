@@ -1,17 +1,30 @@
 from __future__ import annotations
 
-from bench.harness.jobs import BARE, EXACT, STATELOOP
-from bench.harness.plan import FULL, QUICK
-from bench.harness.rounds import turns
+from dataclasses import replace
+from pathlib import Path
 
-JOBS = (STATELOOP, BARE, EXACT)
+import pytest
+
+from bench.harness.jobs import BARE, FLINK, STATELOOP
+from bench.harness.plan import FULL, Backlog, Stream
+from bench.harness.rounds import Rounds, Run, estimate, turns
+
+DRAIN = Backlog("drain", events=90_000, devices=10)
+STREAM = Stream("latency", rate=900, seconds=40, warm_s=10)
+PLAN = replace(FULL, measures=(DRAIN, STREAM), runs=2)
 
 
-def test_jobs_take_turns_and_the_one_that_is_measured_once_comes_last() -> None:
-    order = [(run.job.name, run.number) for run in turns("drain", JOBS, FULL)]
-    pairs = [(name, number) for number in (1, 2, 3) for name in ("stateloop", "bare")]
-    assert order == [*pairs, ("exact", 1)]
+def test_jobs_take_turns() -> None:
+    order = [(run.job.name, run.number) for run in turns(DRAIN, (STATELOOP, FLINK, BARE), runs=2)]
+    assert order == [(name, number) for number in (1, 2) for name in ("stateloop", "flink", "bare")]
 
 
-def test_a_quick_one_leaves_out_what_is_measured_once() -> None:
-    assert [run.job.name for run in turns("drain", JOBS, QUICK)] == ["stateloop", "bare"]
+def test_a_job_with_batches_is_waited_for_until_one_has_ended() -> None:
+    assert estimate(Run(STREAM, STATELOOP, 1), PLAN) > estimate(Run(STREAM, FLINK, 1), PLAN) + 40
+
+
+def test_the_whole_takes_all_runs_and_the_filling(tmp_path: Path) -> None:
+    runs = sum(estimate(Run(one, FLINK, 1), PLAN) for one in PLAN.measures)
+    whole = Rounds(PLAN, [FLINK], tmp_path / "results", "today").expected
+    assert 2 * runs < whole < 2 * runs + 60
+    assert Rounds(PLAN, [FLINK, FLINK], Path(), "today").expected == pytest.approx(2 * whole, rel=0.1)

@@ -1,0 +1,32 @@
+"""How figures are called and written where they are printed."""
+
+from bench.harness.figures import Figures
+
+HEADINGS = {
+    "records_per_s": ("records/s", ",.0f"),
+    "cpu_s": ("CPU s", ".1f"),
+    "per_cpu_s": ("records/CPU s", ",.0f"),
+    "p50_ms": ("p50 ms", ".1f"),
+    "p95_ms": ("p95 ms", ".1f"),
+    "p99_ms": ("p99 ms", ".1f"),
+    "p999_ms": ("p99.9 ms", ".1f"),
+    "max_ms": ("max ms", ".0f"),
+    "gap_ms": ("largest gap ms", ".0f"),
+    "cores": ("cores", ".2f"),
+    "boundaries": ("batch ends in it", ".0f"),
+    "late_p99_ms": ("load late p99 ms", ".1f"),
+    "late_max_ms": ("load late max ms", ".0f"),
+}
+"""What is printed, in this order; all figures are in the JSON lines."""
+CONDITIONS = {"boundaries", "late_p99_ms", "late_max_ms"}
+"""What a run met with, rather than what it achieved: no ratio is given."""
+
+
+def cell(name: str, value: float) -> str:
+    """A figure as it is printed."""
+    return format(value, HEADINGS[name][1])
+
+
+def line(figures: Figures) -> str:
+    """All that are printed, in a line."""
+    return ", ".join(f"{HEADINGS[name][0]} {cell(name, figures[name])}" for name in HEADINGS if name in figures)

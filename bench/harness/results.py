@@ -1,0 +1,68 @@
+"""Results, kept as JSON lines and read back."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.harness.errors import NothingKept
+from bench.harness.figures import Figures, median
+from bench.harness.oracle import Verdict
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measure of one run of one job. A run that broke off has a problem, and neither figures nor verdict."""
+
+    measure: str
+    job: str
+    run: int
+    figures: Figures = field(default_factory=dict)
+    verdict: Verdict | None = None
+    problem: str | None = None
+    size: str = ""
+    """How much was measured: figures of another size are of another measure."""
+
+    @property
+    def right(self) -> bool:
+        """Whether the run counts: it gave exactly one correct snapshot for each event."""
+        return self.verdict is not None and self.verdict.right
+
+
+def keep(results: Iterable[Result], path: Path, session: str) -> None:
+    """Append results to a file of JSON lines. A session is what is measured in one go, on one machine."""
+    with path.open("ab") as file:
+        for result in results:
+            facts = {"at": datetime.now(UTC), "session": session, "cpus": os.cpu_count(), "right": result.right}
+            file.write(orjson.dumps(facts | vars(result)) + b"\n")
+
+
+def kept(path: Path) -> list[Result]:
+    """Of each measure, the results of the last session that has any. Raises NothingKept."""
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    lines = [line for line in lines if "session" in line]  # older ones are of other measures
+    if not lines:
+        raise NothingKept(path)
+    last = {line["measure"]: line["session"] for line in lines}
+    return [_result(line) for line in lines if line["session"] == last[line["measure"]]]
+
+
+def middle(results: Iterable[Result], measure: str, job: str, figure: str) -> float:
+    """The median of a figure over the runs that count. NaN if none does."""
+    return median(values(results, measure, job, figure))
+
+
+def values(results: Iterable[Result], measure: str, job: str, figure: str) -> list[float]:
+    """A figure of each run that counts."""
+    ours = (result for result in results if (result.measure, result.job) == (measure, job) and result.right)
+    return [result.figures[figure] for result in ours if figure in result.figures]
+
+
+def _result(line: dict[str, Any]) -> Result:
+    figures = {name: value for name, value in line["figures"].items() if value is not None}  # null was not a number
+    verdict = Verdict(**line["verdict"]) if line["verdict"] else None
+    return Result(line["measure"], line["job"], line["run"], figures, verdict, line["problem"], line["size"])

@@ -1,0 +1,64 @@
+"""What our job is to achieve beside its peers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.harness.headings import HEADINGS
+from bench.harness.jobs import BARE, FLINK, KSTREAMS, MEASURED, Job
+from bench.harness.plan import FULL
+from bench.harness.results import Result, middle
+
+SIZES = {measure.name: FULL.size(measure) for measure in FULL.measures}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on a median of our job, or on its ratio to that of another one, in the same session."""
+
+    measure: str
+    figure: str
+    bound: float
+    least: bool = False
+    over: Job | None = None
+    goal: bool = False
+    """Beyond what must be: told, and nothing fails for it."""
+
+    def binds(self, results: Sequence[Result]) -> bool:
+        """Whether these are of the size that it is set for, of our job and of the other one."""
+        there = {result.job for result in results if (result.measure, result.size) == (self.measure, self._size)}
+        return there >= {job.name for job in (MEASURED, self.over) if job}
+
+    def outcome(self, results: Sequence[Result]) -> tuple[bool, str]:
+        """Whether it is met, and the sentence that says so."""
+        value = middle(results, self.measure, MEASURED.name, self.figure)
+        if self.over:
+            value /= middle(results, self.measure, self.over.name, self.figure) or math.nan
+        met = value >= self.bound if self.least else value <= self.bound
+        what = HEADINGS[self.figure][0] + (f" over that of {self.over.name}" if self.over else "")
+        bound = f"{'goal' if self.goal else 'target'} {'≥' if self.least else '≤'} {self.bound:g}"
+        verdict = ("reached" if met else "beyond") if self.goal else ("met" if met else "NOT MET")
+        return met, f"{verdict:7} {self.measure}: {what} {value:.2f} ({bound})"
+
+    @property
+    def _size(self) -> str:
+        return SIZES[self.measure]
+
+
+TARGETS = (
+    Target("drain-2m", "records_per_s", 1.0, least=True, over=FLINK),
+    Target("drain-2m", "records_per_s", 1.0, least=True, over=KSTREAMS, goal=True),
+    Target("drain-100k", "records_per_s", 0.7, least=True, over=FLINK),
+    Target("drain-100k", "records_per_s", 1.0, least=True, over=FLINK, goal=True),
+    Target("drain-100k", "records_per_s", 1.0, least=True, over=BARE),
+    Target("latency-1k", "p50_ms", 6),
+    Target("latency-1k", "p99_ms", 30),
+    Target("latency-1k", "p50_ms", 1.2, over=FLINK),
+    Target("latency-1k", "p99_ms", 2.0, over=FLINK),
+    Target("latency-10k", "p99_ms", 100),
+)
+
+
+def missed(results: Sequence[Result], targets: Sequence[Target] = TARGETS) -> list[Target]:
+    """Those that bind, and are not met."""
+    return [one for one in targets if one.binds(results) and not one.goal and not one.outcome(results)[0]]

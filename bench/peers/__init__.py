@@ -1,0 +1,1 @@
+"""The same job as experts of other engines write it, in Java."""

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.harness.errors import NothingKept
+from bench.harness.oracle import Verdict
+from bench.harness.results import Result, keep, kept, middle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RIGHT = Verdict(events=10, snapshots=10)
+WRONG = Verdict(events=10, snapshots=10, wrong=1)
+
+
+def drain(job: str, rate: float, verdict: Verdict = RIGHT, measure: str = "drain-2m") -> Result:
+    return Result(measure, job, 1, {"records_per_s": rate}, verdict, size="small")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "results.jsonl"
+
+
+def test_what_is_kept_is_read_back(file: Path) -> None:
+    results = [drain("flink", 1.0), drain("stateloop", 2.0, WRONG), Result("drain-2m", "kstreams", 1, problem="ended")]
+    for result in results:
+        keep([result], file, "today")
+    assert kept(file) == results
+
+
+def test_of_each_measure_the_last_session_counts(file: Path) -> None:
+    keep([drain("flink", 1.0), drain("flink", 5.0, measure="drain-100k")], file, "monday")
+    keep([drain("flink", 2.0)], file, "tuesday")
+    assert kept(file) == [drain("flink", 5.0, measure="drain-100k"), drain("flink", 2.0)]
+
+
+def test_what_was_no_number_is_no_figure(file: Path) -> None:
+    keep([Result("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT)], file, "today")
+    assert kept(file)[0].figures == {"cpu_s": 1.0}
+
+
+def test_results_of_an_older_harness_are_passed_over(file: Path) -> None:
+    file.write_bytes(b'{"measure":"drain","job":"bare","run":1}\n')
+    with pytest.raises(NothingKept, match="measure first, with make bench"):
+        kept(file)
+    keep([drain("flink", 1.0)], file, "today")
+    assert kept(file) == [drain("flink", 1.0)]
+
+
+def test_without_a_file_nothing_is_kept(file: Path) -> None:
+    with pytest.raises(NothingKept):
+        kept(file)
+
+
+def test_failed_runs_have_no_part_in_the_medians() -> None:
+    results = [drain("bare", 1.0), drain("bare", 100.0, WRONG), drain("bare", 3.0)]
+    assert middle(results, "drain-2m", "bare", "records_per_s") == 2.0

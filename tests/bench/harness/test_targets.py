@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from bench.harness.oracle import Verdict
+from bench.harness.results import Result
+from bench.harness.targets import SIZES, TARGETS, missed
+
+RIGHT = Verdict(events=10, snapshots=10)
+WRONG = Verdict(events=10, snapshots=10, wrong=1)
+RATIO, GOAL, ABSOLUTE = TARGETS[0], TARGETS[1], TARGETS[-1]
+
+
+def drain(job: str, rate: float, verdict: Verdict = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
+    return Result("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
+
+
+def latency(job: str, p99: float) -> Result:
+    return Result("latency-10k", job, 1, {"p99_ms": p99}, RIGHT, size=SIZES["latency-10k"])
+
+
+def test_a_ratio() -> None:
+    assert RATIO.outcome([drain("stateloop", 2.0), drain("flink", 2.0)])[0]
+    met, sentence = RATIO.outcome([drain("stateloop", 1.0), drain("flink", 2.0)])
+    assert not met
+    assert sentence == "NOT MET drain-2m: records/s over that of flink 0.50 (target ≥ 1)"
+
+
+def test_an_absolute_bound_needs_no_other_job() -> None:
+    assert missed([latency("stateloop", 101)]) == [ABSOLUTE]
+    assert not missed([latency("stateloop", 99)])
+    assert not missed([latency("flink", 101)])
+
+
+def test_without_a_run_that_counts_it_is_not_met() -> None:
+    assert missed([drain("stateloop", 2.0, WRONG), drain("flink", 1.0)]) == [RATIO]
+    assert missed([drain("stateloop", 2.0), drain("flink", 1.0, WRONG)]) == [RATIO]
+
+
+def test_it_binds_at_its_size_and_beside_its_job() -> None:
+    assert not missed([drain("stateloop", 1.0), drain("bare", 2.0)])
+    assert not missed([drain("stateloop", 1.0, size="small"), drain("flink", 2.0, size="small")])
+    assert missed([drain("stateloop", 1.0), drain("flink", 2.0)]) == [RATIO]
+
+
+def test_nothing_fails_for_a_goal_beyond() -> None:
+    results = [drain("stateloop", 2.0), drain("flink", 1.0), drain("kstreams", 3.0)]
+    assert GOAL.binds(results)
+    assert GOAL.outcome(results)[1].startswith("beyond")
+    assert not missed(results)

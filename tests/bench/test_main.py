@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from rich.console import Console
+
+from bench.__main__ import chosen, exit_code, parser, plan
+from bench.harness.jobs import BARE, STATELOOP, USUAL
+from bench.harness.oracle import Verdict
+from bench.harness.plan import FULL, QUICK, Plan
+from bench.harness.results import Result
+from bench.harness.targets import SIZES
+
+RIGHT = Verdict(events=10, snapshots=10)
+WRONG = Verdict(events=10, snapshots=10, wrong=1)
+
+
+def said(*arguments: str) -> Plan:
+    return plan(parser().parse_args(arguments))
+
+
+def drain(job: str, rate: float, verdict: Verdict = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
+    return Result("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
+
+
+def code(*results: Result) -> int:
+    return exit_code(results, Console(quiet=True))
+
+
+def test_what_the_command_line_says() -> None:
+    assert said() == FULL
+    assert said("--quick") == QUICK
+    assert said("--runs", "5").runs == 5
+    assert said("--batch-s", "10").batch_s == 10
+    assert [one.name for one in said("--measures", "latency-1k", "drain-2m").measures] == ["drain-2m", "latency-1k"]
+    assert {said().size(one) for one in said("--runs", "1").measures} == set(SIZES.values())
+
+
+def test_which_jobs() -> None:
+    assert chosen(parser().parse_args([])) == USUAL
+    assert chosen(parser().parse_args(["--jobs", "bare", "stateloop"])) == (STATELOOP, BARE)
+
+
+def test_all_right_is_0() -> None:
+    assert code(drain("stateloop", 2.0), drain("flink", 1.0)) == 0
+
+
+def test_a_fast_wrong_answer_fails_the_benchmark() -> None:
+    assert code(drain("stateloop", 1e9, WRONG), drain("bare", 1.0)) == 1
+
+
+def test_so_does_a_run_that_broke_off() -> None:
+    assert code(drain("stateloop", 2.0), Result("drain-2m", "bare", 1, problem="bare ended by itself")) == 1
+
+
+def test_and_one_in_which_nothing_ran() -> None:
+    assert code() == 1
+
+
+def test_a_missed_target_fails_the_benchmark_that_it_is_set_for() -> None:
+    assert code(drain("stateloop", 1.0), drain("flink", 2.0)) == 1
+    assert code(drain("stateloop", 1.0, size="small"), drain("flink", 2.0, size="small")) == 0
