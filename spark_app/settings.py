@@ -15,7 +15,7 @@ class Settings(KafkaSettings):
     """The application to run, as package.module:name."""
     checkpoint: str = ".stateloop/checkpoint"
     """A folder of any file system that Spark writes to. It belongs to this job alone."""
-    batch: timedelta = timedelta(seconds=60)
+    batch: timedelta = timedelta(minutes=5)
     """How long one batch lasts. It bounds what is published again after a crash; between batches nothing flows."""
     jars: Path = Path(".stateloop/jars")
     """The folder of the jars, of which `spark` has the Kafka connector's; spark-submit brings its own instead."""
