@@ -9,15 +9,15 @@ from pydantic import ValidationError
 
 from contracts import Absent, PermanentFailure, RetryableFailure
 from contracts.errors import CallError
-from services.enrichment import metrics
+from contracts.metrics import worker as metrics
 from services.enrichment.backoff import parse_retry_after
 from services.enrichment.urls import target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    from contracts.enrichment import M
+    from contracts.enrichment import Enrichment, M
     from services.enrichment.metrics import Metrics
     from services.enrichment.transport import Response, Transport
 
@@ -29,11 +29,12 @@ SERVER = range(500, 600)
 
 
 class HttpApi:
-    """Implements `contracts.Api` over a transport, with the per-call timeout of one policy."""
+    """Implements `contracts.Api` over a transport, for the calls of one enrichment."""
 
-    def __init__(self, transport: Transport, timeout: timedelta, now: Callable[[], datetime], counts: Metrics) -> None:
+    def __init__(self, transport: Transport, one: Enrichment, now: Callable[[], datetime], counts: Metrics) -> None:
         self._transport = transport
-        self._timeout = timeout
+        self._timeout = one.policy.timeout
+        self._labels = one.api, one.name
         self._now = now
         self._counts = counts
 
@@ -44,9 +45,9 @@ class HttpApi:
             response = await self._transport.get(where, self._timeout)
             result = validated(model, checked(response, self._now()))
         except CallError as error:
-            self._counts.add(metrics.CALLS, outcome(error))
+            self._counts.add(metrics.CALLS, *self._labels, outcome(error))
             raise
-        self._counts.add(metrics.CALLS, "result")
+        self._counts.add(metrics.CALLS, *self._labels, "result")
         return result
 
 

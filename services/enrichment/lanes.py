@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from services.enrichment import metrics
+from contracts.metrics import worker as metrics
 from services.enrichment.lane import Lane
 
 if TYPE_CHECKING:

@@ -1,82 +1,112 @@
-"""Every figure of the worker: one catalogue of names, and the object that counts."""
+"""The object that counts what contracts/metrics/worker.py names."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
-from typing import Literal
+from bisect import bisect_left
+from typing import TYPE_CHECKING
 
+from contracts.metrics.worker import CATALOGUE
 
-@dataclass(frozen=True)
-class Metric:
-    """A figure's name, whether it only grows, what it means, and the name of the label that divides it."""
+if TYPE_CHECKING:
+    from contracts.metrics import Metric
 
-    name: str
-    kind: Literal["counter", "gauge"]
-    help: str
-    label: str | None = None
-
-
-SNAPSHOTS = Metric("snapshots", "counter", "Snapshots read.")
-PASSED = Metric("passed", "counter", "Snapshots dropped because a later version was seen before.")
-REJECTED = Metric("rejected", "counter", "Records of the snapshots topic that are no snapshots.")
-PLANNED = Metric("planned", "counter", "Requests begun.")
-SPARED = Metric("spared", "counter", "Requests not begun because one alike is under way or was answered.")
-CALLS = Metric("calls", "counter", "Calls to APIs by outcome: result, absence, retryable, permanent.", "outcome")
-ANSWERS = Metric("answers", "counter", "Requests answered by status: result, absence, failure.", "status")
-DEAD_LETTERS = Metric("dead_letters", "counter", "Records written to the dead letters.")
-ABANDONED = Metric("abandoned", "counter", "Requests given up because their partition went to another worker.")
-COMMITS = Metric("commits", "counter", "Commits that the broker confirmed.")
-KAFKA_ERRORS = Metric("kafka_errors", "counter", "Errors of Kafka that were survived.")
-IN_FLIGHT = Metric("in_flight", "gauge", "Requests under way.")
-WAITING = Metric("waiting", "gauge", "Snapshots read and not looked at yet.")
-PAUSED = Metric("paused", "gauge", "Whether reading is paused because too much is under way.")
-PARTITIONS = Metric("partitions", "gauge", "Partitions assigned.")
-UNCOMMITTED = Metric("uncommitted", "gauge", "Offsets read beyond the contiguous prefix of finished work.")
-LAG = Metric("lag", "gauge", "Snapshots in the topic that were not read yet, in the partitions assigned.")
-
-CATALOGUE = (
-    SNAPSHOTS,
-    PASSED,
-    REJECTED,
-    PLANNED,
-    SPARED,
-    CALLS,
-    ANSWERS,
-    DEAD_LETTERS,
-    ABANDONED,
-    COMMITS,
-    KAFKA_ERRORS,
-    IN_FLIGHT,
-    WAITING,
-    PAUSED,
-    PARTITIONS,
-    UNCOMMITTED,
-    LAG,
-)
+Key = tuple["Metric", tuple[str, ...]]
 
 
 class Metrics:
-    """The values of the catalogue in one worker. Written by the event loop's thread only."""
+    """The values of the catalogue in one worker. Written by the event loop's thread only.
+
+    To count costs one look into a plain dict; a scrape pays for the rest. Raises ValueError for a metric that is
+    counted with other labels than it declares.
+    """
 
     def __init__(self) -> None:
-        self._values: defaultdict[tuple[Metric, str], int] = defaultdict(int)
+        self._values = _Values()
+        self._histograms: dict[Key, Histogram] = {}
 
-    def add(self, metric: Metric, label: str = "", by: int = 1) -> None:
-        """Count."""
-        self._values[metric, label] += by
+    def add(self, metric: Metric, *labels: str, by: int = 1) -> None:
+        """Count, under the values of the metric's labels in the order of declaration."""
+        self._values[metric, labels] += by
 
-    def set(self, metric: Metric, value: int) -> None:
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
         """Say what a gauge stands at."""
-        self._values[metric, ""] = value
+        _check(metric, labels)
+        self._values[metric, labels] = value
 
-    def get(self, metric: Metric, label: str = "") -> int:
-        """One value; 0 if it was never touched."""
-        return self._values.get((metric, label), 0)
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """Note one value of a histogram."""
+        found = self._histograms.get((metric, labels))
+        if found is None:
+            _check(metric, labels)
+            found = self._histograms[metric, labels] = Histogram(metric.buckets)
+        found.note(value)
 
-    def values(self) -> dict[str, int | dict[str, int]]:
-        """All values by name, in the catalogue's order; those with a label as a mapping."""
-        return {metric.name: self._labelled(metric) if metric.label else self.get(metric) for metric in CATALOGUE}
+    def get(self, metric: Metric, *labels: str) -> float:
+        """One value; 0 if it was never touched. With fewer labels than declared, the sum over the others."""
+        return sum(self.divided(metric, labels).values())
 
-    def _labelled(self, metric: Metric) -> dict[str, int]:
-        return {label: value for (one, label), value in sorted(self._values.items(), key=str) if one is metric}
+    def divided(self, metric: Metric, labels: tuple[str, ...] = ()) -> dict[tuple[str, ...], float]:
+        """The values by their labels, of those that begin with these."""
+        return {
+            found: value
+            for (one, found), value in self._values.items()
+            if one is metric and found[: len(labels)] == labels
+        }
+
+    def histograms(self, metric: Metric) -> dict[tuple[str, ...], Histogram]:
+        """A histogram's values by their labels."""
+        return {labels: found for (one, labels), found in self._histograms.items() if one is metric}
+
+    def values(self) -> dict[str, float | dict[str, float]]:
+        """The figures of a log line by name, in the catalogue's order: of histograms the numbers of values.
+
+        Those with labels are mappings by the last label; Prometheus has the others too.
+        """
+        return {metric.name: self._by_last(metric) if metric.labels else self.get(metric) for metric in CATALOGUE}
+
+    def _by_last(self, metric: Metric) -> dict[str, float]:
+        found: dict[str, float] = {}
+        counts = {labels: one.count for labels, one in self.histograms(metric).items()}
+        for labels, value in sorted((self.divided(metric) | counts).items()):
+            found[labels[-1]] = found.get(labels[-1], 0) + value
+        return found
+
+
+class Histogram:
+    """How many values were at most each bound, with their sum."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def note(self, value: float) -> None:
+        """Note one value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    @property
+    def count(self) -> int:
+        """How many values."""
+        return sum(self._counts)
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Each bound as Prometheus writes it, with the number of values that are not above it."""
+        found, below = [], 0
+        for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
+            below += count
+            found.append(("+Inf" if bound == float("inf") else str(bound), float(below)))
+        return found
+
+
+class _Values(dict[Key, float]):
+    """Begins at 0 what is counted for the first time, and only then looks at its labels."""
+
+    def __missing__(self, key: Key) -> float:
+        _check(*key)
+        return 0
+
+
+def _check(metric: Metric, labels: tuple[str, ...]) -> None:
+    if len(labels) != len(metric.labels):
+        raise ValueError(f"{metric.name} is divided by {metric.labels or 'nothing'}, and was counted by {labels}")

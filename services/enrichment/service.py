@@ -59,7 +59,7 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
 
 def apis(application: Application, transports: Mapping[str, Transport], counts: Metrics) -> dict[str, Api]:
     """What each enrichment calls with, by enrichment's name."""
-    return {one.name: HttpApi(transports[one.api], one.policy.timeout, now, counts) for one in application.enrichments}
+    return {one.name: HttpApi(transports[one.api], one, now, counts) for one in application.enrichments}
 
 
 def now() -> datetime:

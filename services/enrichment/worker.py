@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from contracts.metrics import worker as metrics
 from contracts.record import Reason
 from contracts.wire import decode_snapshot
-from services.enrichment import metrics
 from services.enrichment.feedback import dead_letter, encoded, milliseconds
 from services.enrichment.inbox import Inbox
 from services.enrichment.lanes import Lanes
@@ -140,7 +140,7 @@ class Worker:
             await self._bury(record, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}")
         topic, at = self._parts.application.topics.feedback, milliseconds(request.as_of)
         await self._parts.publisher.publish(topic, request.device_id.encode(), value, at)
-        self._counts.add(metrics.ANSWERS, outcome.status)
+        self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
         lane.end(request, record.offset)
 
     async def _reject(self, lane: Lane, record: Record, detail: str) -> None:
@@ -152,7 +152,7 @@ class Worker:
         topics = self._parts.application.topics
         letter = dead_letter(record, topics.snapshots, reason, detail)
         await self._parts.publisher.publish(topics.dead_letters, record.key, letter.encode())
-        self._counts.add(metrics.DEAD_LETTERS)
+        self._counts.add(metrics.DEAD_LETTERS, reason.value)
 
     async def _report(self) -> None:
         while True:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from contracts.metrics import worker as metrics
 from contracts.plan import plan
-from services.enrichment import metrics
 from services.enrichment.api import HttpApi
 from services.enrichment.caller import Caller, Outcome
 from services.enrichment.metrics import Metrics
@@ -33,7 +33,7 @@ class Bench:
         self.registry = registry
         self.waits: list[float] = []
         self.counts = Metrics()
-        apis = {one.name: HttpApi(transport, one.policy.timeout, now, self.counts) for one in app.enrichments}
+        apis = {one.name: HttpApi(transport, one, now, self.counts) for one in app.enrichments}
         minute = timedelta(minutes=1)
         self.caller = Caller(app, apis, retry_after_most=minute, sleep=self._sleep, draw=lambda low, _: low)
 
@@ -56,7 +56,7 @@ async def test_a_result(bench: Bench) -> None:
     found = await bench.answer("P 1/ä")
     assert found == Outcome("result", result={"name": "owner of P 1/ä", "rating": 1.0})
     assert bench.registry.raw == ["/owners/P%201%2F%C3%A4"]
-    assert bench.counts.get(metrics.CALLS, "result") == 1
+    assert bench.counts.get(metrics.CALLS, "registry", "owner", "result") == 1
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ async def test_how_each_fault_ends(bench: Bench, plate: str, status: str, reason
 async def test_slow_is_no_failure_and_a_storm_passes(bench: Bench) -> None:
     assert (await bench.answer("slow")).status == "result"
     assert (await bench.answer("storm")).status == "result"
-    assert bench.counts.get(metrics.CALLS, "retryable") == 2
+    assert bench.counts.get(metrics.CALLS, "registry", "owner", "retryable") == 2
 
 
 @pytest.mark.parametrize(("plate", "waited"), [("busy-bare", 0.0), ("busy-seconds", 3.0), ("busy-date", 7.0)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from services.enrichment import metrics
+from contracts.metrics import worker as metrics
 from services.enrichment.lanes import Lanes
 from services.enrichment.metrics import Metrics
 from services.enrichment.settings import EnrichmentSettings

@@ -1,0 +1,36 @@
+"""What a metric is: a name, what it means, and what divides it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True, eq=False)  # compared by identity, so that its hash costs nothing where figures are counted
+class Metric:
+    """A figure of one part. A counter only grows while the process lives; `labels` names what divides it.
+
+    `buckets` are the upper bounds of a histogram, in its unit, which is the last word of its name.
+    """
+
+    part: Literal["worker", "job"]
+    kind: Kind
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """Its name in Prometheus, where samples of a counter have `_total` after it."""
+        return f"stateloop_{self.part}_{self.name}"
+
+    @property
+    def exported(self) -> str:
+        """The name that a query asks for."""
+        return f"{self.family}_total" if self.kind == "counter" else self.family
+
+
+def listed(module: dict[str, Any]) -> tuple[Metric, ...]:
+    """The metrics that a module declares, in their order, so that none is forgotten."""
+    return tuple(value for value in module.values() if isinstance(value, Metric))

@@ -1,0 +1,47 @@
+"""The figures of an enrichment worker.
+
+Its log lines have them too: one with labels is divided there by its last label alone.
+"""
+
+from functools import partial
+
+from contracts.metrics.metric import Metric, listed
+
+_counter = partial(Metric, "worker", "counter")
+_gauge = partial(Metric, "worker", "gauge")
+_histogram = partial(Metric, "worker", "histogram")
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+SNAPSHOTS = _counter("snapshots", "Snapshots read.")
+PASSED = _counter("passed", "Snapshots dropped because a later version was seen before.")
+REJECTED = _counter("rejected", "Records of the snapshots topic that are no snapshots.")
+PLANNED = _counter("planned", "Requests begun.")
+SPARED = _counter("spared", "Requests not begun because one alike is under way or was answered.")
+BUDGET_STOPS = _counter(
+    "budget_stops", "Requests not begun because their device's budget of calls is spent.", ("enrichment",)
+)
+CALLS = _counter(
+    "calls", "Calls to APIs by outcome: result, absence, retryable, permanent.", ("api", "enrichment", "outcome")
+)
+CALL_SECONDS = _histogram("call_seconds", "How long one call to an API took.", ("api",), SECONDS)
+RETRIES = _counter("retries", "Calls made again after one that failed.", ("api", "enrichment"))
+BREAKER = _gauge("breaker", "The circuit breaker of an API: 0 closed, 1 half-open, 2 open.", ("api",))
+CACHE = _counter(
+    "cache",
+    "Answers sought in the cache by outcome: hit, miss, shared (one alike was being asked for).",
+    ("api", "outcome"),
+)
+ANSWERS = _counter("answers", "Requests answered by status: result, absence, failure.", ("enrichment", "status"))
+DEAD_LETTERS = _counter("dead_letters", "Records written to the dead letters.", ("reason",))
+ABANDONED = _counter("abandoned", "Requests given up because their partition went to another worker.")
+COMMITS = _counter("commits", "Commits that the broker confirmed.")
+KAFKA_ERRORS = _counter("kafka_errors", "Errors of Kafka that were survived.")
+IN_FLIGHT = _gauge("in_flight", "Requests under way.")
+WAITING = _gauge("waiting", "Snapshots read and not looked at yet.")
+PAUSED = _gauge("paused", "Whether reading is paused because too much is under way.")
+PARTITIONS = _gauge("partitions", "Partitions assigned.")
+UNCOMMITTED = _gauge("uncommitted", "Offsets read beyond the contiguous prefix of finished work.")
+LAG = _gauge("lag", "Snapshots in the topic that were not read yet, in the partitions assigned.")
+
+CATALOGUE = listed(dict(globals()))

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from contracts.metrics import CATALOGUE, job, worker
+
+
+def test_each_metric_is_named_once_and_said_in_a_sentence() -> None:
+    assert not [name for name, count in Counter(one.exported for one in CATALOGUE).items() if count > 1]
+    assert all(re.fullmatch(r"stateloop_(worker|job)(_[a-z]+)+", one.exported) for one in CATALOGUE)
+    assert all(re.fullmatch(r"[A-Z][^|]+\.", one.help) for one in CATALOGUE)
+
+
+def test_the_catalogue_has_what_the_parts_declare() -> None:
+    assert worker.CALLS in CATALOGUE
+    assert {one.part for one in worker.CATALOGUE} == {"worker"}
+    assert {one.part for one in job.CATALOGUE} == {"job"}
+
+
+def test_only_a_counter_has_total_in_its_name_and_only_a_histogram_has_buckets() -> None:
+    assert worker.CALLS.exported == "stateloop_worker_calls_total"
+    assert worker.LAG.exported == "stateloop_worker_lag"
+    assert not [one for one in CATALOGUE if one.name.endswith(("_total", "_count", "_sum", "_bucket", "_info"))]
+    assert all(bool(one.buckets) == (one.kind == "histogram") for one in CATALOGUE)
+    assert all(list(one.buckets) == sorted(set(one.buckets)) for one in CATALOGUE)
+
+
+def test_labels_are_names() -> None:
+    assert all(re.fullmatch(r"[a-z]+", label) and label != "le" for one in CATALOGUE for label in one.labels)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from contracts.metrics import worker as names
+from services.enrichment.metrics import Histogram, Metrics
+
+
+def test_counts_under_labels_and_sums_over_those_that_are_left_out() -> None:
+    counts = Metrics()
+    counts.add(names.CALLS, "registry", "owner", "result")
+    counts.add(names.CALLS, "registry", "owner", "result", by=2)
+    counts.add(names.CALLS, "registry", "street", "absence")
+    assert counts.get(names.CALLS, "registry", "owner", "result") == 3
+    assert counts.get(names.CALLS, "registry", "owner") == 3
+    assert counts.get(names.CALLS) == 4
+    assert counts.get(names.PASSED) == 0
+
+
+def test_a_gauge_stands_where_it_was_set() -> None:
+    counts = Metrics()
+    counts.set(names.BREAKER, 2, "registry")
+    counts.set(names.BREAKER, 0, "registry")
+    counts.set(names.LAG, 7)
+    assert counts.divided(names.BREAKER) == {("registry",): 0}
+    assert counts.get(names.LAG) == 7
+
+
+def test_labels_that_the_metric_does_not_declare_are_refused() -> None:
+    counts = Metrics()
+    with pytest.raises(ValueError, match="calls is divided by"):
+        counts.add(names.CALLS, "result")
+    with pytest.raises(ValueError, match="lag is divided by nothing"):
+        counts.set(names.LAG, 1, "partition")
+    with pytest.raises(ValueError, match="call_seconds is divided by"):
+        counts.observe(names.CALL_SECONDS, 0.1)
+    assert counts.get(names.CALLS) == 0
+
+
+def test_a_histogram_counts_a_value_at_a_bound_within_it() -> None:
+    histogram = Histogram((0.1, 1.0))
+    for value in (0.1, 0.5, 1.0, 7.0):
+        histogram.note(value)
+    assert histogram.cumulative() == [("0.1", 1), ("1.0", 3), ("+Inf", 4)]
+    assert histogram.count == 4
+    assert histogram.sum == pytest.approx(8.6)
+
+
+def test_a_log_line_has_each_figure_divided_by_its_last_label() -> None:
+    counts = Metrics()
+    counts.add(names.CALLS, "registry", "owner", "result")
+    counts.add(names.CALLS, "maps", "street", "result", by=2)
+    counts.observe(names.CALL_SECONDS, 0.2, "registry")
+    figures = counts.values()
+    assert list(figures) == [one.name for one in names.CATALOGUE]
+    assert figures["calls"] == {"result": 3}
+    assert figures["call_seconds"] == {"registry": 1}
+    assert figures["snapshots"] == 0
+    assert figures["answers"] == {}
