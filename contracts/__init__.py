@@ -1,9 +1,10 @@
 """What all parts agree on. An application imports everything that it needs from here."""
 
 from contracts.application import Application
-from contracts.enrichment import Api, Enrichment, Policy, enrichment
+from contracts.enrichment import Api, Enrichment, enrichment
 from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
 from contracts.event import Event
+from contracts.policy import Breaker, Cache, Policy, Rate
 from contracts.reducers import (
     Bitmap,
     Collect,
@@ -30,6 +31,8 @@ __all__ = [
     "Api",
     "Application",
     "Bitmap",
+    "Breaker",
+    "Cache",
     "Collect",
     "Count",
     "DeclarationError",
@@ -47,6 +50,7 @@ __all__ = [
     "PermanentFailure",
     "Policy",
     "Quantiles",
+    "Rate",
     "Recent",
     "RetryableFailure",
     "State",

@@ -1,6 +1,7 @@
 """An application: all that its author declares, checked when it is made."""
 
 import importlib
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
 from types import ModuleType
@@ -11,6 +12,7 @@ from contracts.enrichment import Enrichment
 from contracts.errors import DeclarationError
 from contracts.event import Event
 from contracts.graph import ordered
+from contracts.policy import Policy
 from contracts.reducers import Enriched, Reducer
 from contracts.state import State, reducers, slots
 from contracts.topics import Topics
@@ -24,6 +26,7 @@ LARGEST_RECORD = 960 * 1024
 class Application:
     """An event model, a state model and enrichments. Raises DeclarationError, saying what to write instead.
 
+    `apis` has the policy of each API that is not to be called by the default one.
     `skew` is how far a device's clock may be ahead of the broker's. `deduplicate` counts an event delivered twice once.
     `largest_record` is in bytes.
     """
@@ -35,6 +38,7 @@ class Application:
         event: type[Event],
         state: type[State],
         enrichments: tuple[Enrichment, ...] = (),
+        apis: Mapping[str, Policy] | None = None,
         topics: Topics | None = None,
         skew: timedelta = timedelta(minutes=1),
         deduplicate: bool = True,
@@ -49,6 +53,7 @@ class Application:
         self.largest_record = _checked_size(name, largest_record)
         self.sources = _sources(event, state)
         self.enrichments = ordered(state, enrichments)
+        self.apis = _policies(name, enrichments, apis or {})
 
     @property
     def enrichment_group(self) -> str:
@@ -77,6 +82,18 @@ def _checked_size(name: str, largest_record: int) -> int:
     problem = "cannot hold a failure's feedback" if largest_record < SMALLEST_RECORD else "is more than Kafka takes"
     write = f"Write a number of bytes from {SMALLEST_RECORD} to {LARGEST_RECORD}"
     raise DeclarationError(f"{name}(largest_record={largest_record})", problem, write)
+
+
+def _policies(name: str, enrichments: tuple[Enrichment, ...], declared: Mapping[str, Policy]) -> dict[str, Policy]:
+    """The policy of each API that an enrichment calls."""
+    called = sorted({one.api for one in enrichments})
+    for api in declared:
+        if api not in called:
+            known = ", ".join(called) or "none is called"
+            raise DeclarationError(
+                f"{name}(apis={api!r})", "no enrichment calls this API", f"Name one of these: {known}"
+            )
+    return {api: declared.get(api, Policy()) for api in called}
 
 
 def _sources(event: type[Event], state: type[State]) -> dict[str, str]:

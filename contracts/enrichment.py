@@ -1,49 +1,18 @@
-"""An enrichment: an async function with declared needs, the model that it gives, and the policy of its calls."""
+"""An enrichment: an async function with declared needs, and the model that it gives."""
 
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol, Self, TypeVar, get_type_hints
+from typing import Any, Protocol, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel
 
 from contracts.columns import is_model, without_none
 from contracts.errors import DeclarationError
+from contracts.policy import NO_TIME, spelled
 
 M = TypeVar("M", bound=BaseModel)
-NO_TIME = timedelta(0)
-
-
-class Policy(BaseModel):
-    """How an API is called. Times are durations; a call is one try, a request is all its tries.
-
-    Raises DeclarationError for one by which nothing can be called.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    timeout: timedelta = timedelta(seconds=5)
-    """How long one call may take."""
-    attempts: int = 12
-    """How many calls a request may make before it is a failure: by default they last a minute or so."""
-    backoff: timedelta = timedelta(milliseconds=200)
-    """The longest wait before the second call; it doubles with each further call (full jitter)."""
-    backoff_most: timedelta = timedelta(seconds=30)
-    """The longest wait before any call, Retry-After excepted."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.timeout <= NO_TIME:
-            raise _wrong(self, "timeout", "leaves a call no time", "Write timeout=timedelta(seconds=5)")
-        if self.attempts < 1:
-            raise _wrong(self, "attempts", "allows no call", "Write attempts=1 for a single call")
-        if self.backoff < NO_TIME:
-            raise _wrong(self, "backoff", "is negative", "Write backoff=timedelta(0) to call again at once")
-        if self.backoff_most < self.backoff:
-            least = _spelled(self.backoff)
-            raise _wrong(self, "backoff_most", f"is less than backoff={least}", f"Write backoff_most={least} or more")
-        return self
 
 
 class Api(Protocol):
@@ -81,7 +50,6 @@ class Enrichment:
     needs: tuple[Need, ...]
     result: type[BaseModel]
     api: str
-    policy: Policy
     function: Function
     stale_after: timedelta | None
 
@@ -90,9 +58,7 @@ class Enrichment:
         return self.function(api, **inputs)
 
 
-def enrichment(
-    *, api: str, policy: Policy | None = None, stale_after: timedelta | None = None
-) -> Callable[[Function], Enrichment]:
+def enrichment(*, api: str, stale_after: timedelta | None = None) -> Callable[[Function], Enrichment]:
     """Declare an async function as an enrichment.
 
     Its first parameter is the Api; each further parameter names what it needs: a field of the state, or another
@@ -118,7 +84,6 @@ def enrichment(
             needs=tuple(_need(parameter, hints[parameter]) for parameter in parameters),
             result=result,
             api=api,
-            policy=policy or Policy(),
             function=function,
             stale_after=stale_after,
         )
@@ -143,14 +108,4 @@ def _check(function: Function, name: str, result: Any, bare: list[str]) -> None:
 def _check_staleness(name: str, stale_after: timedelta | None) -> None:
     if stale_after is not None and stale_after <= NO_TIME:
         write = "Write stale_after=timedelta(minutes=30), or leave it out for an answer that stays good"
-        raise DeclarationError(
-            f"{name}(stale_after={_spelled(stale_after)})", "makes every answer stale at once", write
-        )
-
-
-def _wrong(policy: Policy, field: str, problem: str, write: str) -> DeclarationError:
-    return DeclarationError(f"Policy({field}={_spelled(getattr(policy, field))})", problem, write)
-
-
-def _spelled(value: timedelta | int) -> str:
-    return repr(value).removeprefix("datetime.")
+        raise DeclarationError(f"{name}(stale_after={spelled(stale_after)})", "makes every answer stale at once", write)

@@ -43,7 +43,7 @@ class Scooter(State, lifetime=timedelta(hours=1)):
     rule: Annotated[Rule | None, Enriched()]
 
 
-@enrichment(api="city", policy=Policy(timeout=timedelta(seconds=2), attempts=4))
+@enrichment(api="city")
 async def place(api: Api, lat: float, lon: float) -> Place:
     """Needs two fields of the state."""
     return await api.get("/reverse", Place, lat=lat, lon=lon)
@@ -55,4 +55,5 @@ async def rule(api: Api, place: Place) -> Rule:
     return await api.get("/districts/{district}/rules", Rule, district=place.district)
 
 
-app = Application(name="scooters", event=Ping, state=Scooter, enrichments=(place, rule))
+city = Policy(timeout=timedelta(seconds=2), concurrency=20)
+app = Application(name="scooters", event=Ping, state=Scooter, enrichments=(place, rule), apis={"city": city})

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from contracts.wire import DeadLetter, Feedback
-from services.enrichment.caller import Outcome
+from services.enrichment.calls.caller import Outcome
 
 if TYPE_CHECKING:
     from contracts.plan import Request

@@ -10,18 +10,18 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from services.enrichment.api import HttpApi
-from services.enrichment.caller import Caller
+from services.enrichment.calls.api import HttpApi
+from services.enrichment.calls.caller import Caller
+from services.enrichment.calls.transport import AiohttpTransport, Transport
 from services.enrichment.metrics import Metrics
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.source import KafkaSource
-from services.enrichment.transport import AiohttpTransport, Transport
 from services.enrichment.worker import Parts, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contracts import Api, Application
+    from contracts import Api, Application, Policy
     from services.enrichment.settings import EnrichmentSettings
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -32,7 +32,7 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
     loop, counts = asyncio.get_running_loop(), Metrics()
     async with AsyncExitStack() as stack:
         transports = {
-            name: await stack.enter_async_context(_transport(url, settings))
+            name: await stack.enter_async_context(_transport(url, application.apis[name]))
             for name, url in settings.base_urls(application).items()
         }
         publisher = KafkaPublisher(settings.client(), loop)
@@ -47,7 +47,6 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
         caller = Caller(
             application,
             apis(application, transports, counts),
-            retry_after_most=settings.retry_after_most,
             sleep=asyncio.sleep,
             draw=random.uniform,
         )
@@ -59,7 +58,10 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
 
 def apis(application: Application, transports: Mapping[str, Transport], counts: Metrics) -> dict[str, Api]:
     """What each enrichment calls with, by enrichment's name."""
-    return {one.name: HttpApi(transports[one.api], one, now, counts) for one in application.enrichments}
+    return {
+        one.name: HttpApi(transports[one.api], one, application.apis[one.api], now, counts)
+        for one in application.enrichments
+    }
 
 
 def now() -> datetime:
@@ -67,5 +69,5 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _transport(url: str, settings: EnrichmentSettings) -> AiohttpTransport:
-    return AiohttpTransport(url, connections=settings.in_flight, body_limit=settings.body_limit)
+def _transport(url: str, policy: Policy) -> AiohttpTransport:
+    return AiohttpTransport(url, connections=policy.concurrency, body_limit=policy.largest_answer)

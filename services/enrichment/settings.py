@@ -48,10 +48,6 @@ class EnrichmentSettings(KafkaSettings):
     """How many requests may be under way at once."""
     fetch_most: int = Field(default=500, ge=1)
     """How many snapshots are read from Kafka at a time."""
-    body_limit: int = Field(default=1024 * 1024, ge=1)
-    """The largest response that is read, in bytes after decompression."""
-    retry_after_most: Duration = timedelta(seconds=60)
-    """The longest that an API's Retry-After is obeyed."""
     commit_every: Duration = timedelta(milliseconds=200)
     """How often finished offsets are committed: what was finished since is done again after a crash."""
     drain: Duration = timedelta(seconds=2)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.plan import Request
-    from services.enrichment.caller import Caller
+    from services.enrichment.calls.caller import Caller
     from services.enrichment.lane import Lane
     from services.enrichment.metrics import Metrics
     from services.enrichment.publisher import Publisher

@@ -190,15 +190,15 @@ def test_a_function_that_is_not_async_or_not_annotated_is_refused(function: Any,
 SECOND = timedelta(seconds=1)
 
 
+def test_an_api_without_a_policy_has_the_default_one() -> None:
+    assert of(Thing, owner, rank).apis == {"a": Policy()}
+    assert of(Thing, owner, rank, apis={"a": Policy(attempts=3)}).apis == {"a": Policy(attempts=3)}
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Policy(timeout=timedelta(0)), r"timeout.*leaves a call no time. Write timeout="),
-        (lambda: Policy(timeout=-SECOND), "Write timeout="),
-        (lambda: Policy(attempts=0), "Write attempts=1"),
-        (lambda: Policy(backoff=-SECOND), r"Write backoff=timedelta\(0\)"),
-        (lambda: Policy(backoff_most=SECOND / 10), r"Write backoff_most=timedelta\(microseconds=200000\) or more"),
-        (lambda: Policy(backoff=60 * SECOND), r"Write backoff_most=timedelta\(seconds=60\) or more"),
+        (lambda: of(Thing, owner, rank, apis={"b": Policy()}), r"apis='b'.*no enrichment calls.* Name one of these: a"),
         (lambda: enrichment(api="a", stale_after=timedelta(0))(plenty), "Write stale_after="),
         (lambda: enrichment(api="a", stale_after=-SECOND)(plenty), "makes every answer stale at once"),
         (lambda: of(Thing, owner, rank, largest_record=0), "Write a number of bytes from 4096 to 983040"),
@@ -211,7 +211,6 @@ def test_a_number_that_would_never_end_or_never_begin_is_refused(make: Callable[
 
 
 def test_the_outermost_numbers_are_allowed() -> None:
-    Policy(attempts=1, backoff=timedelta(0), backoff_most=timedelta(0))
     assert [of(Thing, owner, rank, largest_record=n).largest_record for n in (4096, 983_040)] == [4096, 983_040]
 
 

@@ -41,17 +41,17 @@ class Car(State):
     quote: Annotated[Quote | None, Enriched()]
 
 
-@enrichment(api="registry", policy=QUICK)
+@enrichment(api="registry")
 async def owner(api: Api, plate: str) -> Owner:
     return await api.get("/owners/{plate}", Owner, plate=plate)
 
 
-@enrichment(api="registry", policy=QUICK)
+@enrichment(api="registry")
 async def street(api: Api, owner: Owner) -> Street:
     return await api.get("/streets", Street, name=owner.name)
 
 
-@enrichment(api="registry", policy=QUICK, stale_after=STALE)
+@enrichment(api="registry", stale_after=STALE)
 async def quote(api: Api, plate: str) -> Quote:
     return await api.get("/quotes/{plate}", Quote, plate=plate)
 
@@ -63,6 +63,7 @@ def application(prefix: str = "") -> Application:
         event=Seen,
         state=Car,
         enrichments=(owner, street, quote),
+        apis={"registry": QUICK},
         topics=Topics(prefix=prefix, replay=True),
     )
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from services.enrichment.caller import Caller
+from services.enrichment.calls.caller import Caller
 from services.enrichment.errors import DeliveryFailedError
 from services.enrichment.metrics import Metrics
 from services.enrichment.settings import EnrichmentSettings
@@ -90,11 +89,9 @@ async def until(condition: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def running(log: Log, gated: Gated, **settings: object) -> AsyncIterator[Worker]:
     told = EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings})
-    minute = timedelta(minutes=1)
     caller = Caller(
         app,
         dict.fromkeys(app.by_name, gated),
-        retry_after_most=minute,
         sleep=asyncio.sleep,
         draw=lambda low, _: low,
     )

@@ -11,16 +11,15 @@ from pydantic import TypeAdapter, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from contracts import Absent, PermanentFailure, RetryableFailure
-from services.enrichment.api import first_misfit
-from services.enrichment.backoff import pause
+from services.enrichment.calls.api import first_misfit
+from services.enrichment.calls.backoff import pause
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from datetime import timedelta
 
     from pydantic import BaseModel
 
-    from contracts import Api, Application, Enrichment
+    from contracts import Api, Application, Enrichment, Policy
     from contracts.plan import Request
     from contracts.wire import Status
 
@@ -44,12 +43,11 @@ class Caller:
         application: Application,
         apis: Mapping[str, Api],
         *,
-        retry_after_most: timedelta,
         sleep: Callable[[float], Awaitable[None]],
         draw: Callable[[float, float], float],
     ) -> None:
         self._prepared = {
-            one.name: _Prepared(one, apis[one.name], _retrying(one, retry_after_most, sleep, draw))
+            one.name: _Prepared(one, apis[one.name], _retrying(application.apis[one.api], sleep, draw))
             for one in application.enrichments
         }
 
@@ -107,18 +105,17 @@ def on_the_wire(one: Enrichment, result: BaseModel) -> dict[str, Any]:
 
 
 def _retrying(
-    one: Enrichment,
-    retry_after_most: timedelta,
+    policy: Policy,
     sleep: Callable[[float], Awaitable[None]],
     draw: Callable[[float, float], float],
 ) -> AsyncRetrying:
     def wait(state: RetryCallState) -> float:
         failure = state.outcome.exception() if state.outcome else None
         asked = failure.retry_after if isinstance(failure, RetryableFailure) else None
-        return pause(one.policy, state.attempt_number, asked, retry_after_most=retry_after_most, draw=draw)
+        return pause(policy, state.attempt_number, asked, draw=draw)
 
     return AsyncRetrying(
-        stop=stop_after_attempt(one.policy.attempts),
+        stop=stop_after_attempt(policy.attempts),
         retry=retry_if_exception_type(RetryableFailure),
         wait=wait,
         sleep=sleep,

@@ -20,7 +20,6 @@ def pause(
     calls: int,
     retry_after: timedelta | None,
     *,
-    retry_after_most: timedelta,
     draw: Callable[[float, float], float],
 ) -> float:
     """Seconds to wait after this many calls: exponential backoff with full jitter (AWS Architecture Blog, 2015).
@@ -30,7 +29,7 @@ def pause(
     """
     doubled = policy.backoff.total_seconds() * 2 ** min(calls - 1, MOST_DOUBLINGS)
     jitter = draw(0.0, min(doubled, policy.backoff_most.total_seconds()))
-    asked = min(retry_after, retry_after_most).total_seconds() if retry_after else 0.0
+    asked = min(retry_after, policy.retry_after_most).total_seconds() if retry_after else 0.0
     return asked + jitter
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from contracts.metrics import worker as metrics
 from contracts.plan import plan
-from services.enrichment.api import HttpApi
-from services.enrichment.caller import Caller, Outcome
+from services.enrichment.calls.api import HttpApi
+from services.enrichment.calls.caller import Caller, Outcome
+from services.enrichment.calls.transport import AiohttpTransport
 from services.enrichment.metrics import Metrics
-from services.enrichment.transport import AiohttpTransport
 from tests.services.enrichment.fleet import START, app, snapshot
 from tests.services.enrichment.registry import now
 
@@ -33,9 +32,8 @@ class Bench:
         self.registry = registry
         self.waits: list[float] = []
         self.counts = Metrics()
-        apis = {one.name: HttpApi(transport, one, now, self.counts) for one in app.enrichments}
-        minute = timedelta(minutes=1)
-        self.caller = Caller(app, apis, retry_after_most=minute, sleep=self._sleep, draw=lambda low, _: low)
+        apis = {one.name: HttpApi(transport, one, app.apis[one.api], now, self.counts) for one in app.enrichments}
+        self.caller = Caller(app, apis, sleep=self._sleep, draw=lambda low, _: low)
 
     async def answer(self, plate: str) -> Outcome:
         request = next(one for one in plan(app, snapshot(1, plate), START) if one.enrichment == "owner")

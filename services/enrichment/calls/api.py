@@ -10,16 +10,17 @@ from pydantic import ValidationError
 from contracts import Absent, PermanentFailure, RetryableFailure
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
-from services.enrichment.backoff import parse_retry_after
-from services.enrichment.urls import target
+from services.enrichment.calls.backoff import parse_retry_after
+from services.enrichment.calls.urls import target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from contracts import Policy
     from contracts.enrichment import Enrichment, M
+    from services.enrichment.calls.transport import Response, Transport
     from services.enrichment.metrics import Metrics
-    from services.enrichment.transport import Response, Transport
 
 SUCCESS = range(200, 300)
 REDIRECT = range(300, 400)
@@ -31,9 +32,11 @@ SERVER = range(500, 600)
 class HttpApi:
     """Implements `contracts.Api` over a transport, for the calls of one enrichment."""
 
-    def __init__(self, transport: Transport, one: Enrichment, now: Callable[[], datetime], counts: Metrics) -> None:
+    def __init__(
+        self, transport: Transport, one: Enrichment, policy: Policy, now: Callable[[], datetime], counts: Metrics
+    ) -> None:
         self._transport = transport
-        self._timeout = one.policy.timeout
+        self._timeout = policy.timeout
         self._labels = one.api, one.name
         self._now = now
         self._counts = counts

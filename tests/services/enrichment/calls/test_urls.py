@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from contracts import PermanentFailure
-from services.enrichment.urls import target
+from services.enrichment.calls.urls import target
 
 BASE = "http://api.test:81/v1"
 

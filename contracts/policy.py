@@ -1,0 +1,157 @@
+"""How an API is called, declared: time, attempts, verdicts by status, and the limits that protect it and the worker."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from contracts.errors import DeclarationError
+
+NO_TIME = timedelta(0)
+STATUSES = range(100, 600)
+
+
+class Declared(BaseModel):
+    """A part of a policy. Raises DeclarationError for what cannot be meant, saying what to write."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    if not TYPE_CHECKING:  # a signature of its own would hide the fields from the type checker
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                where = f"{type(self).__name__}({'.'.join(str(part) for part in first['loc'])})"
+                write = f"Write some of these: {', '.join(type(self).model_fields)}"
+                raise DeclarationError(where, first["msg"], write) from error
+
+    def _must(self, field: str, holds: bool, problem: str, write: str) -> None:  # noqa: FBT001  # it is what is said
+        if not holds:
+            where = f"{type(self).__name__}({field}={spelled(getattr(self, field))})"
+            raise DeclarationError(where, problem, f"Write {write}")
+
+
+class Rate(Declared):
+    """At most `calls` in any time of `per`, by each worker: divide what the API allows by the number of workers."""
+
+    calls: int
+    per: timedelta = timedelta(seconds=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._must("calls", self.calls >= 1, "lets no call through", "calls=10, or leave the rate out for no limit")
+        self._must("per", self.per > NO_TIME, "is no time", "per=timedelta(seconds=1)")
+        return self
+
+
+class Breaker(Declared):
+    """When an API counts as down: then its requests wait, and a few of them try whether it is back."""
+
+    share: float = 0.5
+    """It opens when this share of the last calls failed: no answer, a retryable status, or what is no JSON."""
+    calls: int = 50
+    """How many of the last calls are looked at, at the most."""
+    failures: int = 5
+    """How many of them must have failed, at the least."""
+    window: timedelta = timedelta(minutes=1)
+    """How long a call is remembered."""
+    open_for: timedelta = timedelta(seconds=1)
+    """How long no call is made; then it is half open."""
+    probes: int = 3
+    """How many calls are let through while it is half open: it closes when too few of them fail to open it."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._must("share", 0 < self.share <= 1, "is no share", "share=0.5 to open when half of the calls fail")
+        self._must("failures", self.failures >= 1, "opens it without a failure", "failures=5")
+        self._must("calls", self.calls >= self.failures, "holds too few to open it", f"calls={self.failures} or more")
+        self._must("window", self.window > NO_TIME, "remembers no call", "window=timedelta(minutes=1)")
+        self._must("open_for", self.open_for > NO_TIME, "never lets the API rest", "open_for=timedelta(seconds=1)")
+        self._must("probes", self.probes >= 1, "never lets it close again", "probes=3")
+        return self
+
+
+class Cache(Declared):
+    """How long an answer serves further calls alike, in one worker. A call never takes one older than `stale_after`."""
+
+    results: timedelta = timedelta(minutes=1)
+    absences: timedelta = timedelta(seconds=10)
+    size: int = 16 * 1024 * 1024
+    """In bytes: beyond it, those used longest ago are dropped."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        write = "timedelta(0) to keep none"
+        self._must("results", self.results >= NO_TIME, "is negative", f"results={write}")
+        self._must("absences", self.absences >= NO_TIME, "is negative", f"absences={write}")
+        self._must("size", self.size >= 1, "has no room", "cache=None in the policy to keep no answers")
+        return self
+
+
+class Policy(Declared):
+    """How one API is called by one worker. A call is one try; a request may make several.
+
+    Raises DeclarationError for one by which nothing can be called.
+    """
+
+    timeout: timedelta = timedelta(seconds=5)
+    """How long one call may take."""
+    deadline: timedelta = timedelta(minutes=5)
+    """How long all tries of a call may take, with the waits between them; not the wait for its turn, or for the API."""
+    attempts: int = 12
+    """How often a call is tried before it is a failure: by default that lasts a minute or so."""
+    backoff: timedelta = timedelta(milliseconds=200)
+    """The longest wait before the second try; it doubles with each further one (full jitter)."""
+    backoff_most: timedelta = timedelta(seconds=30)
+    """The longest wait before any try, Retry-After excepted."""
+    retry_after_most: timedelta = timedelta(minutes=1)
+    """The longest that an API's Retry-After is obeyed."""
+
+    success: frozenset[int] = frozenset({200, 201, 203})
+    absence: frozenset[int] = frozenset({204, 404, 410})
+    retryable: frozenset[int] = frozenset({408, 425, 429, *range(500, 600)})
+    """What each status means. Every other one is a permanent failure."""
+
+    concurrency: int = 100
+    """How many calls may be under way at once."""
+    rate: Rate | None = None
+    breaker: Breaker | None = Breaker()
+    cache: Cache | None = Cache()
+    largest_answer: int = 1024 * 1024
+    """In bytes, after decompression."""
+    redirects: int = 0
+    """How many redirects are followed; each address is checked as the first one is."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._must("timeout", self.timeout > NO_TIME, "leaves a call no time", "timeout=timedelta(seconds=5)")
+        least = spelled(self.timeout)
+        self._must("deadline", self.deadline >= self.timeout, f"is less than timeout={least}", f"deadline={least}")
+        self._must("attempts", self.attempts >= 1, "allows no call", "attempts=1 for a single call")
+        self._must("backoff", self.backoff >= NO_TIME, "is negative", "backoff=timedelta(0) to call again at once")
+        least = spelled(self.backoff)
+        longer = self.backoff_most >= self.backoff
+        self._must("backoff_most", longer, f"is less than backoff={least}", f"backoff_most={least} or more")
+        obeyed = self.retry_after_most >= NO_TIME
+        self._must("retry_after_most", obeyed, "is negative", "retry_after_most=timedelta(0) not to obey it")
+        self._must("concurrency", self.concurrency >= 1, "lets no call through", "concurrency=100")
+        self._must("largest_answer", self.largest_answer >= 1, "takes no answer", "largest_answer=1024 * 1024")
+        self._must("redirects", self.redirects >= 0, "is negative", "redirects=0 to follow none")
+        self._check_statuses()
+        return self
+
+    def _check_statuses(self) -> None:
+        self._must("success", bool(self.success), "has no result", "success={200}")
+        self._must("absence", not self.absence & self.success, "shares a status with success", "each status once")
+        others = self.success | self.absence
+        self._must("retryable", not self.retryable & others, "shares a status with the others", "each status once")
+        for field in ("success", "absence", "retryable"):
+            known = all(status in STATUSES for status in getattr(self, field))
+            self._must(field, known, "holds what is no status of HTTP", "numbers from 100 to 599")
+
+
+def spelled(value: object) -> str:
+    """A value as one writes it in a declaration."""
+    return repr(value).replace("datetime.", "")
