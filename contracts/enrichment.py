@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, get_type_hints
 from pydantic import BaseModel
 
 from contracts.columns import is_model, without_none
+from contracts.condition import Condition, Predicate, condition
 from contracts.errors import DeclarationError
 from contracts.policy import NO_TIME, spelled
 
@@ -41,6 +42,11 @@ class Need:
     annotation: Any
     optional: bool
 
+    @property
+    def kind(self) -> Any:
+        """The type of the function's parameter."""
+        return self.annotation | None if self.optional else self.annotation
+
 
 @dataclass(frozen=True)
 class Enrichment:
@@ -52,13 +58,16 @@ class Enrichment:
     api: str
     function: Function
     stale_after: timedelta | None
+    when: Condition | None = None
 
     def __call__(self, api: Api, **inputs: Any) -> Awaitable[BaseModel]:
         """Run the function itself, as a test would."""
         return self.function(api, **inputs)
 
 
-def enrichment(*, api: str, stale_after: timedelta | None = None) -> Callable[[Function], Enrichment]:
+def enrichment(
+    *, api: str, stale_after: timedelta | None = None, when: Predicate | None = None
+) -> Callable[[Function], Enrichment]:
     """Declare an async function as an enrichment.
 
     Its first parameter is the Api; each further parameter names what it needs: a field of the state, or another
@@ -68,7 +77,8 @@ def enrichment(*, api: str, stale_after: timedelta | None = None) -> Callable[[F
         async def aircraft(api: Api, tailnum: str) -> Aircraft:
             return await api.get("/aircraft/{tailnum}", Aircraft, tailnum=tailnum)
 
-    `stale_after` asks again, with the same inputs, when an answer has become that old.
+    `stale_after` asks again, with the same inputs, when an answer has become that old. `when` is a pure function of
+    some inputs, by name: while it is false the enrichment is skipped, without a call.
     Raises DeclarationError, saying what to write instead.
     """
 
@@ -79,13 +89,16 @@ def enrichment(*, api: str, stale_after: timedelta | None = None) -> Callable[[F
         parameters = list(inspect.signature(function).parameters)[1:]
         _check(function, name, result, [p for p in parameters if p not in hints])
         _check_staleness(name, stale_after)
+        needs = tuple(_need(parameter, hints[parameter]) for parameter in parameters)
+        kinds = {need.name: need.kind for need in needs}
         return Enrichment(
             name=name,
-            needs=tuple(_need(parameter, hints[parameter]) for parameter in parameters),
+            needs=needs,
             result=result,
             api=api,
             function=function,
             stale_after=stale_after,
+            when=None if when is None else condition(f"{name}(when=…)", when, kinds),
         )
 
     return declare

@@ -10,7 +10,7 @@ import orjson
 
 from contracts.application import Application
 from contracts.enrichment import Enrichment
-from contracts.wire import Answer, Snapshot
+from contracts.wire import Answer, Snapshot, Status
 
 
 class Progress(StrEnum):
@@ -19,7 +19,7 @@ class Progress(StrEnum):
     WAITING = "waiting"
     """A need has no value yet, or only one whose own inputs have changed since."""
     SKIPPED = "skipped"
-    """A need was answered without a result, or was skipped, so this one cannot run."""
+    """A need was answered without a result, or was skipped, so this one cannot run; or its condition is false."""
     PLANNABLE = "plannable"
     ANSWERED = "answered"
     CLOSED = "closed"
@@ -28,7 +28,7 @@ class Progress(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """One planned call: (life, enrichment, fingerprint of its inputs), and the version that it was planned on."""
+    """One planned answer: (life, enrichment, fingerprint of its inputs), and the version that it was planned on."""
 
     device_id: str
     first_seen: datetime
@@ -38,6 +38,8 @@ class Request:
     as_of: datetime
     inputs: dict[str, Any]
     """The inputs as they are on the wire."""
+    skipped: str | None = None
+    """Why the answer takes no call, if it takes none. The fingerprint then names this reason, and not the inputs."""
 
     @property
     def identity(self) -> tuple[str, datetime, str, str]:
@@ -53,7 +55,9 @@ class _Standing(NamedTuple):
     """What serves those that need it: that of an answer to the present inputs, even a stale one."""
     coming: bool = False
     """Whether a first answer to the present inputs is being asked for, of this one or of what it waits for."""
-    inputs: dict[str, Any] = {}  # noqa: RUF012  # never written to
+    status: Status | None = None
+    """Of the answer to the present inputs."""
+    request: Request | None = None
 
     @property
     def gives_nothing(self) -> bool:
@@ -64,13 +68,11 @@ class _Standing(NamedTuple):
 def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
     """The requests that this snapshot calls for: inputs present, and not answered for them, or too long ago.
 
-    None once the life and its grace are over by the clock; a replay's times are not those of the clock.
+    One that cannot or need not run is told so once, by a request without a call. None at all once the life and its
+    grace are over by the clock; a replay's times are not those of the clock.
     """
-    return [
-        _request(application.by_name[name], standing.inputs, snapshot)
-        for name, standing in _standings(application, snapshot, now).items()
-        if standing.progress is Progress.PLANNABLE
-    ]
+    standings = _standings(application, snapshot, now).values()
+    return [standing.request for standing in standings if standing.request]
 
 
 def progress(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> Progress:
@@ -80,14 +82,12 @@ def progress(application: Application, one: Enrichment, snapshot: Snapshot, now:
 
 def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool:
     """Whether no enrichment can run or is under way: what the state has now is all that it calls for."""
-    standings = _standings(application, snapshot, now).values()
-    return all(standing.progress is not Progress.PLANNABLE for standing in standings)
+    return not plan(application, snapshot, now)
 
 
 def fingerprint(one: Enrichment, inputs: dict[str, Any]) -> str:
     """Names the inputs of an enrichment: equal for equal inputs, whatever the device."""
-    named = orjson.dumps([one.name, inputs], option=orjson.OPT_SORT_KEYS)
-    return hashlib.blake2b(named, digest_size=12).hexdigest()
+    return _digest([one.name, inputs])
 
 
 def _standings(application: Application, snapshot: Snapshot, now: datetime) -> dict[str, _Standing]:
@@ -95,9 +95,8 @@ def _standings(application: Application, snapshot: Snapshot, now: datetime) -> d
     over = _is_over(application, snapshot, now)
     found: dict[str, _Standing] = {}
     for one in application.enrichments:
-        needs = [found.get(need.name) or _field(snapshot.state.get(need.name)) for need in one.needs]
-        inputs = {need.name: standing.result for need, standing in zip(one.needs, needs, strict=True)}
-        found[one.name] = _blocked(one, needs) or _asked(one, inputs, snapshot, now, over=over)
+        needs = {need.name: found.get(need.name) or _field(snapshot.state.get(need.name)) for need in one.needs}
+        found[one.name] = _blocked(one, needs, snapshot, over=over) or _free(one, needs, snapshot, now, over=over)
     return found
 
 
@@ -111,43 +110,75 @@ def _field(value: Any) -> _Standing:
     return _Standing(Progress.WAITING if value is None else Progress.ANSWERED, value)
 
 
-def _blocked(one: Enrichment, needs: list[_Standing]) -> _Standing | None:
+def _blocked(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, *, over: bool) -> _Standing | None:
     """What keeps an enrichment from running now, if anything does."""
-    required = [standing for need, standing in zip(one.needs, needs, strict=True) if not need.optional]
-    if any(standing.gives_nothing for standing in required):
-        return _Standing(Progress.SKIPPED)
-    if any(standing.result is None and not standing.coming for standing in required):
+    required = {need.name: needs[need.name] for need in one.needs if not need.optional}
+    if nothing := [f"{name}: {need.status}" for name, need in required.items() if need.gives_nothing]:
+        return _skipped(one, ", ".join(nothing), snapshot, over=over)
+    if any(need.result is None and not need.coming for need in required.values()):
         return _Standing(Progress.WAITING)
-    if any(standing.coming for standing in needs):
+    if any(need.coming for need in needs.values()):
         return _Standing(Progress.WAITING, coming=True)
     return None
 
 
+def _free(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
+    """Where an enrichment stands that has its inputs."""
+    inputs = {name: need.result for name, need in needs.items()}
+    if one.when and (unmet := one.when.unmet(inputs)):
+        return _skipped(one, unmet, snapshot, over=over)
+    return _asked(one, inputs, snapshot, now, over=over)
+
+
 def _asked(one: Enrichment, inputs: dict[str, Any], snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
-    """Where an enrichment stands that can run, by the answer in its slot.
+    """Where an enrichment stands that can run, by the answer in its slot."""
+    answer, named = snapshot.enrichments.get(one.name), fingerprint(one, inputs)
+    counts = not over and _counts(answer, snapshot)
+    if answer is not None and answer.fingerprint == named:
+        if not counts or not _is_stale(one, answer, now):
+            return _Standing(Progress.ANSWERED, answer.result, status=answer.status)
+        request = _request(one, inputs, named, snapshot)
+        return _Standing(Progress.PLANNABLE, answer.result, status=answer.status, request=request)
+    if not counts:
+        return _Standing(Progress.CLOSED)
+    return _Standing(Progress.PLANNABLE, coming=True, request=_request(one, inputs, named, snapshot))
+
+
+def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, over: bool) -> _Standing:
+    """The standing of one that is skipped: its slot must say so, and why, for whoever reads the state."""
+    answer, named = snapshot.enrichments.get(one.name), _digest([one.name, "skipped", reason])
+    told = answer is not None and answer.fingerprint == named
+    request = None if told or over or not _counts(answer, snapshot) else _request(one, {}, named, snapshot, reason)
+    return _Standing(Progress.SKIPPED, status="skipped", request=request)
+
+
+def _counts(answer: Answer | None, snapshot: Snapshot) -> bool:
+    """Whether an answer that is computed now would win over what the slot has.
 
     An honest answer was merged after the version that it was computed from. One of this version or a later one (forged,
     or of a state that is being rebuilt) would win over any that is computed now.
     """
-    answer = snapshot.enrichments.get(one.name)
-    counts = not over and (answer is None or answer.version < snapshot.version)
-    if answer is None or answer.fingerprint != fingerprint(one, inputs):
-        return _Standing(Progress.PLANNABLE if counts else Progress.CLOSED, coming=counts, inputs=inputs)
-    anew = counts and _is_stale(one, answer, now)
-    return _Standing(Progress.PLANNABLE if anew else Progress.ANSWERED, answer.result, inputs=inputs)
+    return answer is None or answer.version < snapshot.version
 
 
 def _is_stale(one: Enrichment, answer: Answer, now: datetime) -> bool:
     return one.stale_after is not None and now - answer.ts > one.stale_after
 
 
-def _request(one: Enrichment, inputs: dict[str, Any], snapshot: Snapshot) -> Request:
+def _digest(named: Any) -> str:
+    return hashlib.blake2b(orjson.dumps(named, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
+
+
+def _request(
+    one: Enrichment, inputs: dict[str, Any], named: str, snapshot: Snapshot, skipped: str | None = None
+) -> Request:
     return Request(
         device_id=snapshot.device_id,
         first_seen=snapshot.first_seen,
         enrichment=one.name,
-        fingerprint=fingerprint(one, inputs),
+        fingerprint=named,
         version=snapshot.version,
         as_of=snapshot.as_of,
         inputs=inputs,
+        skipped=skipped,
     )

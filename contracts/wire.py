@@ -6,8 +6,8 @@ from typing import Any, Literal
 import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-Status = Literal["result", "absence", "failure"]
-
+Status = Literal["result", "absence", "failure", "skipped"]
+"""How a request ended. Skipped ones were not asked: what they need was not found, or their condition is false."""
 
 NEVER_WRITTEN = -1
 """The partition and offset of what has none."""

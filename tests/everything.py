@@ -168,6 +168,7 @@ answers = st.fixed_dictionaries(
                 ("owner", "result", {"owner": {"name": "Bob", "since": "2020-01-01T00:00:00Z", "cars": []}}),
                 ("owner", "absence", None),
                 ("score", "failure", None),
+                ("score", "skipped", None),
                 ("score", "result", {"score": {"score": 1.5}}),
             ]
         ),
@@ -213,7 +214,12 @@ def random_answer(rnd: random.Random, device: str, number: int) -> dict[str, Any
         "ts": NOW - timedelta(seconds=rnd.randrange(20)),
         "fingerprint": f"f{number}",
         "answer": rnd.choice(
-            [("owner", "result", owner), ("owner", "absence", None), ("score", "result", {"score": {"score": 0.5}})]
+            [
+                ("owner", "result", owner),
+                ("owner", "absence", None),
+                ("score", "result", {"score": {"score": 0.5}}),
+                ("score", "skipped", None),
+            ]
         ),
     }
 

@@ -16,7 +16,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 SNAPSHOTS = _counter("snapshots", "Snapshots read.")
 PASSED = _counter("passed", "Snapshots dropped because a later version was seen before.")
 REJECTED = _counter("rejected", "Records of the snapshots topic that are no snapshots.")
-PLANNED = _counter("planned", "Requests begun.")
+PLANNED = _counter("planned", "Requests begun, without those that are skipped.")
 SPARED = _counter("spared", "Requests not begun because one alike is under way or was answered.")
 BUDGET_STOPS = _counter(
     "budget_stops", "Requests not begun because their device's budget of calls is spent.", ("enrichment",)
@@ -32,7 +32,9 @@ CACHE = _counter(
     "Answers sought in the cache by outcome: hit, miss, shared (one alike was being asked for).",
     ("api", "outcome"),
 )
-ANSWERS = _counter("answers", "Requests answered by status: result, absence, failure.", ("enrichment", "status"))
+ANSWERS = _counter(
+    "answers", "Requests answered by status: result, absence, failure, skipped.", ("enrichment", "status")
+)
 DEAD_LETTERS = _counter("dead_letters", "Records written to the dead letters.", ("reason",))
 ABANDONED = _counter("abandoned", "Requests given up because their partition went to another worker.")
 COMMITS = _counter("commits", "Commits that the broker confirmed.")

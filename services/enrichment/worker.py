@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from contracts.metrics import worker as metrics
 from contracts.record import Reason
 from contracts.wire import decode_snapshot
+from services.enrichment.calls.caller import Outcome
 from services.enrichment.feedback import dead_letter, encoded, milliseconds
 from services.enrichment.inbox import Inbox
 from services.enrichment.lanes import Lanes
@@ -133,8 +134,7 @@ class Worker:
 
     async def _answer(self, lane: Lane, record: Record, request: Request) -> None:
         """One request: its calls, then its feedback; the offset is finished when that is safely in Kafka."""
-        self._counts.add(metrics.PLANNED)
-        outcome = await self._parts.caller.answer(request)
+        outcome = await self._outcome(request)
         outcome, value = encoded(request, outcome, self._parts.now(), self._parts.application.largest_record)
         if outcome.status == "failure":
             await self._bury(record, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}")
@@ -142,6 +142,12 @@ class Worker:
         await self._parts.publisher.publish(topic, request.device_id.encode(), value, at)
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
         lane.end(request, record.offset)
+
+    async def _outcome(self, request: Request) -> Outcome:
+        if request.skipped is not None:
+            return Outcome("skipped", reason=request.skipped)
+        self._counts.add(metrics.PLANNED)
+        return await self._parts.caller.answer(request)
 
     async def _reject(self, lane: Lane, record: Record, detail: str) -> None:
         await self._bury(record, Reason.UNDECODABLE_SNAPSHOT, detail[:200])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.wire import Snapshot
 
-MARKS = {"result": Mark.RESULT, "absence": Mark.ABSENCE, "failure": Mark.FAILURE}
+MARKS = {"result": Mark.RESULT, "absence": Mark.ABSENCE, "failure": Mark.FAILURE, "skipped": Mark.SKIPPED}
 SCALARS = (str, int, float, bool)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-STYLES = {Mark.RESULT: "green", Mark.ABSENCE: "yellow", Mark.FAILURE: "red", Mark.OPEN: "dim"}
+STYLES = {Mark.RESULT: "green", Mark.ABSENCE: "yellow", Mark.FAILURE: "red", Mark.SKIPPED: "dim", Mark.OPEN: "dim"}
 HEALTHY = ("runs", "runs again", "done")
 MOST_FIELDS = 5
 FIELD_WIDTH = 10

@@ -18,8 +18,10 @@ class Mark(StrEnum):
     RESULT = "✓"
     ABSENCE = "–"  # noqa: RUF001  # a dash, for that is what a table has where there is nothing
     FAILURE = "✗"
+    SKIPPED = "»"
+    """What it needs was not found, or its condition is false."""
     OPEN = "·"
-    """Waiting for what it needs, skipped, or under way."""
+    """Waiting for what it needs, or under way."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class View:
     events: float
     snapshots: float
     feedback: Mapping[str, float]
-    """By status: result, absence, failure."""
+    """By status: result, absence, failure, skipped."""
     calls: Mapping[str, float] | None
     """By outcome, as the workers counted them."""
     totals: Mapping[str, int]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from services.live.settings import LiveSettings
     from services.live.surroundings import Surroundings
 
-STATUSES = ("result", "absence", "failure")
+STATUSES = ("result", "absence", "failure", "skipped")
 
 
 class Watch:

@@ -80,20 +80,27 @@ def snapshot(state: dict[str, Any], **answers: Answer) -> Snapshot:
 
 
 def answer(request: Request, status: str = "result", value: int = 1) -> Answer:
+    status = "skipped" if request.skipped else status
     facts = {"version": request.version, "fingerprint": request.fingerprint, "status": status, "ts": NOW}
+    facts["reason"] = request.skipped
     return Answer.model_validate(facts | {"result": {"value": value} if status == "result" else None})
 
 
 def answered(state: dict[str, Any]) -> dict[str, Answer]:
     """The answers to all that a state calls for, round by round."""
     answers: dict[str, Answer] = {}
-    while requests := planned(snapshot(state, **answers)):
+    while requests := due(snapshot(state, **answers)):
         answers |= {name: answer(request) for name, request in requests.items()}
     return answers
 
 
-def planned(at: Snapshot, now: datetime = NOW) -> dict[str, Request]:
+def due(at: Snapshot, now: datetime = NOW) -> dict[str, Request]:
+    """The requests by enrichment, those without a call too."""
     return {request.enrichment: request for request in plan(app, at, now)}
+
+
+def planned(at: Snapshot, now: datetime = NOW) -> dict[str, Request]:
+    return {name: request for name, request in due(at, now).items() if request.skipped is None}
 
 
 def test_only_what_has_its_needs_is_planned() -> None:
@@ -138,6 +145,29 @@ def test_an_absence_upstream_skips_what_needs_it_and_not_what_can_do_without() -
     assert planned(at).keys() == {"d", "f"}
     assert [progress(app, one, at, NOW) for one in (c, e)] == [Progress.SKIPPED] * 2
     assert not settled(app, at, NOW)
+
+
+def test_what_is_skipped_is_told_so_once_with_the_reason() -> None:
+    state = {"x": 1, "y": 2}
+    first = planned(snapshot(state))
+    answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
+    skips = {name: one for name, one in due(snapshot(state, **answers)).items() if one.skipped}
+    assert {name: one.skipped for name, one in skips.items()} == {"c": "b: absence", "e": "c: skipped"}
+    answers |= {name: answer(one) for name, one in skips.items()}
+    assert due(snapshot(state, **answers)).keys() == {"d", "f"}, "and is not told again"
+    answers["b"] = answer(first["b"], "failure").model_copy(update={"version": 8})
+    told = due(snapshot(state, **answers))
+    assert told["c"].skipped == "b: failure", "but the new reason is"
+    assert "e" not in told, "whose own is the same"
+
+
+def test_what_was_skipped_is_asked_when_its_need_is_found_after_all() -> None:
+    state = {"x": 1, "y": 2}
+    first = planned(snapshot(state))
+    answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
+    answers |= {name: answer(one) for name, one in due(snapshot(state, **answers)).items()}
+    answers["b"] = answer(first["b"]).model_copy(update={"version": 9})
+    assert planned(snapshot(state, **answers)).keys() == {"c", "d"}, "and e waits for c"
 
 
 def test_a_need_whose_own_need_is_asked_for_anew_is_waited_for() -> None:
@@ -206,7 +236,7 @@ class Loop:
         """One of the requests under way is answered: every fourth with an absence."""
         request = self.under_way.pop(sorted(self.under_way)[which % len(self.under_way)])
         needs = app.by_name[request.enrichment].needs
-        assert all(need.optional or request.inputs[need.name] is not None for need in needs)
+        assert request.skipped or all(need.optional or request.inputs[need.name] is not None for need in needs)
         drawn = zlib.crc32(f"{self._salt} {request.fingerprint}".encode())
         held = answer(request, "result" if drawn % 4 else "absence", value=drawn % 3).model_dump()
         self._add(Delta("d", NOW, f"{request.identity} {request.version}", NOW, slot=request.enrichment, answer=held))
@@ -219,6 +249,7 @@ class Loop:
         assert not self.under_way, "it ends"
         assert settled(app, self.snapshot, NOW)
         ends = {one.name: progress(app, one, self.snapshot, NOW) for one in app.enrichments}
+        assert all(self.snapshot.enrichments[name].status == end for name, end in ends.items() if end == "skipped")
         found = {name: held.result for name, held in self.snapshot.enrichments.items()}
         return {name: (end, found[name] if end is Progress.ANSWERED else None) for name, end in ends.items()}
 

@@ -87,7 +87,7 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
         comparison.await_agreement()
         comparison.require_order()
         assert launched.restarts() == 0
-        answers = sum(len(what["enrichments"]) for what in oracle.values())
+        answers = sum(one["status"] != "skipped" for what in oracle.values() for one in what["enrichments"].values())
         ledger = launched.calls()
         reader.close()
     assert 0 <= ledger["calls"] - answers <= launched.retried(), "only a call that had no answer in time is repeated"

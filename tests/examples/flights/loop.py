@@ -70,8 +70,9 @@ class Loop:
 
     async def _answer(self, request: Request) -> Record:
         one = self._application.by_name[request.enrichment]
-        kinds = {need.name: need.annotation | None if need.optional else need.annotation for need in one.needs}
-        inputs = {name: TypeAdapter(kind).validate_python(request.inputs[name]) for name, kind in kinds.items()}
+        if request.skipped is not None:
+            return _record(_feedback(request, {"status": "skipped"}).encode(), request.as_of)
+        inputs = {need.name: TypeAdapter(need.kind).validate_python(request.inputs[need.name]) for need in one.needs}
         facts: dict[str, Any] = {"status": "absence"}
         try:
             result = await one(self._api, **inputs)

@@ -24,7 +24,7 @@ ATLANTIC = "Etc/GMT+4"
 def expected(day: date) -> dict[str, Json]:
     """By device_id: `state` and `enrichments` (status, and result if there is one), as they are on the wire.
 
-    Without nulls; an enrichment that waits, or was skipped, is not there. Times are text, in UTC.
+    Without nulls; an enrichment that waits is not there. Times are text, in UTC.
     """
     table = _table("flights")
     of_day = table[(table.month == day.month) & (table.day == day.day)]
@@ -55,7 +55,8 @@ def _flight(row: Any) -> Json:
         "enrichments": {
             name: {"status": "absence"} if result is None else {"status": "result", "result": _present(result)}
             for name, result in answers.items()
-        },
+        }
+        | {name: {"status": "skipped"} for name in _skipped(answers)},
     }
 
 
@@ -156,6 +157,12 @@ def _answers(row: Any, times: dict[str, pd.Timestamp]) -> dict[str, Json | None]
         if _known(row["air_time"]) and answers["aircraft"] and "route" in answers:
             answers["performance"] = _performance(row["air_time"], times, answers)
     return answers
+
+
+def _skipped(answers: dict[str, Json | None]) -> set[str]:
+    """What lacks a place or a plane that is in no table."""
+    nowhere = {"route", "performance"} if "route" not in answers else set()
+    return nowhere | ({"performance"} if answers.get("aircraft", {}) is None else set())
 
 
 def _airport(faa: str) -> Json | None:

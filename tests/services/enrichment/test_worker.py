@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from contracts.plan import fingerprint
 from services.enrichment.calls.caller import Caller
 from services.enrichment.errors import DeliveryFailedError
 from services.enrichment.metrics import Metrics
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.source import Record
 from services.enrichment.worker import Parts, Worker
-from tests.services.enrichment.fleet import START, app, snapshot
+from tests.services.enrichment.fleet import START, answer, app, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -61,7 +63,8 @@ class Log:
 class Gated:
     """An API and a publisher that wait until they are let; the publisher may fail instead."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 1) -> None:
+        self.version = version
         self.answers, self.acks = asyncio.Event(), asyncio.Event()
         self.fails = False
         self.calls = 0
@@ -74,7 +77,7 @@ class Gated:
 
     async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
         self.written.append(value)
-        assert timestamp == 1000 * (START.timestamp() + 1)
+        assert timestamp == 1000 * (START.timestamp() + self.version)
         await self.acks.wait()
         if self.fails:
             raise DeliveryFailedError(topic, "GONE", "it is gone")
@@ -148,3 +151,18 @@ async def test_a_worker_that_cannot_finish_stops_in_time_and_commits_nothing() -
     async with running(log, gated, stop_within=0.05):
         await until(lambda: gated.calls == 10)
     assert set(log.committed) <= {0}
+
+
+async def test_what_is_skipped_is_told_so_without_a_call() -> None:
+    missing = answer(1, fingerprint(app.by_name["owner"], {"plate": "P1"}), {}).model_copy(
+        update={"status": "absence", "result": None}
+    )
+    quoted = answer(1, fingerprint(app.by_name["quote"], {"plate": "P1"}), {"price": 1.0})
+    log, gated = Log([snapshot(2, owner=missing, quote=quoted).encode()]), Gated(2)
+    gated.acks.set()
+    async with running(log, gated):
+        await until(lambda: 1 in log.committed)
+    (written,) = map(json.loads, gated.written)
+    told = {name: written[name] for name in ("enrichment", "status", "reason")}
+    assert told == {"enrichment": "street", "status": "skipped", "reason": "owner: absence"}
+    assert gated.calls == 0

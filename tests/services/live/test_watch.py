@@ -82,7 +82,7 @@ def test_a_loop_from_event_to_enriched() -> None:
     view = seen.watch.view(4.0, TIME, Surroundings(worker_lag=5))
     assert view.to_snapshot == Quantiles(2, 0.25, 1.0)
     assert view.to_enriched == Quantiles(1, 2.0, 2.0)
-    assert view.totals == {"events": 1, "snapshots": 2, "result": 1, "absence": 0, "failure": 0}
+    assert view.totals == {"events": 1, "snapshots": 2, "result": 1, "absence": 0, "failure": 0, "skipped": 0}
     assert (view.events, view.feedback["result"], view.job_lag, view.worker_lag) == (0.25, 0.25, 0, 5)
     (device,) = view.devices
     assert (device.fields, device.marks) == ({"pings": "2", "plate": "X"}, {"owner": Mark.RESULT})

@@ -1,0 +1,59 @@
+"""A condition: a pure predicate over some inputs of an enrichment, without which it is skipped."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from contracts.errors import DeclarationError
+
+Predicate = Callable[..., bool]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What `when=` declared. `kinds` has the types of the inputs that the predicate takes, by name."""
+
+    predicate: Predicate
+    kinds: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the predicate is called; `when` if it has no name of its own."""
+        own = getattr(self.predicate, "__name__", "<lambda>")
+        return "when" if own == "<lambda>" else own
+
+    def unmet(self, inputs: Mapping[str, Any]) -> str | None:
+        """Why these inputs, as they are on the wire, are worth no call; None if they are worth one."""
+        try:
+            met = self.predicate(**{name: kind.validate_python(inputs[name]) for name, kind in self._types.items()})
+        except Exception as error:  # noqa: BLE001  # the author's own code: one device must not stop all others
+            return f"{self.name} raised {type(error).__name__}"
+        return None if met else f"{self.name} is false"
+
+    @cached_property
+    def _types(self) -> dict[str, TypeAdapter[Any]]:
+        return {name: TypeAdapter(kind) for name, kind in self.kinds.items()}
+
+
+def condition(where: str, when: Predicate, needs: Mapping[str, Any]) -> Condition:
+    """The condition of an enrichment with these needs, by name. Raises DeclarationError."""
+    if inspect.iscoroutinefunction(when):
+        raise DeclarationError(where, "is async", "Write a plain function of the inputs: it decides, and calls nothing")
+    taken = list(_names(where, when))
+    if unknown := [name for name in taken if name not in needs]:
+        write = f"Name one of these: {', '.join(needs)}"
+        raise DeclarationError(where, f"takes {unknown[0]!r}, which the function does not need", write)
+    return Condition(when, {name: needs[name] for name in taken})
+
+
+def _names(where: str, when: Predicate) -> Iterable[str]:
+    parameters = inspect.signature(when).parameters.values()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    if not parameters or any(parameter.kind not in named for parameter in parameters):
+        write = "Name the inputs that it looks at, as in when=lambda speed: speed > 10"
+        raise DeclarationError(where, "does not say which inputs it looks at", write)
+    return (parameter.name for parameter in parameters)
