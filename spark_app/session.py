@@ -1,6 +1,8 @@
 """The Spark session: every setting that the job depends on, with its reason, and how many slots it needs."""
 
 import os
+from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
@@ -29,6 +31,8 @@ CONF: dict[str, bool | float | int | str | None] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+MAINTENANCE = timedelta(minutes=1)
+"""How often Spark looks for snapshots of the state to upload, by itself."""
 LOCAL_FILES: dict[str, bool | float | int | str | None] = {
     # Without Hadoop's native library, the default one runs the command readlink some sixty times for each batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -48,6 +52,7 @@ def session(settings: Settings, slots: int, state_partitions: int) -> SparkSessi
     """The session. Under spark-submit the master, the jars and the memory are the submitter's."""
     builder = SparkSession.Builder().appName("stateloop").config(map=CONF)
     builder = builder.config("spark.sql.shuffle.partitions", state_partitions)
+    builder = builder.config(f"{STATE_STORE}.minDeltasForSnapshot", batches_per_snapshot(settings.batch))
     if urlsplit(settings.checkpoint).scheme in ("", "file"):
         builder = builder.config(map=LOCAL_FILES)
     if not _submitted():
@@ -57,13 +62,29 @@ def session(settings: Settings, slots: int, state_partitions: int) -> SparkSessi
             .config("spark.jars", ",".join(jars))
             .config("spark.driver.extraClassPath", ":".join(jars))
             .config("spark.driver.memory", settings.driver_memory)
-            .config("spark.driver.extraJavaOptions", settings.java_options)
+            .config("spark.driver.extraJavaOptions", java_options(settings.java_options, settings.class_archive))
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
         )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(settings.log_level)
     return spark
+
+
+def batches_per_snapshot(batch: timedelta) -> int:
+    """After how many batches the state is laid down whole: what came since then is what a restart has to replay.
+
+    More often than Spark uploads it would help nobody.
+    """
+    return max(1, round(MAINTENANCE / batch))
+
+
+def java_options(options: str, archive: Path | None) -> str:
+    """The options, with those that use the archive of classes, or make it when the job ends."""
+    if archive is None:
+        return options
+    use = "SharedArchiveFile" if archive.exists() else "ArchiveClassesAtExit"
+    return f"{options} -XX:{use}={archive.resolve()} -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def _submitted() -> bool:
