@@ -29,6 +29,17 @@ class ApiUnknownError(PermanentError):
         self.missing = missing
 
 
+class PortTakenError(PermanentError):
+    """The endpoints cannot be served where the settings say."""
+
+    def __init__(self, host: str, port: int, detail: str) -> None:
+        super().__init__(
+            f"/healthz and /metrics cannot be served at {host}:{port} ({detail}): "
+            "set STATELOOP_HTTP_PORT to a free port, or to 0 for any",
+        )
+        self.port = port
+
+
 class ConsumerFailedError(RetryableError):
     """The consumer met an error that it cannot survive."""
 

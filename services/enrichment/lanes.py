@@ -34,9 +34,12 @@ class Lanes:
         self._counts = counts
         self._clock = clock
         self._lanes: dict[int, Lane] = {}
+        self.joined = False
+        """Whether the group has given us our partitions, if only none."""
 
     def assigned(self, partitions: list[int]) -> None:
         """Begin a lane for each."""
+        self.joined = True
         self._lanes.update({partition: Lane(self._size, self._age, self._clock) for partition in partitions})
 
     async def release(self, partitions: list[int]) -> dict[int, int]:
@@ -80,10 +83,15 @@ class Lanes:
         for lane in self._lanes.values():
             self._counts.add(metrics.ABANDONED, by=lane.abandon())
 
+    @property
+    def in_flight(self) -> int:
+        """How many requests are under way."""
+        return sum(len(lane.tasks) for lane in self._lanes.values())
+
     def measure(self) -> None:
         """Set the gauges."""
         self._counts.set(metrics.PARTITIONS, len(self._lanes))
-        self._counts.set(metrics.IN_FLIGHT, sum(len(lane.tasks) for lane in self._lanes.values()))
+        self._counts.set(metrics.IN_FLIGHT, self.in_flight)
         self._counts.set(metrics.UNCOMMITTED, sum(lane.offsets.span for lane in self._lanes.values()))
 
     def _lane(self, record: Record) -> Lane | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from services.enrichment.calls.api import HttpApi
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.transport import AiohttpTransport, Transport
+from services.enrichment.endpoints import Endpoints
 from services.enrichment.metrics import Metrics
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.source import KafkaSource
@@ -51,6 +52,9 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
             draw=random.uniform,
         )
         worker = Worker(Parts(application, settings, source, caller, publisher, counts, now, time.monotonic))
+        if settings.http_port is not None:
+            endpoints = Endpoints(worker, counts, settings.stuck_after)
+            await stack.enter_async_context(endpoints.serving(settings.http_host, settings.http_port))
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, worker.stop)
         await worker.run()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from typing_extensions import override
 
 from contracts.settings import KafkaSettings
@@ -58,6 +58,19 @@ class EnrichmentSettings(KafkaSettings):
     """How many lives, and how many answers not seen in the state yet, are remembered per partition at least."""
     stats_every: Duration = timedelta(seconds=5)
     """How often a line of figures is logged."""
+    http_host: str = "127.0.0.1"
+    """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
+    http_port: int | None = Field(default=None, ge=0, le=65535)
+    """Their port; 0 is any free one, which the log tells. Unset, they are not served."""
+    stuck_after: Duration = timedelta(seconds=120)
+    """After how long without progress /healthz asks for a restart; more than an API may ask to be left alone."""
+
+    @model_validator(mode="after")
+    def _check_times(self) -> Self:
+        """The lag is known as often as it is logged: an older one would be taken for work that does not move."""
+        if self.stats_every >= self.stuck_after:
+            raise ValueError("STATELOOP_STATS_EVERY must be less than STATELOOP_STUCK_AFTER")
+        return self
 
     def base_urls(self, application: Application) -> dict[str, str]:
         """The base URL of each API that the application names. Raises ApiUnknownError for one that is not set."""

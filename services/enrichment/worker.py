@@ -13,6 +13,7 @@ from contracts.record import Reason
 from contracts.wire import decode_snapshot
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.feedback import dead_letter, encoded, milliseconds
+from services.enrichment.health import Pulse
 from services.enrichment.inbox import Inbox
 from services.enrichment.lanes import Lanes
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.plan import Request
     from services.enrichment.calls.caller import Caller
+    from services.enrichment.health import Standing
     from services.enrichment.lane import Lane
     from services.enrichment.metrics import Metrics
     from services.enrichment.publisher import Publisher
@@ -58,12 +60,23 @@ class Worker:
         self._inbox: Inbox[tuple[Lane, Record]] = Inbox(parts.settings.in_flight)
         self._room = asyncio.Semaphore(parts.settings.in_flight)
         self._lanes = Lanes(parts.application, parts.settings, parts.counts, parts.clock)
+        self._pulse = Pulse(parts.counts, parts.clock)
         self._stopping = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
 
     def stop(self) -> None:
         """Begin nothing new; `run` returns when what is under way is finished, or the time for it is over."""
         self._stopping.set()
+
+    def standing(self) -> Standing:
+        """See `endpoints.Watched`."""
+        stopping = self._stopping.is_set()
+        return self._pulse.standing(self._work(), member=self._lanes.joined, stopping=stopping)
+
+    def measure(self) -> None:
+        """See `endpoints.Watched`. The lag is measured now and then by itself: it asks the consumer's thread."""
+        self._counts.set(metrics.WAITING, len(self._inbox))
+        self._lanes.measure()
 
     async def run(self) -> None:
         """Work until `stop`. Raises a WorkerError, in a group, when that is not possible any more."""
@@ -92,6 +105,8 @@ class Worker:
             records = await self._parts.source.fetch(paused=paused, positions=self._lanes.positions() if due else {})
             self._inbox.put(self._lanes.sorted(records))
             self._counts.set(metrics.PAUSED, int(paused))
+            if due:
+                self._pulse.beat(self._work())
 
     async def _plan(self) -> None:
         while True:
@@ -163,10 +178,13 @@ class Worker:
     async def _report(self) -> None:
         while True:
             await asyncio.sleep(self._parts.settings.stats_every.total_seconds())
-            self._counts.set(metrics.WAITING, len(self._inbox))
             self._counts.set(metrics.LAG, await self._parts.source.lag())
-            self._lanes.measure()
+            self.measure()
             self._tell()
+
+    def _work(self) -> int:
+        """What there is to do, as far as it is known."""
+        return len(self._inbox) + self._lanes.in_flight + int(self._counts.get(metrics.LAG))
 
     def _tell(self) -> None:
         log.info("stats", extra={"facts": self._counts.values()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 ROUND_S = 0.001
 DEADLINE_S = 10
 WATERS = 20
+STUCK = timedelta(milliseconds=50)
 
 
 class Log:
@@ -38,12 +40,15 @@ class Log:
         self.committed: list[int] = []
         self.fetches = 0
         self.pauses = 0
+        self.open = asyncio.Event()
+        self.open.set()
 
     def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon(listener.assigned, [0])
 
     async def fetch(self, *, paused: bool, positions: Mapping[int, int]) -> list[Record]:
         await asyncio.sleep(ROUND_S)
+        await self.open.wait()
         self.committed.extend(positions.values())
         self.fetches += 1
         self.pauses += paused
@@ -166,3 +171,26 @@ async def test_what_is_skipped_is_told_so_without_a_call() -> None:
     told = {name: written[name] for name in ("enrichment", "status", "reason")}
     assert told == {"enrichment": "street", "status": "skipped", "reason": "owner: absence"}
     assert gated.calls == 0
+
+
+async def test_a_worker_whose_requests_hang_is_unhealthy_until_they_move() -> None:
+    log, gated = Log(cars(1)), Gated()
+    gated.acks.set()
+    async with running(log, gated) as worker:
+        await until(lambda: gated.calls == 2)
+        await until(lambda: "nothing moved" in (worker.standing().unhealthy(STUCK) or ""))
+        assert worker.standing().unready() is None
+        gated.answers.set()
+        await until(lambda: worker.standing().work == 0)
+        await until(lambda: worker.standing().unhealthy(STUCK) is None)
+
+
+async def test_a_worker_that_does_not_poll_is_unhealthy_though_it_has_nothing_to_do() -> None:
+    log, gated = Log([]), Gated()
+    async with running(log, gated) as worker:
+        await until(lambda: log.fetches > 2)
+        log.open.clear()
+        await until(lambda: "not polled" in (worker.standing().unhealthy(STUCK) or ""))
+        log.open.set()
+        await until(lambda: worker.standing().unhealthy(STUCK) is None)
+    assert worker.standing().unready() == "it is stopping"

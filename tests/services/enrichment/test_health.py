@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from contracts.metrics import Metric
+from contracts.metrics import worker as names
+from services.enrichment.health import MOVES, Pulse, Standing
+from services.enrichment.metrics import Metrics
+
+WITHIN = timedelta(seconds=60)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def counts() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def pulse(counts: Metrics, clock: Clock) -> Pulse:
+    return Pulse(counts, clock)
+
+
+def stands(pulse: Pulse, work: int) -> str | None:
+    return pulse.standing(work, member=True, stopping=False).unhealthy(WITHIN)
+
+
+def test_a_worker_that_polls_and_has_nothing_to_do_is_healthy(pulse: Pulse, clock: Clock) -> None:
+    for _ in range(100):
+        clock.now += 10
+        pulse.beat(work=0)
+    assert stands(pulse, 0) is None
+
+
+def test_a_worker_that_does_not_poll_is_stuck(pulse: Pulse, clock: Clock) -> None:
+    pulse.beat(work=0)
+    clock.now += 60
+    assert stands(pulse, 0) is None
+    clock.now += 1
+    assert stands(pulse, 0) == "the consumer was not polled for 61 s"
+
+
+def test_a_worker_whose_work_does_not_move_is_stuck(pulse: Pulse, counts: Metrics, clock: Clock) -> None:
+    counts.add(names.SNAPSHOTS)
+    pulse.beat(work=3)
+    for _ in range(7):
+        clock.now += 10
+        pulse.beat(work=3)
+    assert stands(pulse, 3) == "nothing moved for 70 s, with 3 snapshots and requests to do"
+
+
+@pytest.mark.parametrize("moving", MOVES, ids=[one.name for one in MOVES])
+def test_whatever_moves_is_progress(pulse: Pulse, counts: Metrics, clock: Clock, moving: Metric) -> None:
+    for _ in range(10):
+        clock.now += 50
+        counts.add(moving, *moving.labels)
+        pulse.beat(work=3)
+    assert stands(pulse, 3) is None
+
+
+def test_work_that_comes_after_a_long_rest_has_its_time(pulse: Pulse, clock: Clock) -> None:
+    clock.now += 1000
+    pulse.beat(work=0)
+    clock.now += 50
+    pulse.beat(work=1)
+    assert stands(pulse, 1) is None
+
+
+def test_ready_is_a_member_that_does_not_stop() -> None:
+    assert Standing(0, 0, 0, member=True, stopping=False).unready() is None
+    assert Standing(0, 0, 0, member=False, stopping=False).unready() == "the consumer group has not taken it in yet"
+    assert Standing(0, 0, 0, member=True, stopping=True).unready() == "it is stopping"

@@ -1,0 +1,115 @@
+"""Worker processes as a monitor sees them, against a real broker and a real API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from services.broker.readiness import wait_until
+from services.enrichment.source import KafkaSource
+from tests.services.enrichment.cluster import DEADLINE_S, PARTITIONS, Cluster
+from tests.services.enrichment.fleet import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.enrichment.registry import Registry
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Cluster:
+    return Cluster(broker.bootstrap, topics_prefix, tmp_path)
+
+
+async def condition(true: Callable[[], Any], what: str) -> None:
+    await asyncio.to_thread(wait_until, true, what, DEADLINE_S)
+
+
+def urls(cluster: Cluster) -> list[str]:
+    lines = [json.loads(line) for line in cluster.log().splitlines() if '"message":"endpoints"' in line]
+    return [line["url"] for line in lines]
+
+
+async def test_a_worker_tells_its_figures_and_that_it_works(cluster: Cluster, registry: Registry) -> None:
+    cluster.publish(snapshot(1, "P1"), snapshot(2, "missing"))
+    with cluster.worker(registry.url, http_port="0", stats_every="0.1") as process:
+        await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 4)
+        await condition(lambda: cluster.committed() == 2, "all committed")
+        (url,) = urls(cluster)
+        async with aiohttp.ClientSession(url) as session:
+            async with session.get("/readyz") as ready, session.get("/healthz") as healthy:
+                assert (ready.status, healthy.status) == (200, 200)
+            async with session.get("/metrics") as metrics:
+                families = list(text_string_to_metric_families(await metrics.text()))
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
+    values = {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+    assert values["stateloop_worker_snapshots_total",] == 2
+    assert values["stateloop_worker_partitions",] == PARTITIONS
+    assert values["stateloop_worker_calls_total", "registry", "owner", "result"] == 1
+    assert values["stateloop_worker_calls_total", "registry", "owner", "absence"] == 1
+    assert values["stateloop_worker_answers_total", "quote", "result"] == 2
+    assert values["stateloop_worker_commits_total",] >= 1
+
+
+async def test_a_taken_port_ends_the_worker_with_what_to_do(cluster: Cluster, registry: Registry) -> None:
+    port = registry.url.rpartition(":")[2]
+    with cluster.worker(registry.url, http_port=port) as process:
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
+    assert "set STATELOOP_HTTP_PORT to a free port" in cluster.log()
+
+
+class Told:
+    """Notes what a source tells. Implements Listener."""
+
+    def __init__(self) -> None:
+        self.ours: list[int] | None = None
+
+    def assigned(self, partitions: list[int]) -> None:
+        self.ours = [*(self.ours or []), *partitions]
+
+    async def release(self, partitions: list[int]) -> dict[int, int]:
+        self.ours = [one for one in self.ours or [] if one not in partitions]
+        return {}
+
+    def lost(self, partitions: list[int]) -> None:
+        self.ours = [one for one in self.ours or [] if one not in partitions]
+
+    def committed(self) -> None:
+        return
+
+    def survived(self) -> None:
+        return
+
+
+async def test_a_member_that_has_no_partition_is_told_that_it_is_one(cluster: Cluster) -> None:
+    client, drain = {"bootstrap.servers": cluster.bootstrap}, timedelta(0)
+    members = [Told() for _ in range(PARTITIONS + 1)]
+
+    def settled() -> bool:
+        taken = sorted(one for member in members for one in member.ours or [])
+        return all(member.ours is not None for member in members) and taken == list(range(PARTITIONS))
+
+    async def poll(source: KafkaSource) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not settled():
+                await source.fetch(paused=False, positions={})
+
+    topic = cluster.topics.snapshots
+    sources = [KafkaSource(client, topic=topic, group="g", batch=1, drain=drain) for _ in members]
+    for source, member in zip(sources, members, strict=True):
+        source.subscribe(member, asyncio.get_running_loop())
+    await asyncio.gather(*map(poll, sources))
+    assert sorted(len(member.ours or []) for member in members) == [0, 1, 1, 1, 1]
+    await asyncio.gather(*(source.close() for source in sources))
