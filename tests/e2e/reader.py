@@ -12,16 +12,14 @@ from tests.e2e.published import Published
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tests.e2e.launched import Launched
-
 PARTITIONS = 4
 
 
 class Reader:
     """Reads all snapshots from the beginning, and goes on through whatever happens to the broker."""
 
-    def __init__(self, launched: Launched, topic: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": launched.kafka, "group.id": "reader", "log_level": 0})
+    def __init__(self, kafka: str, topic: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": kafka, "group.id": "reader", "log_level": 0})
         self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
         self.latest: dict[tuple[str, datetime], Snapshot] = {}
         """What the rule leaves: a version that was passed is dropped."""
