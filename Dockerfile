@@ -47,10 +47,14 @@ USER 10001:10001
 
 FROM packages AS spark-packages
 RUN $INSTALL -r spark.lock --target /opt/spark-packages \
- && cd /opt/spark-packages/pyspark && rm -rf examples data tests && find . -type d -name tests -prune -exec rm -rf {} +
+ && cd /opt/spark-packages/pyspark && rm -rf examples data tests && find . -type d -name tests -prune -exec rm -rf {} + \
+# Machine learning and Hive: nobody here asks for them.
+ && cd jars && rm -f breeze* spire* cats-kernel* algebra_* spark-mllib* spark-hive* hive-* datanucleus-* derby-*
 
+# A slim Debian has no manuals, and Java's package ends in an error where it cannot link its own.
 FROM services-base AS spark-base
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 \
+ && apt-get update \
  && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 COPY --from=spark-packages /opt/spark-packages /opt/packages
@@ -62,6 +66,8 @@ RUN java -jar /opt/packages/pyspark/jars/ivy-*.jar -ivy ivy.xml -confs spark \
 
 FROM spark-base AS spark
 COPY --from=jars /opt/jars /opt/jars
+COPY deploy/spark/entrypoint.sh /opt/entrypoint.sh
+ENTRYPOINT ["/opt/entrypoint.sh"]
 COPY LICENSE /opt/stateloop/
 COPY contracts /opt/stateloop/contracts
 COPY spark_app /opt/stateloop/spark_app
