@@ -62,7 +62,7 @@ LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS)
 .PHONY: lock
 lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade, take the newest versions
-	@$(LOCK) --all-extras --group dev -o requirements.lock
+	@$(LOCK) --all-extras --group dev --group bench -o requirements.lock
 	@$(LOCK) --all-extras --constraint requirements.lock -o requirements-run.lock
 
 .PHONY: clean
@@ -79,5 +79,5 @@ yardstick-job: jars
 
 RUNS ?= 3
 .PHONY: bench
-bench: jars ## Measure the job beside Flink and Kafka Streams (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
+bench: jars ## Measure job and workers beside their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
 	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)

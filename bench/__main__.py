@@ -1,4 +1,4 @@
-"""Measure our job beside its peers, every answer checked: `make bench`, or `python -m bench --help`."""
+"""Measure our job and worker beside their peers, every answer checked: `make bench`, or `python -m bench --help`."""
 
 import argparse
 import dataclasses
@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
+from bench.enrichment.workers import WORKERS
 from bench.harness.broker import broker
 from bench.harness.errors import BenchError
 from bench.harness.jobs import JOBS, USUAL, Job
@@ -23,6 +24,8 @@ from bench.peers.build import build
 
 FOLDER = CHECKOUT / ".stateloop" / "bench"
 RESULTS = FOLDER / "results.jsonl"
+ALL = (*JOBS, *WORKERS)
+NAMES = list(dict.fromkeys(job.name for job in ALL))
 INTERRUPTED = 130  # as a shell tells Ctrl-C
 
 
@@ -32,9 +35,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--quick", action="store_true", help="small and once each: to try, not to compare")
     found.add_argument("--report", action="store_true", help="only print what was last kept of each measure")
     found.add_argument("--measures", nargs="+", choices=[one.name for one in FULL.measures], help="only these")
-    found.add_argument("--jobs", nargs="+", choices=[job.name for job in JOBS], help="instead of the usual ones")
+    found.add_argument("--jobs", nargs="+", choices=NAMES, help="instead of the usual ones")
     found.add_argument("--runs", type=int, help=f"how often each job is measured ({FULL.runs})")
-    found.add_argument("--events", type=int, help="events of a drain")
+    found.add_argument("--events", type=int, help="events of a drain, or snapshots of a worker's")
     found.add_argument("--seconds", type=int, help="how long latency is measured")
     found.add_argument("--batch-s", type=int, help="length of a batch, in seconds, instead of each job's own")
     return found
@@ -48,8 +51,8 @@ def plan(arguments: argparse.Namespace) -> Plan:
 
 
 def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:
-    """The jobs, in the order of JOBS."""
-    return tuple(job for job in JOBS if job.name in arguments.jobs) if arguments.jobs else USUAL
+    """The jobs and workers, in the order of ALL."""
+    return tuple(job for job in ALL if job.name in arguments.jobs) if arguments.jobs else (*USUAL, *WORKERS)
 
 
 def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[Result]:

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -31,7 +32,7 @@ def broker(folder: Path, python: str) -> Iterator[Site]:
     group = Group([python, "-m", "services.broker"], environment, site.log("broker"))
     try:
         _await(group, site)
-        yield site
+        yield replace(site, pids=tuple(group.pids()))
     finally:
         group.stop()
         shutil.rmtree(data, ignore_errors=True)

@@ -38,6 +38,16 @@ class JobStalled(RunFailed):
         self.waited_s = waited_s
 
 
+class NotCommitted(RunFailed):
+    """A worker answered everything, and did not say so to Kafka: after a restart it would call again."""
+
+    def __init__(self, job: str, committed: int, events: int, log: Path) -> None:
+        super().__init__(f"{job} committed {committed:,} of {events:,} snapshots: see {log}")
+        self.job = job
+        self.committed = committed
+        self.log = log
+
+
 class HelperEnded(RunFailed):
     """The process that sends events, or the one that receives snapshots, died."""
 

@@ -27,6 +27,8 @@ class Verdict:
     unknown: int = 0
     """Snapshots of no event, or that cannot be read."""
     example: str | None = None
+    given: str = "events"
+    gives: str = "snapshot"
 
     @property
     def right(self) -> bool:
@@ -35,9 +37,9 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.right:
-            return f"each of {self.events:,} events gave one correct snapshot"
+            return f"each of {self.events:,} {self.given} gave one correct {self.gives}"
         counts = ", ".join(f"{getattr(self, what):,} {what}" for what in ("missing", "duplicates", "wrong", "unknown"))
-        return f"of {self.events:,} events: {counts}" + (f"; {self.example}" if self.example else "")
+        return f"of {self.events:,} {self.given}: {counts}" + (f"; {self.example}" if self.example else "")
 
 
 class Oracle:

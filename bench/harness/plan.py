@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.enrichment.measures import Calls, measures
+
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -39,7 +41,7 @@ class Stream:
         return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
 
 
-Measure = Backlog | Stream
+Measure = Backlog | Stream | Calls
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Plan:
 
 
 def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure:
-    if isinstance(measure, Backlog):
+    if isinstance(measure, Backlog | Calls):
         return replace(measure, events=events or measure.events)
     return replace(measure, seconds=seconds or measure.seconds)
 
@@ -79,6 +81,7 @@ FULL = Plan(
         Backlog("drain-2m", events=3_000_000, devices=2_000_000),
         Stream("latency-1k", rate=1_000, seconds=600, warm_s=60),
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
+        *measures(1),
     )
 )
 QUICK = Plan(
@@ -87,6 +90,7 @@ QUICK = Plan(
         Backlog("drain-2m", events=200_000, devices=140_000),
         Stream("latency-1k", rate=1_000, seconds=10, warm_s=5),
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
+        *measures(5),
     ),
     runs=1,
     batch_s=15,
@@ -101,6 +105,8 @@ class Site:
     folder: Path
     jars: Path
     """The Kafka connector's, for Spark."""
+    pids: tuple[int, ...] = ()
+    """The broker's processes."""
 
     def log(self, name: str) -> Path:
         """The file for a process's output."""

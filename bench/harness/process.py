@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -18,8 +18,9 @@ from bench.peers.jdk import tool
 
 STOP_S = 15
 PAUSE_S = 0.1
-UTIME, STIME, STATE, GROUP = 11, 12, 0, 2
+UTIME, STIME, STATE, GROUP, RSS = 11, 12, 0, 2, 21
 """Where proc(5) has them in a process's stat, counted from behind its name."""
+NOTHING: Mapping[str, str] = {}
 FROM_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 """What `make bench` hands on: a make that a job's command runs must not take it for its own."""
 
@@ -47,8 +48,21 @@ class Group:
 
     def cpu_s(self) -> float:
         """The CPU seconds that all its living processes have used."""
-        ticks = sum(int(stat[UTIME]) + int(stat[STIME]) for stat in self._members())
+        ticks = sum(int(stat[UTIME]) + int(stat[STIME]) for _, stat in self._members())
         return ticks / os.sysconf("SC_CLK_TCK")
+
+    def pids(self) -> list[int]:
+        """Its living processes."""
+        return [pid for pid, _ in self._members()]
+
+    def rss_mb(self) -> float:
+        """The memory that all its living processes hold, in MB of 1,000,000 bytes."""
+        return sum(int(stat[RSS]) for _, stat in self._members()) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def kill(self) -> None:
+        """Give none of them time to end: kill -9."""
+        self._signal(signal.SIGKILL)
+        self._leader.wait()
 
     def stop(self) -> None:
         """Ask all of them to stop; kill those that do not."""
@@ -64,18 +78,20 @@ class Group:
         with suppress(ProcessLookupError):
             os.killpg(self._leader.pid, number)
 
-    def _members(self) -> Iterator[list[str]]:
+    def _members(self) -> Iterator[tuple[int, list[str]]]:
+        """Each one's number, and what proc(5) has in its stat."""
         for path in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
                 stat = path.read_text().rpartition(")")[2].split()
                 if int(stat[GROUP]) == self._leader.pid and stat[STATE] not in "ZX":
-                    yield stat
+                    yield int(path.parent.name), stat
 
 
 class RunningJob:
     """A job that runs on an empty checkpoint. A context manager; leaving it ends the job and removes what it kept."""
 
-    def __init__(self, job: Job, plan: Plan, site: Site, name: str) -> None:
+    def __init__(self, job: Job, plan: Plan, site: Site, name: str, more: Mapping[str, str] = NOTHING) -> None:
+        """`more` is what its command and environment may say besides."""
         self.job = job
         self.log = site.log(name)
         self._folder = site.folder / "run" / name
@@ -92,6 +108,7 @@ class RunningJob:
             "jars": str(site.jars),
             "peers": str(PEERS),
             "batch_s": str(plan.batch_s),
+            **more,
         }
         asked = job.environment | (job.batch if plan.batch_s else {})
         environment = {name: value.format(**facts) for name, value in asked.items()} | {

@@ -6,11 +6,14 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
+from bench.enrichment.drain import WorkerDrain
+from bench.enrichment.measures import Calls
+from bench.enrichment.workers import WORKERS
 from bench.harness.drain import Drain
 from bench.harness.errors import RunFailed
 from bench.harness.jobs import Job
 from bench.harness.latency import Latency
-from bench.harness.plan import Backlog, Measure, Plan, Site
+from bench.harness.plan import Backlog, Measure, Plan, Site, Stream
 from bench.harness.progress import Display
 from bench.harness.report import described
 from bench.harness.results import Result, keep
@@ -28,6 +31,13 @@ class Run:
     number: int
 
 
+def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
+    """Those of the jobs that do what is measured: workers call, jobs keep states."""
+    if isinstance(measure, Calls):
+        return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
+    return [job for job in jobs if job not in WORKERS]
+
+
 def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
     """A B C A B C …: what changes on the machine meanwhile changes for all."""
     for number in range(1, runs + 1):
@@ -37,6 +47,8 @@ def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
 def estimate(run: Run, plan: Plan) -> float:
     """How long a run takes, in seconds, without the filling of the topic."""
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
+    if isinstance(measure, Calls):
+        return around + measure.estimate_s
     if isinstance(measure, Backlog):
         return around + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
     batch = (plan.batch_s or BATCH_S) if run.job.commits else 0
@@ -49,7 +61,7 @@ class Rounds:
 
     def __init__(self, plan: Plan, jobs: Sequence[Job], file: Path, session: str) -> None:
         self._plan, self._file, self._session = plan, file, session
-        self._runs = [(one, list(turns(one, jobs, plan.runs))) for one in plan.measures]
+        self._runs = [(one, list(turns(one, able(one, jobs), plan.runs))) for one in plan.measures]
 
     @property
     def expected(self) -> float:
@@ -63,7 +75,7 @@ class Rounds:
 
     def _all(self, measure: Measure, runs: list[Run], site: Site, display: Display) -> Iterator[Result]:
         plan = self._plan
-        meter = Drain(measure, plan, site) if isinstance(measure, Backlog) else Latency(measure, plan, site)
+        meter = _meter(measure, plan, site)
         for run in runs:
             filling = _fill_s(measure) if run is runs[0] else 0
             display.begin(f"{measure.name}, {run.job.name} {run.number}", filling + estimate(run, plan))
@@ -74,6 +86,16 @@ class Rounds:
             keep([result], self._file, self._session)
             display.end(described(result))
             yield result
+
+
+def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain:
+    match measure:
+        case Backlog():
+            return Drain(measure, plan, site)
+        case Stream():
+            return Latency(measure, plan, site)
+        case Calls():
+            return WorkerDrain(measure, plan, site)
 
 
 def _fill_s(measure: Measure) -> float:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bench.enrichment.workers import FASTSTREAM, FLINK_ASYNC
 from bench.harness.headings import HEADINGS
 from bench.harness.jobs import BARE, FLINK, KSTREAMS, MEASURED, Job
 from bench.harness.plan import FULL
@@ -21,21 +22,27 @@ class Target:
     bound: float
     least: bool = False
     over: Job | None = None
+    beside: str | None = None
+    """Another measure: the bound is on the ratio to our job's figure there."""
     goal: bool = False
     """Beyond what must be: told, and nothing fails for it."""
 
     def binds(self, results: Sequence[Result]) -> bool:
         """Whether these are of the size that it is set for, of our job and of the other one."""
         there = {result.job for result in results if (result.measure, result.size) == (self.measure, self._size)}
-        return there >= {job.name for job in (MEASURED, self.over) if job}
+        other = self.beside is None or any(result.measure == self.beside for result in results)
+        return other and there >= {job.name for job in (MEASURED, self.over) if job}
 
     def outcome(self, results: Sequence[Result]) -> tuple[bool, str]:
         """Whether it is met, and the sentence that says so."""
         value = middle(results, self.measure, MEASURED.name, self.figure)
         if self.over:
             value /= middle(results, self.measure, self.over.name, self.figure) or math.nan
+        if self.beside:
+            value /= middle(results, self.beside, MEASURED.name, self.figure) or math.nan
         met = value >= self.bound if self.least else value <= self.bound
         what = HEADINGS[self.figure][0] + (f" over that of {self.over.name}" if self.over else "")
+        what += f" over that of {self.beside}" if self.beside else ""
         bound = f"{'goal' if self.goal else 'target'} {'≥' if self.least else '≤'} {self.bound:g}"
         verdict = ("reached" if met else "beyond") if self.goal else ("met" if met else "NOT MET")
         return met, f"{verdict:7} {self.measure}: {what} {value:.2f} ({bound})"
@@ -56,6 +63,19 @@ TARGETS = (
     Target("latency-1k", "p50_ms", 1.2, over=FLINK),
     Target("latency-1k", "p99_ms", 2.0, over=FLINK),
     Target("latency-10k", "p99_ms", 100),
+    Target("worker-calls", "calls_per_cpu_s", 6_000, least=True),
+    Target("worker-calls", "calls_per_cpu_s", 18_000, least=True, goal=True),
+    Target("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FASTSTREAM),
+    Target("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FLINK_ASYNC, goal=True),
+    Target("worker-calls", "repeated", 0),
+    Target("worker-idle", "records_per_s", 80_000, least=True),
+    Target("worker-slow", "calls_per_s", 0.95, least=True, beside="worker-calls"),
+    Target("worker-quota", "quota_used", 0.95, least=True),
+    Target("worker-quota", "refused", 0.01),
+    Target("worker-outage", "rebalances", 0),
+    Target("worker-outage", "rss_growth_mb", 20),
+    Target("worker-outage", "recovered", 0.95, least=True),
+    Target("worker-kill", "beyond", 0),
 )
 
 

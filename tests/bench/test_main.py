@@ -3,6 +3,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from bench.__main__ import chosen, exit_code, parser, plan
+from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, STATELOOP, USUAL
 from bench.harness.oracle import Verdict
 from bench.harness.plan import FULL, QUICK, Plan
@@ -35,8 +36,8 @@ def test_what_the_command_line_says() -> None:
 
 
 def test_which_jobs() -> None:
-    assert chosen(parser().parse_args([])) == USUAL
-    assert chosen(parser().parse_args(["--jobs", "bare", "stateloop"])) == (STATELOOP, BARE)
+    assert chosen(parser().parse_args([])) == (*USUAL, *WORKERS)
+    assert chosen(parser().parse_args(["--jobs", "bare", "stateloop"])) == (STATELOOP, BARE, WORKERS[0])
 
 
 def test_all_right_is_0() -> None:

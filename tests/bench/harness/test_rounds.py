@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.enrichment.measures import Calls
+from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, FLINK, STATELOOP
 from bench.harness.plan import FULL, Backlog, Stream
-from bench.harness.rounds import Rounds, Run, estimate, turns
+from bench.harness.rounds import Rounds, Run, able, estimate, turns
 
 DRAIN = Backlog("drain", events=90_000, devices=10)
 STREAM = Stream("latency", rate=900, seconds=40, warm_s=10)
@@ -17,6 +19,13 @@ PLAN = replace(FULL, measures=(DRAIN, STREAM), runs=2)
 def test_jobs_take_turns() -> None:
     order = [(run.job.name, run.number) for run in turns(DRAIN, (STATELOOP, FLINK, BARE), runs=2)]
     assert order == [(name, number) for number in (1, 2) for name in ("stateloop", "flink", "bare")]
+
+
+def test_workers_call_and_jobs_keep_states() -> None:
+    everything = (STATELOOP, FLINK, *WORKERS)
+    assert able(DRAIN, everything) == [STATELOOP, FLINK]
+    assert able(Calls("calls", 10, peers=True), everything) == list(WORKERS)
+    assert able(Calls("calls", 10), everything) == [WORKERS[0]]
 
 
 def test_a_job_with_batches_is_waited_for_until_one_has_ended() -> None:

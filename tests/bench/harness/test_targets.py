@@ -6,7 +6,9 @@ from bench.harness.targets import SIZES, TARGETS, missed
 
 RIGHT = Verdict(events=10, snapshots=10)
 WRONG = Verdict(events=10, snapshots=10, wrong=1)
-RATIO, GOAL, ABSOLUTE = TARGETS[0], TARGETS[1], TARGETS[-1]
+RATIO, GOAL = TARGETS[:2]
+ABSOLUTE = next(one for one in TARGETS if one.measure == "latency-10k")
+BESIDE = next(one for one in TARGETS if one.beside)
 
 
 def drain(job: str, rate: float, verdict: Verdict = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
@@ -28,6 +30,19 @@ def test_an_absolute_bound_needs_no_other_job() -> None:
     assert missed([latency("stateloop", 101)]) == [ABSOLUTE]
     assert not missed([latency("stateloop", 99)])
     assert not missed([latency("flink", 101)])
+
+
+def calls(measure: str, rate: float) -> Result:
+    return Result(measure, "stateloop", 1, {"calls_per_s": rate}, RIGHT, size=SIZES[measure])
+
+
+def test_a_ratio_to_another_measure() -> None:
+    assert not BESIDE.binds([calls("worker-slow", 90.0)])
+    results = [calls("worker-slow", 90.0), calls("worker-calls", 100.0)]
+    assert BESIDE.binds(results)
+    met, sentence = BESIDE.outcome(results)
+    assert not met
+    assert sentence == "NOT MET worker-slow: calls/s over that of worker-calls 0.90 (target ≥ 0.95)"
 
 
 def test_without_a_run_that_counts_it_is_not_met() -> None:

@@ -86,6 +86,12 @@ def test_a_mirror_of_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_peer_has_its_job_and_what_both_have_in_common() -> None:
-    assert [path.name for path in sources("flink")] == ["Acc.java", "Iso.java", "Rec.java", "FlinkJob.java"]
+    assert [path.name for path in sources("flink")] == [
+        "Acc.java",
+        "Iso.java",
+        "Rec.java",
+        "AsyncJob.java",
+        "FlinkJob.java",
+    ]
     assert [path.name for path in sources("kstreams")] == ["Acc.java", "Iso.java", "Rec.java", "KsJob.java"]
     assert all(f'<conf name="{peer}"/>' in IVY_XML.read_text() for peer in PEERS)

@@ -1,0 +1,50 @@
+"""What the answers of a worker must be, and whether they are that."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from bench.enrichment.behaviour import place
+from bench.enrichment.snapshots import VERSION, device
+from bench.harness.oracle import Verdict
+
+
+def check(answers: Iterable[bytes], snapshots: int) -> Verdict:
+    """Compare all that a worker answered with all that it should have: one answer for each of so many snapshots."""
+    verdict = Verdict(events=snapshots, given="snapshots", gives="answer")
+    seen = bytearray(snapshots)
+    for value in answers:
+        verdict.snapshots += 1
+        answer = _read(value)
+        number = _number(answer)
+        if number is None or not 0 <= number < snapshots:
+            verdict.unknown += 1
+        else:
+            verdict.duplicates += seen[number]
+            seen[number] = 1
+            verdict.wrong += _is_wrong(answer, number)
+            if not _is_wrong(answer, number):
+                continue
+        verdict.example = verdict.example or repr(value[:300])
+    verdict.missing = seen.count(0)
+    return verdict
+
+
+def _is_wrong(answer: dict[str, Any], number: int) -> bool:
+    expected = {"enrichment": "place", "version": VERSION, "status": "result", "result": {"place": place(number)}}
+    return answer["device_id"] != device(number) or any(answer.get(name) != expected[name] for name in expected)
+
+
+def _read(value: bytes) -> dict[str, Any]:
+    try:
+        answer = orjson.loads(value)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _number(answer: dict[str, Any]) -> int | None:
+    """Which vehicle is answered for."""
+    number = str(answer.get("device_id", "")).rpartition("-")[2]
+    return int(number) if number.isdecimal() else None

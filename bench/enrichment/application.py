@@ -1,0 +1,67 @@
+"""The application that the worker is measured with: one enrichment, which asks an API for the place of a vehicle."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel
+
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Rate, State, enrichment
+from contracts.topics import Topics
+
+PARTITIONS = 2
+PATIENT = Policy(timeout=timedelta(seconds=10), concurrency=1_000)
+"""A slow answer takes five seconds, and is an answer."""
+QUOTA = 1_000
+
+
+class Ping(Event):
+    """What a vehicle sends."""
+
+    speed: float | None = None
+    lat: float | None = None
+    lon: float | None = None
+    cell: int | None = None
+
+
+class Place(BaseModel):
+    """What the API knows of a cell."""
+
+    number: int
+    name: str
+    district: str
+    limit_kmh: float
+
+
+class Vehicle(State, lifetime=timedelta(hours=1)):
+    """What is known of a vehicle."""
+
+    pings: Annotated[int, Count()]
+    speed: Annotated[float | None, Latest()]
+    fastest: Annotated[float | None, Max(of="speed")]
+    mean_speed: Annotated[float | None, Mean(of="speed")]
+    lat: Annotated[float | None, Latest()]
+    lon: Annotated[float | None, Latest()]
+    cell: Annotated[int | None, Latest()]
+    place: Annotated[Place | None, Enriched()]
+
+
+@enrichment(api="places")
+async def place(api: Api, cell: int) -> Place:
+    """One call, named by one field of the state."""
+    return await api.get("/places/{cell}", Place, cell=cell)
+
+
+def _application(policy: Policy) -> Application:
+    return Application(
+        name="vehicles",
+        event=Ping,
+        state=Vehicle,
+        enrichments=(place,),
+        apis={"places": policy},
+        topics=Topics(partitions=PARTITIONS),
+    )
+
+
+app = _application(PATIENT)
+limited = _application(PATIENT.model_copy(update={"rate": Rate(calls=QUOTA)}))
+"""Knows what the API allows."""

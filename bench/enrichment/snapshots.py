@@ -1,0 +1,76 @@
+"""The load: snapshots of as many vehicles, each of which calls for one request, or for none."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import orjson
+from confluent_kafka import Producer
+
+from bench.enrichment import application
+from bench.enrichment.behaviour import place
+from contracts.plan import fingerprint
+from contracts.topics import PARTITIONER
+
+VERSION = 3
+SAY_EVERY = 10_000
+
+
+def device(number: int) -> str:
+    """The name of the vehicle whose place has this number."""
+    return f"vehicle-{number}"
+
+
+def snapshots(count: int, *, answered: bool) -> Iterator[tuple[str, bytes]]:
+    """Each one's device and value, as the job publishes them. An answered one has the answer to its inputs."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return ((device(number), _value(number, now, answered=answered)) for number in range(count))
+
+
+def preload(boot: str, load: Iterator[tuple[str, bytes]], say: Callable[[int], None]) -> None:
+    """Send all of them, as fast as possible."""
+    producer = Producer({"bootstrap.servers": boot, "partitioner": PARTITIONER, "linger.ms": 20})
+    for index, (key, value) in enumerate(load):
+        _send(producer, key, value)
+        if index % SAY_EVERY == 0:
+            say(index)
+    producer.flush()
+
+
+def _send(producer: Producer, key: str, value: bytes) -> None:
+    while True:
+        try:
+            producer.produce("snapshots", value, key)
+        except BufferError:
+            producer.poll(0.01)
+        else:
+            return
+
+
+def _value(number: int, now: str, *, answered: bool) -> bytes:
+    snapshot = {
+        "device_id": device(number),
+        "first_seen": now,
+        "version": VERSION,
+        "as_of": now,
+        "state": {
+            "pings": VERSION,
+            "speed": 10 + number % 20 / 2,
+            "fastest": 25.5,
+            "mean_speed": 12 + number % 70 / 8,
+            "lat": 52 + number % 1000 / 1000,
+            "lon": 13 + number % 997 / 997,
+            "cell": number,
+        },
+        "enrichments": {"place": _answer(number, now)} if answered else {},
+    }
+    return orjson.dumps(snapshot)
+
+
+def _answer(number: int, now: str) -> dict[str, object]:
+    return {
+        "version": VERSION - 1,
+        "status": "result",
+        "ts": now,
+        "fingerprint": fingerprint(application.place, {"cell": number}),
+        "result": place(number),
+    }
