@@ -36,7 +36,7 @@ class Course:
         if self.killed:
             return {"repeated": self.ledger.repeated, "beyond": self._beyond(self.killed)}
         found = self._rates(calls) | {"rss_mb": max(one.rss_mb for one in self.samples)}
-        if calls.answered:
+        if self.answered:
             return found
         found["repeated"] = self.ledger.repeated
         if calls.behaviour.quota:
@@ -48,7 +48,7 @@ class Course:
     def _rates(self, calls: Calls) -> Figures:
         first, last = self._window(BEGIN * calls.events, END * calls.events)
         count = self.done(last) - self.done(first)
-        what = "records" if calls.answered else "calls"
+        what = "records" if self.answered else "calls"
         return {
             f"{what}_per_s": count / (last.at - first.at),
             f"{what}_per_cpu_s": count / (last.cpu_s - first.cpu_s),

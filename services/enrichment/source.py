@@ -29,6 +29,7 @@ FLOW = {
     "partition.assignment.strategy": "cooperative-sticky",
     "session.timeout.ms": 10_000,  # how long the devices of a killed worker wait for another; Kafka's default is 45 s
     "fetch.wait.max.ms": 50,
+    "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second, much longer than it lasts
     "queued.max.messages.kbytes": 8192,  # pausing throws away what is queued
 }
 
