@@ -10,7 +10,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from contracts.application import load
 from contracts.errors import StateloopError
 from contracts.settings import read
-from spark_app.checkpoint import claim, identity
+from spark_app.checkpoint import claim, identity, state_model
+from spark_app.endpoints import serving
+from spark_app.figures import Figures
 from spark_app.pipeline import pipeline
 from spark_app.report import Report
 from spark_app.session import session, slots
@@ -26,7 +28,11 @@ def main() -> int:
         signal.signal(number, lambda *_: stopping.set())
     report = Report()
     try:
-        run(read(Settings), report, stopping)
+        settings = read(Settings)
+        figures = Figures(settings.batch, time.monotonic, time.time)
+        report.count(figures)
+        with serving(figures, settings.http_host, settings.http_port) as port:
+            run(settings, report, figures, port, stopping)
     except StateloopError as error:
         report.ended(str(error))
         return 1
@@ -34,7 +40,7 @@ def main() -> int:
     return 0
 
 
-def run(settings: Settings, report: Report, stopping: threading.Event) -> None:
+def run(settings: Settings, report: Report, figures: Figures, http_port: int | None, stopping: threading.Event) -> None:
     """The driver's life. Raises StateloopError for what a person has to mend."""
     application = load(settings.application)
     topics = identify(settings, application)
@@ -50,7 +56,8 @@ def run(settings: Settings, report: Report, stopping: threading.Event) -> None:
             claim(spark, settings.checkpoint, identity(application, found, state_partitions))
             return query.start()
 
-        report.started(settings.model_dump(mode="json"), needed)
+        figures.about(application.name, state_model(application), settings.checkpoint)
+        report.started(settings.model_dump(mode="json"), needed, http_port)
         give_up = max(settings.give_up, 2 * settings.batch)  # only a batch that is over is progress
         supervise(start, report, Failures(give_up), stopping, time.monotonic)
     finally:

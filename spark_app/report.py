@@ -7,6 +7,8 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from spark_app.figures import Figures
+
 Write = Callable[[str], object]
 
 
@@ -15,13 +17,30 @@ class Report:
 
     def __init__(self, write: Write = sys.stdout.write) -> None:
         self._write = write
+        self._figures: Figures | None = None
 
-    def started(self, settings: dict[str, Any], slots: int) -> None:
-        """The settings that are in force."""
-        self._line("started", slots=slots, settings=settings)
+    def count(self, figures: Figures) -> None:
+        """From now on count there what is told here."""
+        self._figures = figures
+
+    def started(self, settings: dict[str, Any], slots: int, http_port: int | None = None) -> None:
+        """The settings that are in force, and where /healthz and /metrics answer."""
+        self._line("started", slots=slots, http_port=http_port, settings=settings)
+
+    def starting(self) -> None:
+        """The query is about to start."""
+        if self._figures:
+            self._figures.starting()
+
+    def running(self) -> None:
+        """The query was started."""
+        if self._figures:
+            self._figures.running()
 
     def batch(self, progress: StreamingQueryProgress) -> None:
         """A committed batch. `late` records came after their life had ended by the watermark, and were dropped."""
+        if self._figures:
+            self._figures.batch(progress)
         operators = progress.stateOperators
         self._line(
             "batch",
@@ -35,6 +54,8 @@ class Report:
 
     def failed(self, problem: str, failures: int, pause_s: float) -> None:
         """The query failed, and is started again after a pause."""
+        if self._figures:
+            self._figures.failed()
         self._line("failed", problem=problem, failures=failures, restart_in=round(pause_s * 1000))
 
     def ended(self, why: str) -> None:

@@ -31,3 +31,7 @@ class Settings(KafkaSettings):
     log_level: str = "WARN"
     state_partitions: int | None = Field(default=None, ge=1)
     """How many partitions the state has; by default as many as the topic of events. Fixed for a checkpoint's life."""
+    http_host: str = "127.0.0.1"
+    """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
+    http_port: int | None = Field(default=None, ge=0, le=65535)
+    """Their port; 0 is any free one, which the first line tells. Unset, they are not served."""

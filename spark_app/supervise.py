@@ -60,8 +60,11 @@ def supervise(
 
 def attempt(start: Callable[[], StreamingQuery], report: Report, failures: Failures, stopping: threading.Event) -> str:
     """Run the query once; gives why it ended. Raises SparkGone."""
+    report.starting()
     try:
-        follow(start(), report, failures, stopping)
+        query = start()
+        report.running()
+        follow(query, report, failures, stopping)
     except Py4JNetworkError as error:
         raise SparkGone from error
     except (PySparkException, Py4JError, BrokerUnreachable) as error:

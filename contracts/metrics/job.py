@@ -1,4 +1,4 @@
-"""The figures of the Spark job, known anew at the end of each batch."""
+"""The figures of the Spark job. What is about batches is known anew at the end of each batch."""
 
 from functools import partial
 
@@ -7,6 +7,40 @@ from contracts.metrics.metric import Metric, listed
 _counter = partial(Metric, "job", "counter")
 _gauge = partial(Metric, "job", "gauge")
 
+ABOUT = _gauge("about", "Always 1: what the job runs, and its checkpoint.", ("application", "state", "checkpoint"))
 BATCHES = _counter("batches", "Batches committed.")
+COMMITTED_AT = _gauge("committed_at_seconds", "When the last batch was committed, in seconds since 1970.")
+RECORDS = _counter("records", "Records read.", ("topic",))
+LAG = _gauge("lag", "Records that were in the topic and not read when the last batch ended.", ("topic",))
+WRITTEN = _counter("written", "Records written: snapshots and dead letters.")
+COPIES = _counter("copies", "Deltas dropped because they were merged before.")
+LATE = _counter("late", "Deltas dropped because their life had ended by the watermark.")
+EXPIRED = _counter("expired", "Keys of the state that ended with their life.", ("operator",))
+BATCH_SECONDS = _gauge("batch_seconds", "How long the last batch took.")
+PAUSE_SECONDS = _gauge(
+    "pause_seconds",
+    "How much longer than its length the last batch took: for planning, starting and committing, while nothing flows.",
+)
+PHASE_SECONDS = _gauge(
+    "phase_seconds", "How long each phase of the last batch took, by the name that Spark gives it.", ("phase",)
+)
+WATERMARK = _gauge("watermark_seconds", "The watermark, in seconds since 1970: lives that began before it are over.")
+STATE_KEYS = _gauge(
+    "state_keys",
+    "Keys that an operator's state held when the last batch looked for those to end.",
+    ("operator",),
+)
+STATE_UPDATED = _counter("state_updated", "Keys of the state written.", ("operator",))
+STATE_BYTES = _gauge("state_bytes", "Memory that an operator's state takes.", ("operator",))
+STATE_COMMIT_SECONDS = _gauge(
+    "state_commit_seconds",
+    "How long the last commit of an operator's state took, its partitions added up.",
+    ("operator",),
+)
+ROCKSDB = _gauge(
+    "rocksdb", "RocksDB's own figures of the last batch, by Spark's name for them.", ("operator", "figure")
+)
+FAILURES = _counter("failures", "Times that the query failed.")
+STARTS = _counter("starts", "Times that the query was started, first and after each failure.")
 
 CATALOGUE = listed(dict(globals()))

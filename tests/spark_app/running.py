@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.topics import PARTITIONER
 from services.topics.__main__ import make
@@ -79,6 +81,22 @@ class Job:
         until(lambda: self.ended() or len(self.lines("batch")) >= before + more, f"{more} batches, see {self.log}")
         assert not self.ended(), self.log.read_text(encoding="utf-8")[-3000:]
         return self.lines("batch")
+
+    def figures(self) -> dict[tuple[str, ...], float]:
+        """The job's own figures from /metrics, by name (without `stateloop_job_`) and labels; it must be healthy."""
+        families = list(text_string_to_metric_families(self.ask("/metrics")))
+        assert [self.ask(path) for path in ("/healthz", "/readyz")] == ['{"ok": true}'] * 2
+        samples = [sample for family in families for sample in family.samples]
+        return {(one.name.removeprefix("stateloop_job_"), *one.labels.values()): one.value for one in samples}
+
+    def ask(self, path: str) -> str:
+        """What the job answers by HTTP."""
+        connection = HTTPConnection("127.0.0.1", self.lines("started")[-1]["http_port"], timeout=PATIENCE_S)
+        connection.request("GET", path)
+        try:
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
 
     def ended(self) -> bool:
         """Whether the driver is gone."""

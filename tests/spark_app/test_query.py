@@ -39,7 +39,8 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
 def job(topics: Topics, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Job]:
     """The running job of the application that the test names."""
     name = getattr(request, "param", "app")
-    running = Job(topics.kafka, tmp_path, f"tests.everything:{name}", {"EVERYTHING_PREFIX": topics.names.prefix})
+    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_HTTP_PORT": "0"}
+    running = Job(topics.kafka, tmp_path, f"tests.everything:{name}", environment)
     yield running.start()
     running.stop()
 
@@ -68,6 +69,14 @@ def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics:
         assert [snapshot.version for snapshot in found[life]] == list(range(1, partial.version + 1))
         last = present(everything.app, life, partial)
         assert_same(found[life][-1].model_dump(mode="json"), last.model_dump(mode="json"))
+    figures, batches = job.figures(), job.lines("batch")
+    assert figures["written_total",] == new
+    assert figures["records_total", topics.names.events] == len(events)
+    assert figures["records_total", topics.names.feedback] == len(answers)
+    assert figures["copies_total",] == len(events) + len(answers) - new
+    assert figures["batches_total",] >= len(batches)
+    assert figures["state_keys", "StatefulStreamlineAggregate"] == len(fold.lives)
+    assert 0 < figures["pause_seconds",] < figures["batch_seconds",]
 
 
 def test_a_state_is_gone_after_its_life_and_late_feedback_does_not_bring_it_back(topics: Topics, job: Job) -> None:

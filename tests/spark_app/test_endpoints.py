@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from http.client import HTTPConnection
+
+import pytest
+
+from spark_app.endpoints import serving
+from spark_app.errors import PortTaken
+from spark_app.figures import MARGIN, Figures
+
+HOST = "127.0.0.1"
+ANSWER_S = 10
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    connection = HTTPConnection(HOST, port, timeout=ANSWER_S)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_endpoints_answer_until_they_end() -> None:
+    clock = Clock()
+    figures = Figures(timedelta(0), clock, lambda: 0.0)
+    with serving(figures, HOST, 0) as port:
+        assert port is not None
+        assert ask(port, "/healthz") == (200, '{"ok": true}')
+        assert ask(port, "/readyz") == (503, '{"ok": false, "why": "the query does not run yet"}')
+        figures.running()
+        assert ask(port, "/readyz")[0] == 200
+        assert "stateloop_job_batches_total 0.0" in ask(port, "/metrics")[1]
+        assert ask(port, "/elsewhere")[0] == 404
+        clock.now = MARGIN.total_seconds() + 1
+        status, body = ask(port, "/healthz")
+        assert status == 503
+        assert json.loads(body)["why"].startswith("no batch was committed for 61 s")
+    with pytest.raises(ConnectionRefusedError):
+        ask(port, "/healthz")
+
+
+def test_a_taken_port_is_told_and_no_port_takes_none() -> None:
+    figures = Figures(timedelta(0), Clock(), lambda: 0.0)
+    with (
+        serving(figures, HOST, 0) as port,
+        pytest.raises(PortTaken, match="STATELOOP_HTTP_PORT"),
+        serving(figures, HOST, port),
+    ):
+        pass
+    with serving(figures, HOST, None) as none:
+        assert none is None

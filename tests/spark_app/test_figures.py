@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from contracts.metrics import job as names
+from spark_app.figures import MARGIN, Figures
+
+BATCH = timedelta(minutes=5)
+ENOUGH_S = (BATCH + MARGIN).total_seconds()
+
+
+def told(**changes: Any) -> StreamingQueryProgress:
+    """What Spark 4.3 told of a batch, shortened."""
+    progress: dict[str, Any] = {
+        "id": "58231255-33b0-4981-96ab-2a202baa61d4",
+        "runId": "a5b1e2a7-86e1-4588-bc0f-eb25e3117271",
+        "name": "stateloop",
+        "timestamp": "2026-11-21T21:31:34.791Z",
+        "batchId": 7,
+        "batchDuration": 300378,
+        "numInputRows": 1250,
+        "durationMs": {"addBatch": 300114, "queryPlanning": 195, "triggerExecution": 300378},
+        "eventTime": {"watermark": "2026-01-01T10:44:00.000Z"},
+        "stateOperators": [operator("StatefulStreamlineAggregate", 60, late=3), operator("dedupe", 1000, late=4)],
+        "sources": [source("events", 1125, 590, 594), source("feedback", 125, 64, 64)],
+        "sink": {"description": "kafka", "numOutputRows": 1000},
+    }
+    return StreamingQueryProgress.fromJson(progress | changes)
+
+
+def operator(name: str, keys: int, late: int) -> dict[str, Any]:
+    own = {"numDroppedDuplicateRows": 250} if name == "dedupe" else {}
+    return {
+        "operatorName": name,
+        "numRowsTotal": 0,
+        "numRowsUpdated": keys,
+        "numRowsRemoved": 10,
+        "allUpdatesTimeMs": 0,
+        "allRemovalsTimeMs": 61,
+        "commitTimeMs": 40,
+        "memoryUsedBytes": 2101440,
+        "numRowsDroppedByWatermark": late,
+        "numShufflePartitions": 2,
+        "numStateStoreInstances": 2,
+        "customMetrics": own | {"numRowsReadDuringEviction": keys + 10, "rocksdbSstFileSize": 77},
+    }
+
+
+def source(topic: str, rows: int, end: int, latest: int) -> dict[str, Any]:
+    return {
+        "description": f"KafkaV2[Subscribe[{topic}]]",
+        "startOffset": None,
+        "endOffset": {topic: {"0": end, "1": 531}},
+        "latestOffset": {topic: {"0": latest, "1": 531}},
+        "numInputRows": rows,
+        "inputRowsPerSecond": 0.0,
+        "processedRowsPerSecond": 0.0,
+    }
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 50.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def figures(clock: Clock) -> Figures:
+    return Figures(BATCH, clock, lambda: 1_700_000_000.0)
+
+
+def samples(figures: Figures) -> dict[tuple[str, ...], float]:
+    """The values by name and labels, which are in the order of their names."""
+    families = text_string_to_metric_families(figures.text().decode())
+    prefix = "stateloop_job_"
+    found = {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+    return {(name.removeprefix(prefix), *labels): value for (name, *labels), value in found.items()}
+
+
+def test_a_batch_is_told_with_all_its_figures(figures: Figures) -> None:
+    figures.batch(told())
+    found = samples(figures)
+    expected: dict[tuple[str, ...], float] = {
+        ("batches_total",): 1,
+        ("committed_at_seconds",): 1_700_000_000,
+        ("records_total", "events"): 1125,
+        ("records_total", "feedback"): 125,
+        ("lag", "events"): 4,
+        ("lag", "feedback"): 0,
+        ("written_total",): 1000,
+        ("copies_total",): 250,
+        ("late_total",): 7,
+        ("expired_total", "dedupe"): 10,
+        ("batch_seconds",): 300.378,
+        ("phase_seconds", "queryPlanning"): 0.195,
+        ("watermark_seconds",): 1767264240,
+        ("state_keys", "StatefulStreamlineAggregate"): 60,
+        ("state_keys", "dedupe"): 1000,
+        ("state_updated_total", "dedupe"): 1000,
+        ("state_bytes", "dedupe"): 2101440,
+        ("state_commit_seconds", "dedupe"): 0.04,
+        ("rocksdb", "SstFileSize", "dedupe"): 77,
+    }
+    assert expected.items() <= found.items()
+    assert found["pause_seconds",] == pytest.approx(0.378)
+
+
+def test_counters_grow_from_batch_to_batch(figures: Figures) -> None:
+    figures.batch(told())
+    figures.batch(told(batchId=8))
+    found = samples(figures)
+    assert (found["batches_total",], found["records_total", "events"], found["late_total",]) == (2, 2250, 14)
+
+
+def test_what_spark_does_not_know_is_not_counted(figures: Figures) -> None:
+    unknown = source("events", 5, 9, 9) | {"latestOffset": None}
+    sink = {"description": "kafka", "numOutputRows": -1}
+    first = operator("dedupe", 3, late=0)
+    first["customMetrics"]["numRowsReadDuringEviction"] = 0
+    figures.batch(told(sources=[unknown], sink=sink, eventTime={}, stateOperators=[first]))
+    found = samples(figures)
+    assert (found["written_total",], found["lag", "events"], found["watermark_seconds",]) == (0, 0, 0)
+    assert ("state_keys", "dedupe") not in found, "in the first batch there is no watermark, and nothing is looked at"
+
+
+def test_starts_and_failures_are_counted(figures: Figures) -> None:
+    figures.starting()
+    assert figures.unready()
+    figures.running()
+    assert figures.unready() is None
+    figures.failed()
+    assert figures.unready()
+    figures.starting()
+    figures.about("flights", "Flight-0a1b", "/checkpoint")
+    found = samples(figures)
+    assert (found["starts_total",], found["failures_total",]) == (2, 1)
+    assert found["about", "flights", "/checkpoint", "Flight-0a1b"] == 1
+
+
+def test_the_whole_catalogue_is_told(figures: Figures) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(figures.text().decode())}
+    assert {one.family: (one.kind, one.help) for one in names.CATALOGUE}.items() <= {
+        name: (family.type, family.documentation) for name, family in families.items()
+    }.items()
+
+
+def test_health_is_a_batch_committed_in_its_time(figures: Figures, clock: Clock) -> None:
+    figures.starting()
+    clock.now += ENOUGH_S
+    assert figures.unhealthy() is None, "within its first batch"
+    clock.now += 1
+    assert figures.unhealthy() == "no batch was committed for 361 s, and one lasts 300 s"
+    figures.batch(told())
+    assert figures.unhealthy() is None
+    clock.now += ENOUGH_S + 1
+    assert figures.unhealthy()
+    figures.starting()
+    assert figures.unhealthy() is None, "started again: it is within a first batch"
