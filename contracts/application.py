@@ -16,6 +16,7 @@ from contracts.policy import Policy
 from contracts.reducers import Enriched, Reducer
 from contracts.state import State, reducers, slots
 from contracts.topics import Topics
+from contracts.tracing import check_event
 
 SMALLEST_RECORD = 4 * 1024
 """In bytes: the feedback that tells a failure must fit."""
@@ -28,7 +29,7 @@ class Application:
 
     `apis` has the policy of each API that is not to be called by the default one.
     `skew` is how far a device's clock may be ahead of the broker's. `deduplicate` counts an event delivered twice once.
-    `largest_record` is in bytes.
+    `largest_record` is in bytes. `traced` carries the trace context of events and feedback through the state.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -43,6 +44,7 @@ class Application:
         skew: timedelta = timedelta(minutes=1),
         deduplicate: bool = True,
         largest_record: int = 256 * 1024,
+        traced: bool = False,
     ) -> None:
         self.name = name
         self.event = event
@@ -52,6 +54,9 @@ class Application:
         self.deduplicate = deduplicate
         self.largest_record = _checked_size(name, largest_record)
         self.sources = _sources(event, state)
+        self.traced = traced
+        if traced:
+            check_event(event)
         self.enrichments = ordered(state, enrichments)
         self.apis = _policies(name, enrichments, apis or {})
 

@@ -7,6 +7,7 @@ from typing import Any
 from contracts.application import Application
 from contracts.record import Delta, Reason, Record, Refused
 from contracts.shape import feedback_shape, read
+from contracts.tracing import FIELD, carried
 from contracts.wire import Answer
 
 
@@ -31,6 +32,7 @@ class Decoder:
             record_time=record.timestamp,
             ts=values["ts"],
             values=values,
+            traceparent=self._context(values),
         )
 
     def feedback(self, record: Record) -> Delta:
@@ -49,7 +51,11 @@ class Decoder:
             record_time=record.timestamp,
             slot=slot,
             answer={name: values[name] for name in Answer.model_fields} | {"result": result},
+            traceparent=self._context(values),
         )
+
+    def _context(self, values: dict[str, Any]) -> str | None:
+        return carried(values[FIELD]) if self.application.traced else None
 
     def _check_time(self, first_seen: datetime, ts: datetime, record_time: datetime) -> None:
         """Both times must be credible to the broker's clock, and by that clock the life must not have ended."""

@@ -18,6 +18,8 @@ class Partial:
     version: int
     as_of: datetime
     fields: dict[str, Any]
+    traceparent: str = ""
+    """That of the delta with the largest time, of several such the largest; so no order decides."""
 
 
 def lift(application: Application, delta: Delta) -> Partial:
@@ -30,7 +32,7 @@ def lift(application: Application, delta: Delta) -> Partial:
             for name, source in application.sources.items()
             if delta.ts is not None and delta.values.get(source) is not None
         }
-    return Partial(1, delta.record_time, fields)
+    return Partial(1, delta.record_time, fields, delta.traceparent or "")
 
 
 def merge(application: Application, one: Partial, other: Partial) -> Partial:
@@ -38,7 +40,8 @@ def merge(application: Application, one: Partial, other: Partial) -> Partial:
     fields = dict(one.fields)
     for name, partial in other.fields.items():
         fields[name] = application.reducers[name].merge(fields[name], partial) if name in fields else partial
-    return Partial(one.version + other.version, max(one.as_of, other.as_of), fields)
+    as_of, traceparent = max((one.as_of, one.traceparent), (other.as_of, other.traceparent))
+    return Partial(one.version + other.version, as_of, fields, traceparent)
 
 
 def present(application: Application, life: Life, partial: Partial) -> Snapshot:
@@ -53,6 +56,7 @@ def present(application: Application, life: Life, partial: Partial) -> Snapshot:
         enrichments={
             name: Answer.model_validate(partial.fields[name]) for name in application.slots if name in partial.fields
         },
+        traceparent=partial.traceparent or None,
     )
 
 

@@ -40,6 +40,8 @@ class Request:
     """The inputs as they are on the wire."""
     skipped: str | None = None
     """Why the answer takes no call, if it takes none. The fingerprint then names this reason, and not the inputs."""
+    traceparent: str | None = None
+    """The trace context of the snapshot."""
 
     @property
     def identity(self) -> tuple[str, datetime, str, str]:
@@ -181,4 +183,5 @@ def _request(
         as_of=snapshot.as_of,
         inputs=inputs,
         skipped=skipped,
+        traceparent=snapshot.traceparent,
     )

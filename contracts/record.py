@@ -59,6 +59,7 @@ class Delta:
     values: dict[str, Any] = field(default_factory=dict)
     slot: str | None = None
     answer: dict[str, Any] | None = None
+    traceparent: str | None = None
 
 
 class Refused(Exception):

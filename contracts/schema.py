@@ -7,6 +7,7 @@ from pydantic import BaseModel, create_model
 from contracts.application import Application
 from contracts.record import Reason
 from contracts.shape import feedback_shape
+from contracts.tracing import FIELD
 from contracts.wire import Answer, DeadLetter, Snapshot
 
 
@@ -19,6 +20,8 @@ def schemas(application: Application) -> dict[str, dict[str, Any]]:
         "dead_letter": DeadLetter,
     }
     found = {name: model.model_json_schema(mode="serialization") for name, model in models.items()}
+    if not application.traced:
+        del found["snapshot"]["properties"][FIELD]
     found["dead_letter"]["properties"]["reason"]["examples"] = [reason.value for reason in Reason]
     return found
 

@@ -16,6 +16,7 @@ from contracts.bounds import Bound, bounds, instant, needed
 from contracts.columns import is_model, without_none
 from contracts.document import Object, as_text, parse
 from contracts.record import Reason, Refused
+from contracts.tracing import FIELD
 from contracts.wire import Feedback
 
 LONG = 1 << 63
@@ -30,7 +31,9 @@ def feedback_shape(application: Application) -> type[BaseModel]:
         "result": (create_model("Results", **results) | None, None),
     }
     inherited: dict[str, Any] = {
-        name: (field.annotation, field) for name, field in Feedback.model_fields.items() if name not in own
+        name: (field.annotation, field)
+        for name, field in Feedback.model_fields.items()
+        if name not in own and (name != FIELD or application.traced)
     }
     return create_model("Feedback", **inherited, **own)
 

@@ -54,6 +54,8 @@ class Feedback(Wire):
     fingerprint: str
     reason: str | None = None
     result: dict[str, dict[str, Any]] | None = None
+    traceparent: str | None = None
+    """The trace context of the request, in a traced application."""
 
 
 class Snapshot(Wire):
@@ -67,6 +69,8 @@ class Snapshot(Wire):
     """The largest broker time of the records merged."""
     state: dict[str, Any]
     enrichments: dict[str, Answer] = Field(default_factory=dict)
+    traceparent: str | None = None
+    """The trace context of the record with the largest broker time, in a traced application."""
 
     @property
     def life(self) -> tuple[str, datetime]:

@@ -13,6 +13,7 @@ from contracts.application import Application
 from contracts.columns import sql_type, struct_type, text
 from contracts.record import LARGEST_HEAD, Reason
 from contracts.shape import feedback_shape
+from contracts.tracing import FIELD, carried_sql
 from contracts.wire import Answer
 from spark_app.decode import decoded, refused
 
@@ -30,7 +31,8 @@ def events(records: DataFrame, application: Application) -> DataFrame:
     judged = fields.withColumn("reason", _with_time(application, ahead="greatest(f_first_seen, f_ts)"))
     sources = set(application.sources.values()) - {"ts"}
     values = {f"event_{name}": f"f_{name}" for name in sources}
-    return _deltas(judged, application, application.state.key, "concat('event/', f_event_id)", {"ts": "f_ts"} | values)
+    own = {"ts": "f_ts"} | values | _context(application)
+    return _deltas(judged, application, application.state.key, "concat('event/', f_event_id)", own)
 
 
 def feedback(records: DataFrame, application: Application) -> DataFrame:
@@ -43,7 +45,7 @@ def feedback(records: DataFrame, application: Application) -> DataFrame:
     judged = fields.withColumn("reason", F.expr(mistaken)).withColumn("reason", _with_time(application, "f_first_seen"))
     delta_id = "concat_ws('/', 'feedback', f_enrichment, f_fingerprint, f_version, f_status, unix_micros(f_ts))"
     answers = {f"answer_{name}": _answer(name) for name in names}
-    return _deltas(judged, application, "device_id", delta_id, answers)
+    return _deltas(judged, application, "device_id", delta_id, answers | _context(application))
 
 
 def kinds(application: Application) -> dict[str, str]:
@@ -54,7 +56,12 @@ def kinds(application: Application) -> dict[str, str]:
         for name in sorted(set(application.sources.values()) - {"ts"})
     }
     answers = {f"answer_{one.name}": _answer_type(application, one.name) for one in application.enrichments}
-    return {"ts": "TIMESTAMP"} | values | answers
+    context = {FIELD: "STRING"} if application.traced else {}
+    return {"ts": "TIMESTAMP"} | values | answers | context
+
+
+def _context(application: Application) -> dict[str, str]:
+    return {FIELD: carried_sql(f"f_{FIELD}")} if application.traced else {}
 
 
 def _answer(name: str) -> str:

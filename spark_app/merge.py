@@ -5,6 +5,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.application import Application
 from contracts.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
+from contracts.tracing import FIELD
 from contracts.wire import NEVER_WRITTEN
 from spark_app.lift import LIFE, TIMESTAMP_FORMAT
 
@@ -18,8 +19,10 @@ def merged(deltas: DataFrame, application: Application) -> DataFrame:
     answers = [
         F.expr(application.reducers[name].sql(f"answer_{name}")).alias(f"answer_{name}") for name in application.slots
     ]
+    # Nulls are the least: an untraced record that came last is no part of the trace of those before it.
+    context = [F.expr(f"max(struct(record_time, {FIELD})).{FIELD}").alias(FIELD)] if application.traced else []
     return deltas.groupBy(*LIFE).agg(
-        F.count(F.lit(1)).alias("version"), F.max("record_time").alias("as_of"), *state, *answers
+        F.count(F.lit(1)).alias("version"), F.max("record_time").alias("as_of"), *state, *answers, *context
     )
 
 
@@ -56,7 +59,8 @@ def _snapshot(application: Application) -> Column:
     state = F.struct(*(F.col(f"state_{name}").alias(name) for name in application.sources))
     answers = [F.col(f"answer_{name}").alias(name) for name in application.slots]
     enrichments = [F.struct(*answers).alias("enrichments")] if answers else []
-    return F.struct(*fields, state.alias("state"), *enrichments)
+    context = [F.col(FIELD)] if application.traced else []
+    return F.struct(*fields, state.alias("state"), *enrichments, *context)
 
 
 def _column(source: str) -> str:

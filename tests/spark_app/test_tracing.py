@@ -1,0 +1,35 @@
+"""The job carries trace contexts as the plain Python fold does, and has no column for them where there are none."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contracts.decode import Decoder
+from contracts.fold import Fold, present
+from contracts.wire import decode_snapshot
+from spark_app.lift import kinds
+from tests import everything, traced
+from tests.same import assert_same
+from tests.spark_app.frames import run
+
+
+@pytest.mark.spark
+def test_sparks_contexts_equal_the_folds(spark: SparkSession) -> None:
+    events, answers = traced.random_stream(1, devices=100, records=400)
+    decoder, fold = Decoder(traced.app), Fold(traced.app)
+    for delta in [*map(decoder.event, events), *map(decoder.feedback, answers)]:
+        fold.add(delta)
+    published = run(spark, traced.app, events, answers)
+    found = {snapshot.life: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
+    expected = {life: present(traced.app, life, partial) for life, partial in fold.lives.items()}
+    assert {life: one.traceparent for life, one in found.items()} == {
+        life: one.traceparent for life, one in expected.items()
+    }
+    assert len({one.traceparent for one in found.values()}) > 50
+    assert None in {one.traceparent for one in found.values()}, "an untraced record that came last"
+    for life, snapshot in expected.items():
+        assert_same(found[life].model_dump(mode="json"), snapshot.model_dump(mode="json"))
+
+
+def test_an_application_without_traces_has_no_column_for_them() -> None:
+    assert "traceparent" not in kinds(everything.app)
+    assert "traceparent" in kinds(traced.app)
