@@ -6,11 +6,16 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+settings.register_profile("stateloop", deadline=None)  # a deadline measures the machine: it is busy with other tests
+settings.load_profile("stateloop")
 
 
 @pytest.fixture(scope="session")

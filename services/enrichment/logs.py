@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
+import threading
+import time
+from collections import OrderedDict
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import orjson
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REPEAT_S = 30.0
+"""How often a warning that repeats is logged."""
+MOST_KINDS = 1000
+"""How many kinds of warnings are told apart; the oldest are forgotten, and so logged anew."""
+
 
 class JsonLines(logging.Formatter):
-    """A log record as a JSON object. Give its facts as `extra={"facts": {…}}`."""
+    """A log record as a JSON object. Give its facts as `extra={"facts": {…}}`. `trace_id` says what it is part of."""
+
+    def __init__(self, trace_id: Callable[[], str | None] | None = None) -> None:
+        super().__init__()
+        self._trace_id = trace_id
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -21,13 +38,56 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
             **getattr(record, "facts", {}),
         }
+        if repeated := getattr(record, "repeated", 0):
+            line["repeated"] = repeated
+        if self._trace_id and (found := self._trace_id()):
+            line["trace_id"] = found
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()
 
 
-def to_stderr() -> None:
+class Repeats(logging.Filter):
+    """Lets a warning that repeats through once in a while, as `repeated` with the number held back before it.
+
+    While a broker is away, its client logs each failed connection. Two warnings are alike when they differ in numbers
+    only, as in a time or a port.
+    """
+
+    def __init__(self, every_s: float, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._every_s = every_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._let: OrderedDict[str, float] = OrderedDict()
+        self._held: dict[str, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is logged."""
+        if record.levelno < logging.WARNING:
+            return True
+        kind, now = _kind(record), self._clock()
+        with self._lock:
+            let = self._let.get(kind)
+            if let is not None and now - let < self._every_s:
+                self._held[kind] = self._held.get(kind, 0) + 1
+                return False
+            self._let[kind] = now
+            self._let.move_to_end(kind)
+            record.repeated = self._held.pop(kind, 0)
+            if len(self._let) > MOST_KINDS:
+                self._held.pop(self._let.popitem(last=False)[0], None)
+        return True
+
+
+def to_stderr(trace_id: Callable[[], str | None] | None = None) -> None:
     """Send all logs there, from INFO on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines(trace_id))
+    handler.addFilter(Repeats(REPEAT_S, time.monotonic))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def _kind(record: logging.LogRecord) -> str:
+    error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
+    return re.sub(r"\d+", "#", f"{record.name} {record.getMessage()} {getattr(record, 'facts', '')} {error}")
