@@ -64,12 +64,16 @@ def reference(settings: LauncherSettings, package: str) -> Part:
 
 def job(settings: LauncherSettings, folders: Folders) -> Part:
     """The Spark job, with its working files in the data folder."""
-    env = shared(settings) | {
-        "STATELOOP_CHECKPOINT": str(folders.checkpoint.absolute()),
-        "STATELOOP_BATCH": f"PT{settings.batch.total_seconds():g}S",
-        "STATELOOP_JARS": str(settings.jars),
-        "SPARK_LOCAL_DIRS": str(folders.scratch.absolute()),
-    }
+    env = (
+        shared(settings)
+        | {
+            "STATELOOP_CHECKPOINT": str(folders.checkpoint.absolute()),
+            "STATELOOP_BATCH": f"PT{settings.batch.total_seconds():g}S",
+            "STATELOOP_JARS": str(settings.jars),
+            "SPARK_LOCAL_DIRS": str(folders.scratch.absolute()),
+        }
+        | watched(settings, 0)
+    )
     started = Says('"job": "started"')
     return Part("job", "the Spark job runs", module("spark_app"), started, env, patience_s=300, stop_within_s=30)
 
@@ -80,7 +84,8 @@ def workers(settings: LauncherSettings) -> Iterator[Part]:
     env = {"STATELOOP_APIS": json.dumps(apis)} | shared(settings)
     for number in range(1, settings.workers + 1):
         does = f"enrichment worker {number} of {settings.workers} runs"
-        yield Part(f"worker-{number}", does, module("services.enrichment"), Says("stateloop enrichment: {"), env)
+        told = env | watched(settings, number)
+        yield Part(f"worker-{number}", does, module("services.enrichment"), Says("stateloop enrichment: {"), told)
 
 
 def replay(settings: LauncherSettings, folders: Folders, package: str) -> Part:
@@ -113,6 +118,11 @@ def live(settings: LauncherSettings, folders: Folders) -> Part:
 def shared(settings: LauncherSettings) -> dict[str, str]:
     """What several parts are told alike."""
     return {"STATELOOP_APPLICATION": settings.application, "STATELOOP_KAFKA": settings.bootstrap}
+
+
+def watched(settings: LauncherSettings, number: int) -> dict[str, str]:
+    """The port of the endpoints of the job, which is number 0, or of a worker: each its own."""
+    return {} if settings.http_port is None else {"STATELOOP_HTTP_PORT": str(settings.http_port + number)}
 
 
 def module(name: str, *options: str) -> tuple[str, ...]:

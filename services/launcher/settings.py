@@ -8,6 +8,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+MOST_WORKERS = 64
+
 
 class LauncherSettings(BaseSettings):
     """One machine's loop: STATELOOP_DATA, STATELOOP_BROKER_PORT, and so on."""
@@ -25,8 +27,10 @@ class LauncherSettings(BaseSettings):
     broker_port: int = Field(default=9092, ge=1, le=65534)
     """The embedded broker's; it takes the next one too."""
     reference_port: int = Field(default=8081, ge=1, le=65535)
-    workers: int = Field(default=2, ge=0, le=64)
+    workers: int = Field(default=2, ge=0, le=MOST_WORKERS)
     """How many enrichment workers."""
+    http_port: int | None = Field(default=None, ge=1, le=65535 - MOST_WORKERS)
+    """Where the job answers /healthz, /readyz and /metrics, and after it each worker; unset, nobody does."""
     batch: timedelta = timedelta(seconds=15)
     """How long a batch of the Spark job lasts: short, so that little is published again after a crash."""
     replay_from: date = date(2013, 1, 1)

@@ -61,6 +61,17 @@ def test_what_parts_and_launcher_are_told_has_one_name(monkeypatch: pytest.Monke
     assert {by_name[name].env["STATELOOP_JARS"] for name in ("broker", "job")} == {"/jars"}
 
 
+def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ports() -> dict[str, str]:
+        settings = LauncherSettings()
+        found = parts(settings, Folders(settings.data), headless=True)
+        return {part.name: part.env["STATELOOP_HTTP_PORT"] for part in found if "STATELOOP_HTTP_PORT" in part.env}
+
+    assert ports() == {}
+    monkeypatch.setenv("STATELOOP_HTTP_PORT", "9100")
+    assert ports() == {"job": "9100", "worker-1": "9101", "worker-2": "9102"}
+
+
 def test_only_the_state_is_forgotten(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     folders.prepare()
