@@ -81,3 +81,7 @@ RUNS ?= 3
 .PHONY: bench
 bench: jars ## Measure job and workers beside their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
 	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)
+
+.PHONY: profile
+profile: jars ## Show where the job's CPU goes in a drain (2 minutes; ARGS=--help: others)
+	@exec $(BIN)/python -m bench.profile $(ARGS)

@@ -64,12 +64,12 @@ def digest(peer: str) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in (IVY_XML, *sources(peer)))).hexdigest()
 
 
-def ivy_command(peer: str, into: Path) -> list[str]:
-    """Resolves the jars of a peer, and copies them to `into`."""
+def ivy_command(conf: str, into: Path, ivy_xml: Path = IVY_XML) -> list[str]:
+    """Resolves the jars of a configuration, which a peer's name is, and copies them to `into`."""
     settings = os.environ.get("STATELOOP_IVY_SETTINGS")
     mirror = ["-settings", settings] if settings else []
     pattern = f"{into}/[artifact]-[revision].[ext]"
-    return [tool("java"), "-jar", ivy_jar(), *mirror, "-ivy", str(IVY_XML), "-confs", peer, "-retrieve", pattern]
+    return [tool("java"), "-jar", ivy_jar(), *mirror, "-ivy", str(ivy_xml), "-confs", conf, "-retrieve", pattern]
 
 
 def ivy_jar() -> str:
