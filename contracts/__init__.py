@@ -1,9 +1,11 @@
 """What all parts agree on. An application imports everything that it needs from here."""
 
 from contracts.application import Application
+from contracts.budget import Budget
 from contracts.enrichment import Api, Enrichment, enrichment
 from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
 from contracts.event import Event
+from contracts.near import Near
 from contracts.policy import Breaker, Cache, Policy, Rate
 from contracts.reducers import (
     Bitmap,
@@ -32,6 +34,7 @@ __all__ = [
     "Application",
     "Bitmap",
     "Breaker",
+    "Budget",
     "Cache",
     "Collect",
     "Count",
@@ -47,6 +50,7 @@ __all__ = [
     "Max",
     "Mean",
     "Min",
+    "Near",
     "PermanentFailure",
     "Policy",
     "Quantiles",

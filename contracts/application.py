@@ -7,6 +7,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+from contracts.budget import Budget
 from contracts.columns import without_none
 from contracts.enrichment import Enrichment
 from contracts.errors import DeclarationError
@@ -27,7 +28,8 @@ LARGEST_RECORD = 960 * 1024
 class Application:
     """An event model, a state model and enrichments. Raises DeclarationError, saying what to write instead.
 
-    `apis` has the policy of each API that is not to be called by the default one.
+    `apis` has the policy of each API that is not to be called by the default one; `budget` bounds the requests of each
+    device.
     `skew` is how far a device's clock may be ahead of the broker's. `deduplicate` counts an event delivered twice once.
     `largest_record` is in bytes. `traced` carries the trace context of events and feedback through the state.
     """
@@ -40,6 +42,7 @@ class Application:
         state: type[State],
         enrichments: tuple[Enrichment, ...] = (),
         apis: Mapping[str, Policy] | None = None,
+        budget: Budget | None = None,
         topics: Topics | None = None,
         skew: timedelta = timedelta(minutes=1),
         deduplicate: bool = True,
@@ -49,6 +52,7 @@ class Application:
         self.name = name
         self.event = event
         self.state = state
+        self.budget = budget
         self.topics = topics or Topics()
         self.skew = skew
         self.deduplicate = deduplicate
@@ -64,6 +68,11 @@ class Application:
     def enrichment_group(self) -> str:
         """The consumer group of the enrichment workers, unless they are told another."""
         return f"{self.name}-enrichment"
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether anything limits a device's requests in time."""
+        return self.budget is not None or any(one.at_most_every for one in self.enrichments)
 
     @cached_property
     def by_name(self) -> dict[str, Enrichment]:

@@ -13,12 +13,15 @@ def ordered(state: type[State], declared: tuple[Enrichment, ...]) -> tuple[Enric
     """The enrichments with each after all that it needs.
 
     Raises DeclarationError for a need that nothing meets, a slot with no or two writers, a type that differs, a cycle.
+    (That of an enrichment that reads its own result is bounded where it is declared.)
     """
     by_slot = _by_slot(state, declared)
     for one in declared:
         for need in one.needs:
             _check_need(state, one, need)
-    graph = {one.name: [need.name for need in one.needs if need.name in by_slot] for one in declared}
+    graph = {
+        one.name: [need.name for need in one.needs if need.name in by_slot.keys() - {one.name}] for one in declared
+    }
     try:
         return tuple(by_slot[name] for name in TopologicalSorter(graph).static_order())
     except CycleError as cycle:

@@ -1,16 +1,18 @@
 """Which requests a snapshot calls for: the one decision that the loop turns on, as pure functions."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-import orjson
-
 from contracts.application import Application
+from contracts.budget import afford
 from contracts.enrichment import Enrichment
+from contracts.fingerprint import fingerprint, skip_fingerprint
+from contracts.question import NO_INPUTS, Question, question
 from contracts.wire import Answer, Snapshot, Status
+
+__all__ = ["Progress", "Request", "fingerprint", "plan", "progress", "settled", "wanted"]
 
 
 class Progress(StrEnum):
@@ -21,6 +23,10 @@ class Progress(StrEnum):
     SKIPPED = "skipped"
     """A need was answered without a result, or was skipped, so this one cannot run; or its condition is false."""
     PLANNABLE = "plannable"
+    HELD = "held"
+    """It comes too soon after the last request (`at_most_every`): a later snapshot plans it."""
+    STOPPED = "stopped"
+    """The device's budget is spent: the first snapshot of the next period plans it."""
     ANSWERED = "answered"
     CLOSED = "closed"
     """An answer could not count any more: the life is over, or the slot has one of a version that is still to come."""
@@ -42,6 +48,10 @@ class Request:
     """Why the answer takes no call, if it takes none. The fingerprint then names this reason, and not the inputs."""
     traceparent: str | None = None
     """The trace context of the snapshot."""
+    round: int = 1
+    """Of an iterative enrichment."""
+    spent: int | None = None
+    """How many requests the enrichment has made with this one in the present period of the budget, if there is one."""
 
     @property
     def identity(self) -> tuple[str, datetime, str, str]:
@@ -68,6 +78,11 @@ class _Standing(NamedTuple):
 
 
 def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
+    """The requests that this snapshot calls for and that may begin now, as far as its slots tell."""
+    return afford(application, snapshot, now, wanted(application, snapshot, now), {}).begin
+
+
+def wanted(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
     """The requests that this snapshot calls for: inputs present, and not answered for them, or too long ago.
 
     One that cannot or need not run is told so once, by a request without a call. None at all once the life and its
@@ -79,17 +94,16 @@ def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Re
 
 def progress(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> Progress:
     """Where one enrichment stands on a snapshot."""
-    return _standings(application, snapshot, now)[one.name].progress
+    standing = _standings(application, snapshot, now)[one.name]
+    afforded = afford(application, snapshot, now, wanted(application, snapshot, now), {})
+    if standing.request in afforded.held:
+        return Progress.HELD
+    return Progress.STOPPED if standing.request in afforded.stopped else standing.progress
 
 
 def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool:
     """Whether no enrichment can run or is under way: what the state has now is all that it calls for."""
     return not plan(application, snapshot, now)
-
-
-def fingerprint(one: Enrichment, inputs: dict[str, Any]) -> str:
-    """Names the inputs of an enrichment: equal for equal inputs, whatever the device."""
-    return _digest([one.name, inputs])
 
 
 def _standings(application: Application, snapshot: Snapshot, now: datetime) -> dict[str, _Standing]:
@@ -127,30 +141,33 @@ def _blocked(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, *
 def _free(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
     """Where an enrichment stands that has its inputs."""
     inputs = {name: need.result for name, need in needs.items()}
-    if one.when and (unmet := one.when.unmet(inputs)):
+    asked = question(one, inputs, snapshot.enrichments.get(one.name))
+    if one.when and (unmet := one.when.unmet(asked.inputs)):
         return _skipped(one, unmet, snapshot, over=over)
-    return _asked(one, inputs, snapshot, now, over=over)
+    return _asked(one, asked, snapshot, now, over=over)
 
 
-def _asked(one: Enrichment, inputs: dict[str, Any], snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
+def _asked(one: Enrichment, asked: Question, snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
     """Where an enrichment stands that can run, by the answer in its slot."""
-    answer, named = snapshot.enrichments.get(one.name), fingerprint(one, inputs)
+    answer = snapshot.enrichments.get(one.name)
     counts = not over and _counts(answer, snapshot)
-    if answer is not None and answer.fingerprint == named:
+    if answer is not None and asked.answered:
         if not counts or not _is_stale(one, answer, now):
             return _Standing(Progress.ANSWERED, answer.result, status=answer.status)
-        request = _request(one, inputs, named, snapshot)
+        request = _request(one, asked, snapshot)
         return _Standing(Progress.PLANNABLE, answer.result, status=answer.status, request=request)
     if not counts:
         return _Standing(Progress.CLOSED)
-    return _Standing(Progress.PLANNABLE, coming=True, request=_request(one, inputs, named, snapshot))
+    return _Standing(Progress.PLANNABLE, coming=True, request=_request(one, asked, snapshot))
 
 
 def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, over: bool) -> _Standing:
     """The standing of one that is skipped: its slot must say so, and why, for whoever reads the state."""
-    answer, named = snapshot.enrichments.get(one.name), _digest([one.name, "skipped", reason])
+    answer, named = snapshot.enrichments.get(one.name), skip_fingerprint(one, reason)
     told = answer is not None and answer.fingerprint == named
-    request = None if told or over or not _counts(answer, snapshot) else _request(one, {}, named, snapshot, reason)
+    if told or over or not _counts(answer, snapshot):
+        return _Standing(Progress.SKIPPED, status="skipped")
+    request = _request(one, Question(NO_INPUTS, named, 1, answered=False), snapshot, reason)
     return _Standing(Progress.SKIPPED, status="skipped", request=request)
 
 
@@ -167,21 +184,16 @@ def _is_stale(one: Enrichment, answer: Answer, now: datetime) -> bool:
     return one.stale_after is not None and now - answer.ts > one.stale_after
 
 
-def _digest(named: Any) -> str:
-    return hashlib.blake2b(orjson.dumps(named, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
-
-
-def _request(
-    one: Enrichment, inputs: dict[str, Any], named: str, snapshot: Snapshot, skipped: str | None = None
-) -> Request:
+def _request(one: Enrichment, asked: Question, snapshot: Snapshot, skipped: str | None = None) -> Request:
     return Request(
         device_id=snapshot.device_id,
         first_seen=snapshot.first_seen,
         enrichment=one.name,
-        fingerprint=named,
+        fingerprint=asked.fingerprint,
         version=snapshot.version,
         as_of=snapshot.as_of,
-        inputs=inputs,
+        inputs=asked.inputs,
         skipped=skipped,
         traceparent=snapshot.traceparent,
+        round=asked.round,
     )

@@ -35,6 +35,8 @@ class Answer(Wire):
     """Names the inputs."""
     reason: str | None = None
     """Why there is no result."""
+    spent: int | None = Field(default=None, ge=0)
+    """How many requests the enrichment has made for this life in the present period of the budget; null without one."""
     result: dict[str, Any] | None = None
 
 
@@ -53,6 +55,7 @@ class Feedback(Wire):
     ts: AwareDatetime
     fingerprint: str
     reason: str | None = None
+    spent: int | None = Field(default=None, ge=0)
     result: dict[str, dict[str, Any]] | None = None
     traceparent: str | None = None
     """The trace context of the request, in a traced application."""

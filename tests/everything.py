@@ -162,6 +162,7 @@ answers = st.fixed_dictionaries(
         "version": st.integers(1, 5),
         "ts": times,
         "fingerprint": st.sampled_from(["f1", "f2"]),
+        "spent": st.none() | st.integers(0, 3),
         "answer": st.sampled_from(
             [
                 ("owner", "result", {"owner": {"name": "Ann", "cars": ["x", "y"]}}),
@@ -213,6 +214,7 @@ def random_answer(rnd: random.Random, device: str, number: int) -> dict[str, Any
         "version": 1 + rnd.randrange(5),
         "ts": NOW - timedelta(seconds=rnd.randrange(20)),
         "fingerprint": f"f{number}",
+        "spent": rnd.choice([None, 1, 2]),
         "answer": rnd.choice(
             [
                 ("owner", "result", owner),

@@ -16,8 +16,8 @@ from contracts.reducers.times import comparable, order
 class Enriched(Reducer):
     """The slot that an enrichment writes: the answer computed from the highest version of the state.
 
-    Of answers to the same version the largest wins, field by field (version, status, ts, fingerprint, reason, result),
-    so that a repeated or reordered answer changes nothing. Its values are answers, not a field of the event.
+    Of answers to the same version the largest wins, field by field (version, status, ts, fingerprint, reason, spent,
+    result), so that a repeated or reordered answer changes nothing. Its values are answers, not a field of the event.
     """
 
     of: str | None = None

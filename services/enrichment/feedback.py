@@ -28,6 +28,7 @@ def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
         ts=now,
         fingerprint=request.fingerprint,
         reason=outcome.reason,
+        spent=request.spent,
         result=None if outcome.result is None else {request.enrichment: outcome.result},
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.plan import plan
+from contracts.budget import Called, afford
+from contracts.plan import wanted
 from services.enrichment.memory import Memory
 from services.enrichment.offsets import Offsets
 
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 Identity = tuple[str, "datetime", str, str]
+
+
+class Due(NamedTuple):
+    """The requests to begin for a snapshot, how many need not, because one alike is known, and those that may not."""
+
+    begin: list[Request]
+    spared: int
+    stopped: list[Request]
+    """They are past the device's budget."""
 
 
 class Lane:
@@ -37,6 +47,8 @@ class Lane:
         self._versions: Memory[tuple[str, datetime], int] = Memory(size, age, clock)
         self._answered: Memory[Identity, int] = Memory(size, age, clock)
         self._under_way: set[Identity] = set()
+        self._begun: Memory[tuple[tuple[str, datetime], str], Called] = Memory(size, age, clock)
+        """The last request of each life and enrichment, which no slot tells of before it is answered."""
 
     def passed(self, snapshot: Snapshot) -> bool:
         """Whether this version or a later one was seen before; if not, it is seen now.
@@ -49,17 +61,25 @@ class Lane:
         self._versions.put(snapshot.life, snapshot.version)
         return False
 
-    def due(self, application: Application, snapshot: Snapshot, now: datetime) -> tuple[list[Request], int]:
-        """The requests to begin for a snapshot, and how many need not begin, because one alike is known.
+    def due(self, application: Application, snapshot: Snapshot, now: datetime) -> Due:
+        """What is to begin for a snapshot.
 
         A snapshot without requests of its own need not wait for one alike under way: that one belongs to an earlier
         offset of the same partition, which holds the contiguous prefix back until it is answered.
         """
-        planned = plan(application, snapshot, now)
-        if not planned:
-            return planned, 0
-        begin = [request for request in planned if not self._known(request, snapshot)]
-        return begin, len(planned) - len(begin)
+        called_for = wanted(application, snapshot, now)
+        if not called_for:
+            return Due(called_for, 0, [])
+        new = [request for request in called_for if not self._known(request, snapshot)]
+        spared = len(called_for) - len(new)
+        if not application.limited:
+            return Due(new, spared, [])
+        begun = {one: called for one in application.by_name if (called := self._begun.get((snapshot.life, one)))}
+        afforded = afford(application, snapshot, now, new, begun)
+        for request in afforded.begin:
+            if request.skipped is None:
+                self._begun.put((snapshot.life, request.enrichment), Called(now, request.spent or 0))
+        return Due(afforded.begin, spared, afforded.stopped)
 
     def begin(self, request: Request) -> None:
         """Note that a request is under way."""

@@ -136,8 +136,10 @@ class Worker:
         if lane.passed(snapshot):
             self._counts.add(metrics.PASSED)
             return []
-        requests, spared = lane.due(self._parts.application, snapshot, self._parts.now())
+        requests, spared, stopped = lane.due(self._parts.application, snapshot, self._parts.now())
         self._counts.add(metrics.SPARED, by=spared)
+        for request in stopped:
+            self._counts.add(metrics.BUDGET_STOPS, request.enrichment)
         return requests
 
     async def _start(self, lane: Lane, work: Callable[[], Coroutine[None, None, None]]) -> None:

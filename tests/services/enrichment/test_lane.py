@@ -9,9 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from contracts import Budget
 from contracts.plan import fingerprint
 from services.enrichment.lane import Lane
-from tests.services.enrichment.fleet import STALE, START, answer, app, snapshot
+from tests.services.enrichment.fleet import STALE, START, answer, app, application, snapshot
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -155,3 +156,17 @@ class Replay(RuleBasedStateMachine):
 
 TestReplay = Replay.TestCase
 TestReplay.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+def test_a_budget_counts_what_is_under_way_and_tells_what_it_stopped() -> None:
+    limited = application()
+    limited.budget = Budget(requests=2)
+    one = lane()
+    for request in (first := one.due(limited, snapshot(1), START)).begin:
+        one.begin(request)
+    assert [(request.enrichment, request.spent) for request in first.begin] == [("owner", 1), ("quote", 1)]
+    again = one.due(limited, snapshot(2), START)
+    assert (again.begin, again.spared, again.stopped) == ([], 2, []), "what is under way is not asked anew"
+    changed = one.due(limited, snapshot(3, "P2"), START)
+    assert not changed.begin
+    assert [request.enrichment for request in changed.stopped] == ["owner", "quote"]

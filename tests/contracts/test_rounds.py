@@ -1,0 +1,153 @@
+"""An enrichment that reads its own result: how its rounds follow each other, and how they end."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, State, enrichment
+from contracts.enrichment import Enrichment
+from contracts.plan import Progress, Request, plan, progress
+from contracts.wire import Answer, Snapshot
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROUNDS = 4
+
+
+class Ping(Event):
+    x: int | None = None
+
+
+class Fit(BaseModel):
+    error: int
+
+
+class Report(BaseModel):
+    text: str
+
+
+class Thing(State):
+    x: Annotated[int | None, Latest()]
+    fit: Annotated[Fit | None, Enriched()]
+    report: Annotated[Report | None, Enriched()]
+
+
+@enrichment(api="a", rounds=ROUNDS, stale_after=timedelta(minutes=1))
+async def fit(api: Api, x: int, fit: Fit | None) -> Fit:
+    return await api.get("/fit/{x}", Fit, x=x, error=fit.error if fit else 0)
+
+
+@enrichment(api="a")
+async def report(api: Api, fit: Fit) -> Report:
+    return await api.get("/report", Report, error=fit.error)
+
+
+app = Application(name="t", event=Ping, state=Thing, enrichments=(report, fit))
+
+
+def at(version: int, x: int, **slots: Answer) -> Snapshot:
+    return Snapshot(device_id="d", first_seen=NOW, version=version, as_of=NOW, state={"x": x}, enrichments=slots)
+
+
+def answer(request: Request, error: int | None) -> Answer:
+    status: Any = "absence" if error is None else "result"
+    result = None if error is None else {"error": error}
+    return Answer(version=request.version, status=status, ts=NOW, fingerprint=request.fingerprint, result=result)
+
+
+def run(errors: list[int | None], x: int = 1, held: Answer | None = None) -> tuple[list[Request], Answer]:
+    """The requests of the iteration, and the answer that it ends with: until then nothing else is asked."""
+    asked: list[Request] = []
+    while requests := plan(app, at(held.version + 1 if held else 1, x, **_slots(held)), NOW):
+        if [one.enrichment for one in requests] != ["fit"]:
+            break
+        asked += requests
+        held = answer(requests[0], errors[min(len(asked), len(errors)) - 1])
+    assert held
+    return asked, held
+
+
+def _slots(held: Answer | None) -> dict[str, Answer]:
+    return {"fit": held} if held else {}
+
+
+def test_each_round_reads_the_result_of_the_one_before_and_the_last_is_the_declared_one() -> None:
+    asked, last = run([9, 7, 5, 3, 1])
+    assert [request.inputs["fit"] for request in asked] == [None, {"error": 9}, {"error": 7}, {"error": 5}]
+    assert [request.round for request in asked] == [1, 2, 3, 4]
+    assert len({request.fingerprint for request in asked}) == ROUNDS
+    assert [one.inputs for one in plan(app, at(20, 1, fit=last), NOW)] == [{"fit": {"error": 3}}]
+
+
+def test_it_ends_when_its_result_repeats() -> None:
+    asked, last = run([9, 7, 7, 3])
+    assert len(asked) == 3
+    assert progress(app, fit, at(20, 1, fit=last), NOW) is Progress.ANSWERED
+
+
+def test_an_absence_ends_it_and_skips_what_needs_it() -> None:
+    asked, last = run([9, None])
+    assert len(asked) == 2
+    assert [one.skipped for one in plan(app, at(20, 1, fit=last), NOW)] == ["fit: absence"]
+
+
+def test_other_inputs_begin_it_anew_and_so_does_a_stale_end() -> None:
+    _, last = run([9, 9])
+    (request,) = plan(app, at(20, 2, fit=last), NOW)
+    assert (request.round, request.inputs) == (1, {"x": 2, "fit": None})
+    late = [one for one in plan(app, at(20, 1, fit=last), NOW + timedelta(minutes=2)) if one.enrichment == "fit"]
+    assert [(one.round, one.inputs["fit"]) for one in late] == [(1, None)]
+
+
+@given(st.lists(st.none() | st.integers(0, 2), min_size=1, max_size=6), st.lists(st.integers(0, 3), max_size=4))
+def test_it_always_ends(errors: list[int | None], before: list[int]) -> None:
+    held = None
+    for x in before:
+        _, held = run(errors, x, held)
+    asked, last = run(errors, 7, held)
+    assert 1 <= len(asked) <= ROUNDS
+    assert run(errors, 7, last) == ([], last)
+
+
+@pytest.mark.parametrize("number", ["", "0", "-1", "x", "²", "9" * 5000])
+def test_a_forged_round_is_none(number: str) -> None:
+    (first,) = plan(app, at(1, 1), NOW)
+    inputs, _, rest = first.fingerprint.partition(".")
+    forged = answer(first, 1).model_copy(update={"fingerprint": f"{inputs}.{number}.{rest}"})
+    assert [one.round for one in plan(app, at(2, 1, fit=forged), NOW)] == [1]
+
+
+async def endless(api: Api, x: int, endless: Fit | None) -> Fit:
+    return await api.get("/{x}", Fit, x=x + (endless.error if endless else 0))
+
+
+async def needing(api: Api, needing: Fit) -> Fit:
+    return await api.get("/{x}", Fit, x=needing.error)
+
+
+async def without(api: Api, x: int) -> Fit:
+    return await api.get("/{x}", Fit, x=x)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "says"),
+    [
+        (endless, {}, r"Write @enrichment\(rounds=5\)"),
+        (endless, {"rounds": 0}, "Write rounds=5"),
+        (needing, {"rounds": 3}, r"Write `needing: … \| None`"),
+        (without, {"rounds": 3}, r"Add `without: … \| None`"),
+        (endless, {"rounds": 3, "when": lambda endless: endless is None}, "which the function does not need"),
+        (without, {"at_most_every": timedelta(0)}, "Write at_most_every="),
+    ],
+)
+def test_rounds_that_cannot_be_are_refused(function: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(DeclarationError, match=says):
+        enrichment(api="a", **options)(function)
+
+
+def test_a_result_is_read_by_its_own_type() -> None:
+    assert isinstance(fit, Enrichment)
+    assert [need.annotation for need in fit.needs] == [int, Fit]

@@ -1,0 +1,176 @@
+"""For any graph of enrichments, any sequence of snapshots, answers and failures: what a lane begins, and its end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from contracts import Application, Budget, Enriched, Event, Latest, Near, State
+from contracts.condition import condition
+from contracts.enrichment import Enrichment, Need
+from contracts.fold import Fold
+from contracts.plan import wanted
+from contracts.record import Delta
+from services.enrichment.lane import Lane
+
+if TYPE_CHECKING:
+    from contracts.plan import Request
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+LIFE = timedelta(days=1)
+MOST_ANSWERS = 500
+
+
+class Found(BaseModel):
+    value: int
+
+
+class Ping(Event):
+    x: int | None = None
+    y: int | None = None
+
+
+async def never(*_: Any, **__: Any) -> Found:
+    raise NotImplementedError
+
+
+def x_is_odd(x: int) -> bool:
+    return x % 2 == 1
+
+
+@st.composite
+def applications(draw: st.DrawFn) -> Application:
+    """Any graph: each enrichment needs fields and earlier enrichments, with all that can be declared of it."""
+    names = [f"e{number}" for number in range(draw(st.integers(1, 5)))]
+    declared = tuple(draw(enrichments(name, names[:number])) for number, name in enumerate(names))
+    annotations: dict[str, Any] = {"x": Annotated[int | None, Latest()], "y": Annotated[int | None, Latest()]}
+    annotations |= {name: Annotated[Found | None, Enriched()] for name in names}
+    state = type("Any", (State,), {"__annotations__": annotations, "__module__": __name__}, lifetime=LIFE)
+    budget = draw(st.none() | st.builds(Budget, requests=st.integers(1, 6), per=st.just(20 * SECOND)))
+    return Application(name="any", event=Ping, state=state, enrichments=declared, budget=budget)
+
+
+@st.composite
+def enrichments(draw: st.DrawFn, name: str, earlier: list[str]) -> Enrichment:
+    rounds = draw(st.none() | st.integers(1, 4))
+    near = draw(st.none() | st.just(Near(2)))
+    needs = [Need("x", int, optional=draw(st.booleans()), near=near)]
+    needs += [Need("y", int, optional=True)] if draw(st.booleans()) else []
+    chosen = draw(st.lists(st.sampled_from(earlier), unique=True)) if earlier else []
+    needs += [Need(one, Found, optional=draw(st.booleans())) for one in chosen]
+    needs += [Need(name, Found, optional=True)] if rounds else []
+    when = condition(name, x_is_odd, {"x": int | None}) if draw(st.booleans()) else None
+    every = draw(st.none() | st.just(3 * SECOND))
+    return Enrichment(name, tuple(needs), Found, "api", never, None, when, rounds, every)
+
+
+class Device:
+    """One life in the real fold, with a lane that reads its snapshots, and answers that come when they are told to."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self.now = NOW
+        self.fold = Fold(application)
+        self.lane = Lane(1000, LIFE, lambda: 0.0)
+        self.under_way: dict[Any, Request] = {}
+        self.begun: list[tuple[datetime, Request]] = []
+        self.deltas = 0
+
+    def change(self, name: str, value: int) -> None:
+        values = {"x": None, "y": None, name: value}
+        self.add(Delta("d", NOW, str(self.deltas), NOW, NOW + self.deltas * SECOND, values))
+
+    def answer(self, which: int, status: str, value: int) -> None:
+        request = self.under_way.pop(sorted(self.under_way)[which % len(self.under_way)])
+        status = "skipped" if request.skipped is not None else status
+        held = {
+            "version": request.version,
+            "status": status,
+            "ts": self.now,
+            "fingerprint": request.fingerprint,
+            "reason": request.skipped,
+            "spent": request.spent,
+            "result": {"value": value} if status == "result" else None,
+        }
+        self.lane.offsets.take(self.deltas, 1)
+        self.lane.end(request, self.deltas)
+        delta_id = f"{request.identity} {request.version}"
+        self.add(Delta("d", NOW, delta_id, NOW, slot=request.enrichment, answer=held))
+
+    def add(self, delta: Delta) -> None:
+        self.deltas += 1
+        self.snapshot = self.fold.add(delta)
+        assert self.snapshot is not None
+        for request in self.lane.due(self.application, self.snapshot, self.now).begin:
+            self.begin(request)
+
+    def begin(self, request: Request) -> None:
+        """What must be so of every request that begins."""
+        assert request.identity not in self.under_way, "never two alike in flight"
+        one = self.application.by_name[request.enrichment]
+        if request.skipped is None:
+            missing = [need.name for need in one.needs if not need.optional and request.inputs[need.name] is None]
+            assert not missing, "no request without its inputs"
+            assert one.when is None or one.when.unmet(request.inputs) is None
+            assert request.round <= (one.rounds or 1)
+            self.begun.append((self.now, request))
+        self.lane.begin(request)
+        self.under_way[request.identity] = request
+
+    def end(self) -> None:
+        """One more snapshot, for what only waited for time to pass; then let all be answered."""
+        self.change("y", 0)
+        for number in range(MOST_ANSWERS):
+            if not self.under_way:
+                break
+            self.answer(number, "result", number % 7)
+        assert not self.under_way, "it ends"
+        assert self.snapshot is not None
+        assert not self.lane.due(self.application, self.snapshot, self.now).begin
+        assert self.application.limited or not wanted(self.application, self.snapshot, self.now)
+
+
+moves = st.one_of(
+    st.tuples(st.just("change"), st.sampled_from("xy"), st.integers(0, 9)),
+    st.tuples(
+        st.just("answer"), st.integers(0, 9), st.sampled_from(["result", "absence", "failure"]), st.integers(0, 3)
+    ),
+    st.tuples(st.just("wait"), st.integers(1, 9)),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(applications(), st.lists(moves, max_size=30))
+def test_whatever_happens_it_ends_and_asks_only_what_it_may(application: Application, script: list[Any]) -> None:
+    device = Device(application)
+    device.change("x", 1)
+    for move, *values in script:
+        if move == "change":
+            device.change(*values)
+        elif move == "wait":
+            device.now += values[0] * SECOND
+        elif device.under_way:
+            device.answer(*values)
+    device.end()
+    require_budget(application, device.begun)
+    require_intervals(application, device.begun)
+
+
+def require_budget(application: Application, begun: list[tuple[datetime, Request]]) -> None:
+    if application.budget is None:
+        return
+    periods = [application.budget.period(NOW, at) for at, _ in begun]
+    assert all(periods.count(period) <= application.budget.requests for period in periods)
+
+
+def require_intervals(application: Application, begun: list[tuple[datetime, Request]]) -> None:
+    for one in application.enrichments:
+        times = [at for at, request in begun if request.enrichment == one.name and request.round == 1]
+        every = one.at_most_every or timedelta(0)
+        assert all(later - earlier >= every for earlier, later in pairwise(times))
