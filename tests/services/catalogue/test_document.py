@@ -2,7 +2,7 @@ from pathlib import Path
 
 from services.catalogue.__main__ import tables, written
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "observability.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "observability.md"
 
 
 def test_the_committed_tables_are_those_of_the_catalogue() -> None:
