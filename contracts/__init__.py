@@ -1,6 +1,7 @@
 """What all parts agree on. An application imports everything that it needs from here."""
 
 from contracts.application import Application
+from contracts.batch import Batch
 from contracts.budget import Budget
 from contracts.enrichment import Api, Enrichment, enrichment
 from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
@@ -32,6 +33,7 @@ __all__ = [
     "Absent",
     "Api",
     "Application",
+    "Batch",
     "Bitmap",
     "Breaker",
     "Budget",

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, get_type_hints
 
 from pydantic import BaseModel
 
+from contracts.batch import Batch
 from contracts.columns import constraints, is_model, without_none
 from contracts.condition import Condition, Predicate, condition
 from contracts.errors import DeclarationError
@@ -25,8 +26,12 @@ class Api(Protocol):
         """GET the path on the enrichment's API and validate the JSON answer as the model.
 
         `{name}` in the path takes the value of that name, percent-encoded; the other values become the query.
-        Raises Absent for 404 and 410, RetryableFailure and PermanentFailure otherwise.
+        Raises Absent when the API does not know it, PermanentFailure when it was tried as the policy says.
         """
+        ...
+
+    async def get_one(self, batch: Batch[M], key: str | int) -> M:
+        """Ask for one key; the worker gathers those of many devices into one call. Raises as `get` does."""
         ...
 
 

@@ -44,23 +44,28 @@ class TopicDiffers(StateloopError):
 class CallError(StateloopError):
     """A call to an external API that gave no result."""
 
+    calls = 0
+    """How often the API was called for it, where that is known."""
+
 
 class Absent(CallError):
     """The API answered that it knows nothing of what was asked (404, 410): an answer, not a failure."""
 
 
 class RetryableFailure(CallError):
-    """A call that may succeed later. `retry_after` is what the API asked for, if it did."""
+    """A call that may succeed later. `retry_after` is what the API asked for, `response` how its answer began."""
 
-    def __init__(self, reason: str, retry_after: timedelta | None = None) -> None:
+    def __init__(self, reason: str, retry_after: timedelta | None = None, *, response: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
+        self.response = response
 
 
 class PermanentFailure(CallError):
-    """A call that will not succeed however often it is tried."""
+    """A call that will not succeed however often it is tried. `response` is how the API's answer began."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, response: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.response = response

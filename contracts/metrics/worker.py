@@ -32,6 +32,7 @@ CACHE = _counter(
     "Answers sought in the cache by outcome: hit, miss, shared (one alike was being asked for).",
     ("api", "outcome"),
 )
+RATE_WAITS = _counter("rate_waits", "Calls that waited because they would have been over the API's rate.", ("api",))
 ANSWERS = _counter(
     "answers", "Requests answered by status: result, absence, failure, skipped.", ("enrichment", "status")
 )

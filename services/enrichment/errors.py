@@ -40,6 +40,14 @@ class PortTakenError(PermanentError):
         self.port = port
 
 
+class HeaderUnreadableError(PermanentError):
+    """A secret header of an API is not there, or cannot be sent. The message does not tell its value."""
+
+    def __init__(self, name: str, where: str, problem: str) -> None:
+        super().__init__(f"The header {name!r} ({where}): {problem}: write one line of text, or file:/its/path")
+        self.name = name
+
+
 class ConsumerFailedError(RetryableError):
     """The consumer met an error that it cannot survive."""
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import signal
 import time
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from services.enrichment.calls.api import HttpApi
-from services.enrichment.calls.caller import Caller
-from services.enrichment.calls.transport import AiohttpTransport, Transport
+from services.enrichment.calls.assembly import assembled, utc_now
+from services.enrichment.calls.headers import revealed
+from services.enrichment.calls.transport import AiohttpTransport, Bounds
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.metrics import Metrics
 from services.enrichment.publisher import KafkaPublisher
@@ -20,9 +18,7 @@ from services.enrichment.source import KafkaSource
 from services.enrichment.worker import Parts, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from contracts import Api, Application, Policy
+    from contracts import Application, Policy
     from services.enrichment.settings import EnrichmentSettings
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -33,7 +29,7 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
     loop, counts = asyncio.get_running_loop(), Metrics()
     async with AsyncExitStack() as stack:
         transports = {
-            name: await stack.enter_async_context(_transport(url, application.apis[name]))
+            name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name]))
             for name, url in settings.base_urls(application).items()
         }
         publisher = KafkaPublisher(settings.client(), loop)
@@ -45,13 +41,9 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
             batch=settings.fetch_most,
             drain=settings.drain,
         )
-        caller = Caller(
-            application,
-            apis(application, transports, counts),
-            sleep=asyncio.sleep,
-            draw=random.uniform,
-        )
-        worker = Worker(Parts(application, settings, source, caller, publisher, counts, now, time.monotonic))
+        calls = assembled(application, transports, counts)
+        stack.callback(calls.close)
+        worker = Worker(Parts(application, settings, source, calls.caller, publisher, counts, utc_now, time.monotonic))
         if settings.http_port is not None:
             endpoints = Endpoints(worker, counts, settings.stuck_after)
             await stack.enter_async_context(endpoints.serving(settings.http_host, settings.http_port))
@@ -60,18 +52,12 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
         await worker.run()
 
 
-def apis(application: Application, transports: Mapping[str, Transport], counts: Metrics) -> dict[str, Api]:
-    """What each enrichment calls with, by enrichment's name."""
-    return {
-        one.name: HttpApi(transports[one.api], one, application.apis[one.api], now, counts)
-        for one in application.enrichments
-    }
-
-
-def now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
-
-
-def _transport(url: str, policy: Policy) -> AiohttpTransport:
-    return AiohttpTransport(url, connections=policy.concurrency, body_limit=policy.largest_answer)
+def _transport(api: str, url: str, settings: EnrichmentSettings, policy: Policy) -> AiohttpTransport:
+    bounds = Bounds(
+        connections=policy.concurrency,
+        largest=policy.largest_answer,
+        redirects=policy.redirects,
+        allowed=settings.allowed_networks,
+        headers=revealed(settings.api_headers.get(api, {})),
+    )
+    return AiohttpTransport(url, bounds, clock=time.monotonic)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 from typing_extensions import override
 
 from contracts.settings import KafkaSettings
@@ -42,6 +42,10 @@ class EnrichmentSettings(KafkaSettings):
     """Where the application is: package.module:name."""
     apis: dict[str, BaseUrl] = Field(default_factory=dict)
     """Where each API is that the application names: its base URL."""
+    api_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
+    """Secret headers by API, as {"city": {"Authorization": "Bearer …"}}; a value file:/path is read from there."""
+    allowed_networks: tuple[IPvAnyNetwork, ...] = ()
+    """The networks that may be called although they are not public, as ["10.1.0.0/16"]."""
     group: str | None = None
     """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load."""
     in_flight: int = Field(default=1000, ge=1)

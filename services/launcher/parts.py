@@ -81,7 +81,8 @@ def job(settings: LauncherSettings, folders: Folders) -> Part:
 def workers(settings: LauncherSettings) -> Iterator[Part]:
     """The enrichment workers."""
     apis = {"reference": f"http://127.0.0.1:{settings.reference_port}"}
-    env = {"STATELOOP_APIS": json.dumps(apis)} | shared(settings)
+    here = {"STATELOOP_APIS": json.dumps(apis), "STATELOOP_ALLOWED_NETWORKS": '["127.0.0.0/8"]'}
+    env = here | shared(settings)
     for number in range(1, settings.workers + 1):
         does = f"enrichment worker {number} of {settings.workers} runs"
         told = env | watched(settings, number)

@@ -1,100 +1,59 @@
-"""The Api that an enrichment calls with: one call, its answer validated, its failure classified."""
+"""The Api that an enrichment calls with: its calls from top to bottom."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import orjson
-from pydantic import ValidationError
 
-from contracts import Absent, PermanentFailure, RetryableFailure
-from contracts.errors import CallError
-from contracts.metrics import worker as metrics
-from services.enrichment.calls.backoff import parse_retry_after
+from services.enrichment.calls.statuses import fitted
 from services.enrichment.calls.urls import target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable
 
-    from contracts import Policy
-    from contracts.enrichment import Enrichment, M
-    from services.enrichment.calls.transport import Response, Transport
-    from services.enrichment.metrics import Metrics
-
-SUCCESS = range(200, 300)
-REDIRECT = range(300, 400)
-ABSENCE = (404, 410)
-TOO_MANY = 429
-SERVER = range(500, 600)
+    from contracts import Batch, Enrichment
+    from contracts.enrichment import M
+    from services.enrichment.calls.access import Access
+    from services.enrichment.calls.answers import Answers
+    from services.enrichment.calls.batches import Batches
+    from services.enrichment.calls.tries import Effort, Tries
 
 
-class HttpApi:
-    """Implements `contracts.Api` over a transport, for the calls of one enrichment."""
+class PolicedApi:
+    """Implements `contracts.Api` for one enrichment: kept answers, tries, turns and the call itself."""
 
-    def __init__(
-        self, transport: Transport, one: Enrichment, policy: Policy, now: Callable[[], datetime], counts: Metrics
-    ) -> None:
-        self._transport = transport
-        self._timeout = policy.timeout
-        self._labels = one.api, one.name
-        self._now = now
-        self._counts = counts
+    def __init__(self, one: Enrichment, access: Access, answers: Answers, batches: Batches, tries: Tries) -> None:
+        self._one = one
+        self._access = access
+        self._answers = answers
+        self._batches = batches
+        self._tries = tries
 
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """One call: see `contracts.Api.get`."""
         where = target(path, values)
-        try:
-            response = await self._transport.get(where, self._timeout)
-            result = validated(model, checked(response, self._now()))
-        except CallError as error:
-            self._counts.add(metrics.CALLS, *self._labels, outcome(error))
-            raise
-        self._counts.add(metrics.CALLS, *self._labels, "result")
-        return result
 
+        async def once(effort: Effort) -> tuple[bytes, M]:
+            return await self._access.answer(self._one.name, where, partial(fitted, model), effort)
 
-def checked(response: Response, now: datetime) -> bytes:
-    """The body of a successful response.
+        return await self._answer((where, model), model, once)
 
-    Raises Absent for 404 and 410, RetryableFailure for 429 and 5xx, PermanentFailure for every other status.
-    """
-    status = response.status
-    if status in SUCCESS:
-        return response.body
-    if status in ABSENCE:
-        raise Absent(f"status {status}")
-    if status == TOO_MANY or status in SERVER:
-        raise RetryableFailure(f"status {status}", parse_retry_after(response.retry_after, now))
-    if status in REDIRECT:
-        raise PermanentFailure(f"status {status}: redirects are not followed")
-    raise PermanentFailure(f"status {status}")
+    async def get_one(self, batch: Batch[M], key: str | int) -> M:
+        """One key of a call for many: see `contracts.Api.get_one`."""
 
+        async def once(effort: Effort) -> tuple[bytes, M]:
+            return await self._batches.answer(self._one.name, batch, str(key), effort)
 
-def validated(model: type[M], body: bytes) -> M:
-    """The body as the model. Raises RetryableFailure for anything else: proxies answer rubbish with status 200.
+        return await self._answer((batch, str(key)), batch.model, once)
 
-    orjson is stricter than pydantic's own parser: it refuses NaN.
-    """
-    try:
-        return model.model_validate(orjson.loads(body))
-    except orjson.JSONDecodeError as error:
-        raise RetryableFailure(f"the response is not JSON ({error.msg})") from error
-    except ValidationError as error:
-        raise RetryableFailure(f"the response does not fit {model.__name__}: {first_misfit(error)}") from error
+    async def _answer(
+        self, key: tuple[object, object], model: type[M], once: Callable[[Effort], Awaitable[tuple[bytes, M]]]
+    ) -> M:
+        """A kept answer, that of a call alike under way, or that of a call of its own, tried as the policy says."""
 
+        def again(body: bytes) -> M:
+            return model.model_validate(orjson.loads(body))
 
-def first_misfit(error: ValidationError) -> str:
-    """Where a value does not fit, and why; without the value, which may be a secret."""
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc']) or 'the whole'}: {first['msg']}"[:200]
-
-
-def outcome(error: CallError) -> str:
-    """How a call ended, as the metrics call it."""
-    match error:
-        case Absent():
-            return "absence"
-        case RetryableFailure():
-            return "retryable"
-    return "permanent"
+        return await self._answers.get(key, self._one.stale_after, partial(self._tries.made, once), again)

@@ -1,65 +1,63 @@
-"""A request from its first call to its outcome: the application's function, with retries."""
+"""A request from its first call to its outcome: the application's function, run on what the state holds."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from pydantic import TypeAdapter, ValidationError, create_model
 
 from contracts import Absent, PermanentFailure, RetryableFailure
-from services.enrichment.calls.api import first_misfit
-from services.enrichment.calls.backoff import pause
+from contracts.record import Refused
+from contracts.shape import read
+from services.enrichment.calls.statuses import first_misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from pydantic import BaseModel
 
-    from contracts import Api, Application, Enrichment, Policy
+    from contracts import Api, Application, Enrichment
     from contracts.plan import Request
     from contracts.wire import Status
+    from services.enrichment.calls.tries import Effort, Tries
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a request ended: a result, or the reason why there is none."""
+    """How a request ended: a result, or the reason why there is none, how often it was tried and what came last."""
 
     status: Status
     result: dict[str, Any] | None = None
     reason: str | None = None
+    attempts: int = field(default=0, compare=False)
+    response: str | None = field(default=None, compare=False)
 
 
 class Caller:
-    """Runs the application's enrichments. `apis` holds what each enrichment calls with, by enrichment's name."""
+    """Runs the application's enrichments.
 
-    def __init__(
-        self,
-        application: Application,
-        apis: Mapping[str, Api],
-        *,
-        sleep: Callable[[float], Awaitable[None]],
-        draw: Callable[[float, float], float],
-    ) -> None:
+    `apis` holds what each enrichment calls with, and `tries` how each is tried again, by enrichment's name.
+    """
+
+    def __init__(self, application: Application, apis: Mapping[str, Api], tries: Mapping[str, Tries]) -> None:
         self._prepared = {
-            one.name: _Prepared(one, apis[one.name], _retrying(application.apis[one.api], sleep, draw))
-            for one in application.enrichments
+            one.name: _Prepared(application, one, apis[one.name], tries[one.name]) for one in application.enrichments
         }
 
     async def answer(self, request: Request) -> Outcome:
         """The outcome, whatever happens. A bug in the application's function is a failure too, and logged."""
-        prepared = self._prepared[request.enrichment]
         try:
-            result = await prepared.run(request.inputs)
+            result = await self._prepared[request.enrichment].run(request.inputs)
         except Absent as absent:
             return Outcome("absence", reason=str(absent) or None)
         except (RetryableFailure, PermanentFailure) as failure:
-            return Outcome("failure", reason=failure.reason)
+            return Outcome("failure", None, failure.reason, failure.calls, failure.response)
         except Exception as error:
             log.exception("enrichment has a bug", extra={"facts": {"enrichment": request.enrichment}})
             return Outcome("failure", reason=f"the function raised {type(error).__name__}")
@@ -69,21 +67,23 @@ class Caller:
 class _Prepared:
     """An enrichment with all that does not depend on the request."""
 
-    def __init__(self, one: Enrichment, api: Api, retrying: AsyncRetrying) -> None:
+    def __init__(self, application: Application, one: Enrichment, api: Api, tries: Tries) -> None:
         self._one = one
-        self._retrying = retrying
+        self._tries = tries
         self._api = api
+        self._largest = application.largest_record
+        self._shape = create_model("Results", **{one.name: (one.result | None, None)})  # type: ignore[call-overload]
         self._types: dict[str, TypeAdapter[Any]] = {
             need.name: TypeAdapter(need.annotation | None if need.optional else need.annotation) for need in one.needs
         }
 
     async def run(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The result as it goes on the wire."""
-        result: BaseModel = await self._retrying(self._once, self._typed(inputs))
-        return on_the_wire(self._one, result)
+        return self._on_the_wire(await self._tries.made(partial(self._once, self._typed(inputs))))
 
-    async def _once(self, typed: dict[str, Any]) -> BaseModel:
-        """One run of the function. All of it is tried again: a RetryableFailure may be the function's own."""
+    async def _once(self, typed: dict[str, Any], effort: Effort) -> BaseModel:
+        """One run of the function. It is run again for a RetryableFailure of its own."""
+        effort.calls += 1
         result: BaseModel = await self._one.function(self._api, **typed)
         return result
 
@@ -93,31 +93,20 @@ class _Prepared:
         except ValidationError as error:
             raise PermanentFailure(f"the state does not fit what the function needs: {first_misfit(error)}") from error
 
-
-def on_the_wire(one: Enrichment, result: BaseModel) -> dict[str, Any]:
-    """A result as JSON, without nulls. Raises PermanentFailure for what the wire does not carry."""
-    if not isinstance(result, one.result):
-        raise PermanentFailure(f"the function gave {type(result).__name__}, not {one.result.__name__} as declared")
-    wire = result.model_dump(mode="json", exclude_none=True)
-    if orjson.loads(orjson.dumps(wire)) != wire:
-        raise PermanentFailure("the result holds a number that JSON does not have")
-    return wire
-
-
-def _retrying(
-    policy: Policy,
-    sleep: Callable[[float], Awaitable[None]],
-    draw: Callable[[float, float], float],
-) -> AsyncRetrying:
-    def wait(state: RetryCallState) -> float:
-        failure = state.outcome.exception() if state.outcome else None
-        asked = failure.retry_after if isinstance(failure, RetryableFailure) else None
-        return pause(policy, state.attempt_number, asked, draw=draw)
-
-    return AsyncRetrying(
-        stop=stop_after_attempt(policy.attempts),
-        retry=retry_if_exception_type(RetryableFailure),
-        wait=wait,
-        sleep=sleep,
-        reraise=True,
-    )
+    def _on_the_wire(self, result: BaseModel) -> dict[str, Any]:
+        """A result as JSON, without nulls. Raises PermanentFailure for one that the job would refuse."""
+        if not isinstance(result, self._one.result):
+            declared = self._one.result.__name__
+            raise PermanentFailure(f"the function gave {type(result).__name__}, not {declared} as declared")
+        wire = result.model_dump(mode="json", exclude_none=True)
+        record = orjson.dumps({self._one.name: wire})
+        if len(record) > self._largest:  # told with its size when the feedback is made
+            return wire
+        if orjson.loads(record)[self._one.name] != wire:
+            raise PermanentFailure("the result holds a number that JSON does not have")
+        try:
+            read(self._shape, record, self._largest)
+        except Refused as refused:
+            why = f"the job would refuse the result ({refused}): a time needs an offset, a number must be finite"
+            raise PermanentFailure(why) from refused
+        return wire

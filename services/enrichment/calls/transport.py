@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 import aiohttp
 from yarl import URL
 
 from contracts import PermanentFailure, RetryableFailure
+from services.enrichment.calls.addresses import AddressRefusedError, check
+from services.enrichment.calls.resolver import CheckedResolver
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    import ssl
+    from collections.abc import Callable, Collection, Mapping
     from types import TracebackType
 
+    from aiohttp.abc import AbstractResolver
+
+    from services.enrichment.calls.addresses import Network
+
 HEADERS = {"Accept": "application/json", "User-Agent": "stateloop"}
+MOVED = frozenset({301, 302, 303, 307, 308})
+LONGEST_LINE, LONGEST_HEADER, MOST_HEADERS = 8190, 8190, 128
+"""In bytes, and in number: a response beyond them is a failed connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,54 +36,108 @@ class Response:
     status: int
     body: bytes
     retry_after: str | None = None
+    location: str | None = None
 
 
 class Transport(Protocol):
-    """Calls one API. Redirects are not followed, and a body over the limit is not read."""
+    """Calls one API. A body over the limit is not read."""
 
-    async def get(self, target: str, within: timedelta) -> Response:
-        """GET a path with its query, percent-encoded, beneath the API's base URL.
+    async def get(self, target: str, within: float) -> Response:
+        """GET a path with its query, percent-encoded, beneath the API's base URL, within seconds.
 
-        Raises RetryableFailure when there is no whole answer in time, PermanentFailure when it is too large.
+        Raises RetryableFailure when there is no whole answer in time, PermanentFailure when it may not be read.
         """
         ...
 
 
-class AiohttpTransport:
-    """One API by aiohttp: connections are kept and used again. An async context manager."""
+@dataclass(frozen=True)
+class Bounds:
+    """What a transport must keep to. `headers` are secret: they go to the API itself only."""
 
-    def __init__(self, base_url: str, *, connections: int, body_limit: int) -> None:
+    connections: int
+    largest: int
+    redirects: int = 0
+    allowed: Collection[Network] = ()
+    headers: Mapping[str, str] | None = None
+
+
+class AiohttpTransport:
+    """One API by aiohttp: connections are kept and used again. An async context manager.
+
+    No socket is opened to an address that may not be called, whatever name, redirect or literal led to it.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        bounds: Bounds,
+        *,
+        clock: Callable[[], float],
+        resolver: AbstractResolver | None = None,
+        trusted: ssl.SSLContext | None = None,
+    ) -> None:
         self._base_url = base_url
-        self._body_limit = body_limit
+        self._origin = URL(base_url).origin()
+        self._bounds = bounds
+        self._clock = clock
+        self._headers = dict(bounds.headers or {})
+        self._secrets = [value.encode() for value in self._headers.values()]
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections),
+            connector=aiohttp.TCPConnector(
+                limit=bounds.connections,
+                resolver=CheckedResolver(resolver or aiohttp.DefaultResolver(), bounds.allowed),
+                socket_factory=partial(_socket, allowed=bounds.allowed),
+                ssl=trusted or True,
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=HEADERS,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_HEADER,
+            max_headers=MOST_HEADERS,
         )
 
-    async def get(self, target: str, within: timedelta) -> Response:
+    async def get(self, target: str, within: float) -> Response:
         """See `Transport.get`."""
         url = URL(self._base_url + target, encoded=True)
-        seconds = within.total_seconds()
-        limit = aiohttp.ClientTimeout(total=seconds)
+        until, hops = self._clock() + within, 0
+        response = await self._hop(url, within)
+        while response.status in MOVED and response.location is not None and self._bounds.redirects:
+            if hops == self._bounds.redirects:
+                raise PermanentFailure(f"more than {hops} redirects")
+            url, hops = _moved(url, response.location), hops + 1
+            try:
+                response = await self._hop(url, until - self._clock())
+            except _RefusedHere as refused:
+                raise PermanentFailure(f"redirected to where no call may go: {refused.reason}") from refused
+        return response
+
+    async def _hop(self, url: URL, within: float) -> Response:
+        headers = self._headers if url.origin() == self._origin else {}
+        limit = aiohttp.ClientTimeout(total=max(within, 0.001))  # 0 would be no limit
         try:
-            async with self._session.get(url, allow_redirects=False, timeout=limit) as response:
+            async with self._session.get(url, allow_redirects=False, timeout=limit, headers=headers) as response:
                 body = await self._body(response)
-                return Response(response.status, body, response.headers.get("Retry-After"))
+                found = response.headers
+                return Response(response.status, body, found.get("Retry-After"), found.get("Location"))
         except TimeoutError as error:
-            raise RetryableFailure(f"no answer within {seconds:g} s") from error
+            raise RetryableFailure(f"no answer within {within:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
+            if isinstance(refused := getattr(error, "os_error", error), AddressRefusedError):
+                raise _RefusedHere(str(refused)) from error
             raise RetryableFailure(f"the connection failed ({type(error).__name__})") from error
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         chunks, size = [], 0
         async for chunk in response.content.iter_any():
             size += len(chunk)
-            if size > self._body_limit:
+            if size > self._bounds.largest:
                 response.close()
-                raise PermanentFailure(f"the response is larger than {self._body_limit} bytes")
+                raise PermanentFailure(f"the response is larger than {self._bounds.largest} bytes")
             chunks.append(chunk)
-        return b"".join(chunks)
+        body = b"".join(chunks)
+        if any(secret in body for secret in self._secrets):
+            raise PermanentFailure("the response repeats a secret header of ours, and must not be written anywhere")
+        return body
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,3 +149,25 @@ class AiohttpTransport:
         trace: TracebackType | None,
     ) -> None:
         await self._session.close()
+
+
+class _RefusedHere(RetryableFailure):  # no error of its own: the connection failed for this reason
+    """The address may not be called. Names change, and so do settings: a later try may be allowed."""
+
+
+def _moved(url: URL, location: str) -> URL:
+    """Where a redirect leads. Raises PermanentFailure for another scheme, or from https to http."""
+    try:
+        moved = url.join(URL(location))
+    except ValueError as error:
+        raise PermanentFailure("redirected to what is no URL") from error
+    if moved.scheme not in ("https", url.scheme) or moved.host is None or moved.user or moved.password:
+        raise PermanentFailure("redirected to another scheme, or with a user: that is not followed")
+    return moved
+
+
+def _socket(info: aiohttp.AddrInfoType, *, allowed: Collection[Network]) -> socket.socket:
+    """A socket for an address that was found: the last place before the connection, which no address gets around."""
+    family, kind, protocol, _, address = info
+    check(str(address[0]), allowed)
+    return socket.socket(family=family, type=kind, proto=protocol)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from contracts import PermanentFailure
 
+if TYPE_CHECKING:
+    from contracts import Batch
+
 PLACE = re.compile(r"\{([^{}]*)\}")
+FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
+"""Backslashes and control characters."""
 
 
 def target(template: str, values: dict[str, str | float]) -> str:
@@ -21,10 +27,23 @@ def target(template: str, values: dict[str, str | float]) -> str:
         raise ValueError(f"the path {template!r} must begin with / and hold no ? and #: give further values by name")
     if missing := [name for name in names if name not in values]:
         raise ValueError(f"the path {template!r} needs a value for {missing[0]!r}")
+    for name in names:
+        _check_segment(name, str(values[name]))
     encoded = {name: _encoded(name, value) for name, value in values.items()}
     path = "/".join(_segment(part, encoded) for part in template.split("/"))
     query = "&".join(f"{quote(name, safe='')}={encoded[name]}" for name in values if name not in names)
     return f"{path}?{query}" if query else path
+
+
+def listed(batch: Batch[Any], keys: list[str]) -> str:
+    """The path and query of a call for many keys. Raises PermanentFailure for one that cannot be sent."""
+    encoded = [_encoded(batch.parameter, key) for key in keys]
+    name = quote(batch.parameter, safe="")
+    if batch.separator is None:
+        return f"{batch.path}?{'&'.join(f'{name}={key}' for key in encoded)}"
+    if any(batch.separator in key for key in keys):
+        raise PermanentFailure(f"a key holds {batch.separator!r}, which stands between the keys")
+    return f"{batch.path}?{name}={quote(batch.separator, safe='').join(encoded)}"
 
 
 def _segment(part: str, encoded: dict[str, str]) -> str:
@@ -33,6 +52,12 @@ def _segment(part: str, encoded: dict[str, str]) -> str:
     if filled != part and filled in ("", ".", ".."):
         raise PermanentFailure(f"{part} is {filled!r}, which cannot be a segment of a path")
     return filled
+
+
+def _check_segment(name: str, value: str) -> None:
+    """What servers that decode too early, or too often, would take for the end of a segment or for a step up."""
+    if FORBIDDEN.search(value) or any(part in (".", "..") for part in value.split("/")):
+        raise PermanentFailure(f"{name} holds what cannot be in a segment of a path")
 
 
 def _encoded(name: str, value: str | float) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from aiohttp.test_utils import TestClient
 from pydantic import BaseModel, TypeAdapter
 
-from contracts import Absent, Application, Event
+from contracts import Absent, Application, Batch, Event
 from contracts.decode import Decoder
 from contracts.fold import Fold
 from contracts.plan import Request, plan
@@ -38,6 +38,9 @@ class ServedApi:
             raise Absent(target)
         assert status == 200, (target, status, body)
         return model.model_validate_json(body)
+
+    async def get_one(self, batch: Batch[M], key: str | int) -> M:
+        raise NotImplementedError
 
 
 class Loop:

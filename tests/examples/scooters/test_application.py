@@ -8,6 +8,7 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
+from contracts import Batch
 from contracts.decode import Decoder
 from contracts.fold import Fold
 from contracts.plan import plan
@@ -28,6 +29,9 @@ class City:
 
     async def get(self, path: str, model: type[BaseModel], /, **_: str | float) -> Any:
         return model.model_validate(CITY[path])
+
+    async def get_one(self, batch: Batch[Any], _: str | int) -> Any:
+        raise NotImplementedError
 
 
 def record(value: bytes) -> Record:

@@ -98,6 +98,7 @@ class Cluster:
             "STATELOOP_APPLICATION": "tests.services.enrichment.fleet:app",
             "STATELOOP_KAFKA": self.bootstrap,
             "STATELOOP_KAFKA_OPTIONS": '{"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}',
+            "STATELOOP_ALLOWED_NETWORKS": '["127.0.0.0/8"]',
             "STATELOOP_APIS": json.dumps({"registry": api}),
             **{f"STATELOOP_{name.upper()}": value for name, value in settings.items()},
         }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 BOMB = gzip.compress(b"0" * 200_000_000, 9)
@@ -29,6 +30,7 @@ class Registry:
         self.gate = asyncio.Event()
         self.gate.set()
         self.url = ""
+        self.leads_to = "/owners/inside"
 
     async def owner(self, request: web.Request) -> web.StreamResponse:
         self._log(request)
@@ -64,6 +66,33 @@ class Registry:
 
     async def redirect(self, _: web.Request) -> web.StreamResponse:
         return web.Response(status=302, headers={"Location": "/owners/inside"})
+
+    async def moved(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": self.leads_to})
+
+    async def echo(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"name": request.headers.get("Authorization", "nobody")})
+
+    async def headers(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"X-Long": "x" * 10_000})
+        await response.prepare(request)
+        return response
+
+    async def many(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={f"X-{number}": "x" for number in range(1000)})
+        await response.prepare(request)
+        return response
+
+    async def drip(self, request: web.Request) -> web.StreamResponse:
+        """Never pauses for as long as a timeout, and never ends."""
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.05)
+
+    async def nothing(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(status=204)
 
     async def hang(self, _: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3600)
@@ -117,7 +146,7 @@ class Registry:
         return web.Response(body=BOMB, headers={"Content-Encoding": "gzip"})
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[Registry]:
+    async def serving(self, certificate: ssl.SSLContext | None = None) -> AsyncIterator[Registry]:
         server = web.Application()
         server.router.add_get("/owners/{value}", self.owner)
         server.router.add_get("/streets", self.street)
@@ -125,10 +154,10 @@ class Registry:
         server.router.add_get("/{anything:.*}", self.any)
         runner = web.AppRunner(server, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificate)
         await site.start()
         host, port = runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = f"http{'s' if certificate else ''}://{host}:{port}"
         try:
             yield self
         finally:

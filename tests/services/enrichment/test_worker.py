@@ -12,6 +12,7 @@ import pytest
 
 from contracts.plan import fingerprint
 from services.enrichment.calls.caller import Caller
+from services.enrichment.calls.tries import Tries
 from services.enrichment.errors import DeliveryFailedError
 from services.enrichment.metrics import Metrics
 from services.enrichment.settings import EnrichmentSettings
@@ -22,6 +23,7 @@ from tests.services.enrichment.fleet import START, answer, app, snapshot
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
+    from contracts import Batch
     from contracts.enrichment import M
     from services.enrichment.source import Listener
 
@@ -80,6 +82,9 @@ class Gated:
         await self.answers.wait()
         return model.model_validate({"name": "x", "street": "x", "price": 1.0})
 
+    async def get_one(self, batch: Batch[M], _: str | int) -> M:
+        return await self.get("", batch.model)
+
     async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
         self.written.append(value)
         assert timestamp == 1000 * (START.timestamp() + self.version)
@@ -97,12 +102,8 @@ async def until(condition: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def running(log: Log, gated: Gated, **settings: object) -> AsyncIterator[Worker]:
     told = EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings})
-    caller = Caller(
-        app,
-        dict.fromkeys(app.by_name, gated),
-        sleep=asyncio.sleep,
-        draw=lambda low, _: low,
-    )
+    tries = Tries(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, again=lambda: None)
+    caller = Caller(app, dict.fromkeys(app.by_name, gated), dict.fromkeys(app.by_name, tries))
     clock = asyncio.get_running_loop().time
     worker = Worker(Parts(app, told, log, caller, gated, Metrics(), lambda: START, clock))
     async with asyncio.TaskGroup() as group:

@@ -45,6 +45,7 @@ def test_every_port_and_folder_is_the_settings() -> None:
     assert by_name["broker"].env["STATELOOP_BROKER_DATA"] == "/data/broker"
     assert by_name["reference"].env == {"STATELOOP_REFERENCE_PORT": "18081"}
     assert by_name["worker-1"].env["STATELOOP_APIS"] == '{"reference": "http://127.0.0.1:18081"}'
+    assert by_name["worker-1"].env["STATELOOP_ALLOWED_NETWORKS"] == '["127.0.0.0/8"]', "or it may not call them"
     assert by_name["job"].env["STATELOOP_CHECKPOINT"] == "/data/checkpoint"
     assert by_name["job"].env["STATELOOP_BATCH"] == "PT15S"
     clients = ("topics", "job", "worker-1", "worker-2", "replay", "live")

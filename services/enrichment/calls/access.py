@@ -1,0 +1,122 @@
+"""One API as all its calls share it: its limits, its breaker, its transport. The path of one try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from contracts import Absent, RetryableFailure
+from contracts.errors import CallError
+from contracts.metrics import worker as metrics
+from services.enrichment.calls.limits import Limits
+from services.enrichment.calls.statuses import MisfitError, document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from contracts import Policy
+    from services.enrichment.calls.breaker import Door
+    from services.enrichment.calls.transport import Transport
+    from services.enrichment.calls.tries import Effort
+    from services.enrichment.metrics import Metrics
+
+T = TypeVar("T")
+
+
+class Access:
+    """The way to one API. `clock` is in seconds, `now` the time that dates in responses are compared with."""
+
+    def __init__(  # noqa: PLR0913  # the parts of a way
+        self,
+        name: str,
+        policy: Policy,
+        transport: Transport,
+        door: Door,
+        *,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        counts: Metrics,
+    ) -> None:
+        self._name = name
+        self._policy = policy
+        self._transport = transport
+        self._door = door
+        self._limits = Limits(policy)
+        self._clock = clock
+        self._now = now
+        self._counts = counts
+        self._timeout = policy.timeout.total_seconds()
+        self._deadline = policy.deadline.total_seconds()
+
+    async def answer(
+        self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort
+    ) -> tuple[bytes, T]:
+        """One try, when its turn has come: the answer as it came, and as `read` reads its JSON. Raises a CallError.
+
+        A call that finds the API still down is no try: it says nothing of the request, which goes on waiting.
+        """
+        while True:
+            async with self._limits.places:
+                ticket = await self._turn()
+                before, failed = effort.seconds, None
+                try:
+                    answer = await self._call(enrichment, target, read, effort)
+                    failed = False
+                except RetryableFailure as failure:
+                    failed = not isinstance(failure, MisfitError)
+                    if not failed or not self._door.is_probe(ticket):
+                        raise
+                    effort.seconds = before
+                except CallError:
+                    failed = False
+                    raise
+                else:
+                    return answer
+                finally:
+                    self._door.ended(ticket, failed=failed)
+
+    async def _turn(self) -> int:
+        """Wait for the breaker and for the rate. While a call waits for the rate, the breaker may open."""
+        while True:
+            ticket = await self._door.admitted()
+            if not self._limits.must_wait:
+                await self._limits.rate()
+                return ticket
+            self._counts.add(metrics.RATE_WAITS, self._name)
+            try:
+                await self._limits.rate()
+            except BaseException:
+                self._door.ended(ticket, failed=None)
+                raise
+            if self._door.holds(ticket):
+                return ticket
+
+    async def _call(
+        self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort
+    ) -> tuple[bytes, T]:
+        begun = self._clock()
+        effort.calls += 1
+        outcome = "given_up"
+        try:
+            response = await self._transport.get(target, min(self._timeout, self._deadline - effort.seconds))
+            result = read(document(response, self._policy, self._now()), response.body)
+            outcome = "result"
+        except CallError as error:
+            outcome = _named(error)
+            raise
+        finally:
+            seconds = self._clock() - begun
+            effort.seconds += seconds
+            self._counts.observe(metrics.CALL_SECONDS, seconds, self._name)
+            self._counts.add(metrics.CALLS, self._name, enrichment, outcome)
+        return response.body, result
+
+
+def _named(error: CallError) -> str:
+    """How a call ended, as the metrics call it."""
+    match error:
+        case Absent():
+            return "absence"
+        case RetryableFailure():
+            return "retryable"
+    return "permanent"

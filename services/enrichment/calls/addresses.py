@@ -1,0 +1,58 @@
+"""Which addresses a worker may call: those of the public internet, and the networks that its settings name."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+Network = IPv4Network | IPv6Network
+
+TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
+"""IPv6 addresses that a gateway makes an IPv4 address of, their last four bytes (RFC 6052, RFC 8215)."""
+
+
+class AddressRefusedError(OSError):
+    """A name led to an address that may not be called. An OSError, for that is what a failed connection is."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the address {address} is not public: if it is meant, name its network in STATELOOP_ALLOWED_NETWORKS"
+        )
+        self.address = address
+
+
+def check(address: str, allowed: Collection[Network]) -> None:
+    """Raise AddressRefusedError for an address that is neither public nor in a network that is allowed."""
+    parsed = ip_address(address.partition("%")[0])  # without the zone of a link-local one
+    if not may_be_called(parsed, allowed):
+        raise AddressRefusedError(str(parsed))
+
+
+def may_be_called(address: IPv4Address | IPv6Address, allowed: Collection[Network]) -> bool:
+    """Whether an address is public or allowed; one that carries an IPv4 address is as good as that one."""
+    carried = _carried(address)
+    if carried is not None:
+        return may_be_called(carried, allowed)
+    return _is_public(address) or any(address in network for network in allowed)
+
+
+def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that packets to an IPv6 address end at, if they do."""
+    if isinstance(address, IPv4Address):
+        return None
+    if address.ipv4_mapped or address.sixtofour:
+        return address.ipv4_mapped or address.sixtofour
+    if address.teredo:
+        return address.teredo[1]
+    if any(address in network for network in TRANSLATED):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return None
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Private, shared (CGNAT), loopback, link-local, unique-local, documentation and unspecified are not global."""
+    site_local = isinstance(address, IPv6Address) and address.is_site_local
+    return address.is_global and not (address.is_multicast or address.is_reserved or site_local)

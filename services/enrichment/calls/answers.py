@@ -1,0 +1,127 @@
+"""The answers of an API that are kept or under way: calls alike are made once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from cachetools import TLRUCache
+
+from contracts import Absent
+from contracts.errors import CallError
+from contracts.metrics import worker as metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+    from datetime import timedelta
+
+    from contracts import Cache
+    from services.enrichment.metrics import Metrics
+
+T = TypeVar("T")
+ENTRY_BYTES = 500
+"""What an entry takes beside the answer itself, or so."""
+
+
+class Answer(NamedTuple):
+    """What an API said: a body, or the reason why there is none."""
+
+    body: bytes | None
+    reason: str = ""
+
+    def given(self) -> bytes:
+        """The body. Raises Absent."""
+        if self.body is None:
+            raise Absent(self.reason)
+        return self.body
+
+
+class Answers:
+    """Keeps the answers of one API for their times, and shares those that are being asked for."""
+
+    def __init__(self, api: str, policy: Cache | None, clock: Callable[[], float], counts: Metrics) -> None:
+        self._api = api
+        self._counts = counts
+        self._clock = clock
+        self._kept = None if policy is None else _store(policy, clock)
+        self._under_way: dict[Hashable, list[asyncio.Future[Answer | CallError | None]]] = {}
+
+    async def get(
+        self,
+        key: Hashable,
+        younger_than: timedelta | None,
+        ask: Callable[[], Awaitable[tuple[bytes, T]]],
+        read: Callable[[bytes], T],
+    ) -> T:
+        """The answer that goes by this key: a kept one, that of a call alike under way, or what `ask` gives.
+
+        `ask` gives an answer as it came and as it was read; others read it anew, for each may do with it what it likes.
+        """
+        while True:
+            if (kept := self._find(key, younger_than)) is not None:
+                self._counts.add(metrics.CACHE, self._api, "hit")
+                return read(kept.given())
+            if (followers := self._under_way.get(key)) is None:
+                self._counts.add(metrics.CACHE, self._api, "miss")
+                return await self._lead(key, ask)
+            shared = asyncio.get_running_loop().create_future()
+            followers.append(shared)
+            answer = await shared
+            if isinstance(answer, CallError):
+                self._counts.add(metrics.CACHE, self._api, "shared")
+                raise answer
+            if answer is not None:
+                self._counts.add(metrics.CACHE, self._api, "shared")
+                return read(answer.given())
+
+    async def _lead(self, key: Hashable, ask: Callable[[], Awaitable[tuple[bytes, T]]]) -> T:
+        """Ask, and tell those who want to know the same. Nobody's call ends because another's was given up."""
+        followers = self._under_way[key] = []
+        told: Answer | CallError | None = None
+        try:
+            body, result = await ask()
+            told = Answer(body)
+        except Absent as absent:
+            told = Answer(None, str(absent))
+            raise
+        except CallError as failure:
+            told = failure
+            raise
+        finally:
+            del self._under_way[key]
+            if isinstance(told, Answer):
+                self._keep(key, told)
+            for follower in followers:
+                if not follower.done():
+                    follower.set_result(told)
+        return result
+
+    def _find(self, key: Hashable, younger_than: timedelta | None) -> Answer | None:
+        kept = None if self._kept is None else self._kept.get(key)
+        if kept is None:
+            return None
+        fresh = younger_than is None or self._clock() - kept.at <= younger_than.total_seconds()
+        return kept.answer if fresh else None
+
+    def _keep(self, key: Hashable, answer: Answer) -> None:
+        kept = _Kept(answer, self._clock())
+        if self._kept is not None and _size(kept) <= self._kept.maxsize:
+            self._kept[key] = kept
+
+
+class _Kept(NamedTuple):
+    answer: Answer
+    at: float
+
+
+def _size(kept: _Kept) -> int:
+    return ENTRY_BYTES + len(kept.answer.body or b"")
+
+
+def _store(policy: Cache, clock: Callable[[], float]) -> TLRUCache[Hashable, _Kept, float]:
+    results, absences = policy.results.total_seconds(), policy.absences.total_seconds()
+
+    def until(_: Hashable, kept: _Kept, now: float) -> float:
+        return now + (absences if kept.answer.body is None else results)
+
+    return TLRUCache(policy.size, until, timer=clock, getsizeof=_size)

@@ -1,0 +1,38 @@
+"""Names to addresses, less those that may not be called."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from services.enrichment.calls.addresses import AddressRefusedError, may_be_called
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from services.enrichment.calls.addresses import Network
+
+
+class CheckedResolver(AbstractResolver):
+    """Asks another resolver. The connection is made to one of the addresses that it gives, without a second look."""
+
+    def __init__(self, resolver: AbstractResolver, allowed: Collection[Network]) -> None:
+        self._resolver = resolver
+        self._allowed = allowed
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host that may be called. Raises AddressRefusedError when there are none but others."""
+        found = await self._resolver.resolve(host, port, family)
+        passed = [one for one in found if may_be_called(ip_address(one["host"].partition("%")[0]), self._allowed)]
+        if found and not passed:
+            raise AddressRefusedError(f"{found[0]['host']} of {host}")
+        return passed
+
+    async def close(self) -> None:
+        """Close the other resolver."""
+        await self._resolver.close()

@@ -1,0 +1,79 @@
+"""What a response means, by its status and the policy; and its body, read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pydantic import ValidationError
+
+from contracts import Absent, PermanentFailure, RetryableFailure
+from services.enrichment.calls.backoff import parse_retry_after
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from contracts import Policy
+    from contracts.enrichment import M
+    from contracts.errors import CallError
+    from services.enrichment.calls.transport import Response
+
+REDIRECT = range(300, 400)
+RESPONSE_HEAD = 500
+"""How many bytes of a response a dead letter shows."""
+
+
+class MisfitError(RetryableFailure):
+    """An answer that does not fit the model. The API is up: the next answer may fit, or none ever."""
+
+
+class RefusedError(PermanentFailure):
+    """A status that means a permanent failure."""
+
+    def __init__(self, status: int, why: str, *, response: str | None = None) -> None:
+        super().__init__(f"status {status}{why}", response=response)
+        self.status = status
+
+
+def document(response: Response, policy: Policy, now: datetime) -> Any:
+    """The JSON of a successful response. Raises a CallError for every other one.
+
+    orjson is stricter than pydantic's own parser: it refuses NaN. Proxies answer rubbish with status 200.
+    """
+    if response.status not in policy.success:
+        asked = parse_retry_after(response.retry_after, now)
+        raise failure(response.status, policy, body=response.body, retry_after=asked)
+    try:
+        return orjson.loads(response.body)
+    except orjson.JSONDecodeError as error:
+        raise RetryableFailure(f"the response is not JSON ({error.msg})", response=head(response.body)) from error
+
+
+def failure(status: int, policy: Policy, *, body: bytes, retry_after: timedelta | None = None) -> CallError:
+    """What a status means that is no success."""
+    if status in policy.absence:
+        return Absent(f"status {status}")
+    if status in policy.retryable:
+        return RetryableFailure(f"status {status}", retry_after, response=head(body))
+    why = ": redirects are not followed" if status in REDIRECT and not policy.redirects else ""
+    return RefusedError(status, why, response=head(body))
+
+
+def fitted(model: type[M], found: Any, body: bytes) -> M:
+    """What was read, as the model. Raises MisfitError."""
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        misfit = f"the response does not fit {model.__name__}: {first_misfit(error)}"
+        raise MisfitError(misfit, response=head(body)) from error
+
+
+def first_misfit(error: ValidationError) -> str:
+    """Where a value does not fit, and why; without the value, which may be a secret."""
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc']) or 'the whole'}: {first['msg']}"[:200]
+
+
+def head(body: bytes) -> str:
+    """How a response begins, for whoever reads the dead letter."""
+    return body[:RESPONSE_HEAD].decode(errors="replace")

@@ -1,0 +1,77 @@
+"""Which addresses may be called."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.enrichment.calls.addresses import AddressRefusedError, check, may_be_called
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "127.255.255.254",
+        "0.0.0.0",  # noqa: S104  # not bound to: refused
+        "10.0.0.1",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "100.127.255.255",
+        "192.0.2.1",
+        "198.18.0.1",
+        "224.0.1.1",
+        "239.255.255.250",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::127.0.0.1",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fec0::1",
+        "fc00::1",
+        "fd12:3456::1",
+        "ff02::1",
+        "ff0e::1",
+        "2001:db8::1",
+        "2002:7f00:1::",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+    ],
+)
+def test_what_is_not_public_is_refused(address: str) -> None:
+    with pytest.raises(AddressRefusedError, match="STATELOOP_ALLOWED_NETWORKS"):
+        check(address, ())
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"])
+def test_what_is_public_may_be_called(address: str) -> None:
+    check(address, ())
+
+
+def test_a_network_that_is_named_may_be_called_and_no_more() -> None:
+    allowed = [ip_network("10.1.0.0/16"), ip_network("fd00::/8")]
+    for address in ("10.1.2.3", "::ffff:10.1.2.3", "fd12::1"):
+        check(address, allowed)
+    for address in ("10.2.0.1", "127.0.0.1", "fc00::1"):
+        with pytest.raises(AddressRefusedError):
+            check(address, allowed)
+
+
+@given(st.ip_addresses(v=4))
+def test_an_address_in_disguise_is_as_good_as_itself(address: IPv4Address) -> None:
+    disguised = ip_address(f"::ffff:{address}"), ip_address("2002::"), ip_address("64:ff9b::")
+    mapped, sixtofour, translated = disguised
+    plain = may_be_called(address, ())
+    assert may_be_called(mapped, ()) == plain
+    assert may_be_called(IPv6Address(int(sixtofour) | int(address) << 80), ()) == plain
+    assert may_be_called(IPv6Address(int(translated) | int(address)), ()) == plain

@@ -1,0 +1,161 @@
+"""When an API counts as down, who may try it then, and when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts import Breaker
+from services.enrichment.calls.breaker import CircuitBreaker, State
+from tests.services.enrichment.calls.time import Time
+
+SECOND = timedelta(seconds=1)
+POLICY = Breaker(share=0.5, calls=10, failures=3, window=60 * SECOND, open_for=5 * SECOND, probes=3)
+
+
+class Watched:
+    """A breaker, its time, and the states that it told."""
+
+    def __init__(self, policy: Breaker = POLICY) -> None:
+        self.time = Time()
+        self.told: list[State] = []
+        self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, told=self.told.append)
+
+    def last(self) -> State:
+        return self.told[-1]
+
+    async def call(self, *, failed: bool | None) -> None:
+        self.breaker.ended(await self.breaker.admitted(), failed=failed)
+
+    async def opens(self) -> None:
+        for _ in range(POLICY.failures):
+            await self.call(failed=True)
+        assert self.last() is State.OPEN
+
+    async def half_opens(self) -> None:
+        await self.opens()
+        await self.time.passes(5)
+        assert self.last() is State.HALF_OPEN
+
+
+async def test_opens_at_the_number_and_the_share_of_failures() -> None:
+    one = Watched()
+    for failed in (True, True, False, False, False):
+        await one.call(failed=failed)
+    await one.call(failed=True)
+    assert one.told == [State.CLOSED, State.OPEN], "3 of 6 failed"
+
+
+async def test_few_failures_or_a_small_share_do_not_open_it() -> None:
+    few, rare = Watched(), Watched()
+    for _ in range(2):
+        await few.call(failed=True)
+    for _ in range(100):
+        for failed in (True, False, False):
+            await rare.call(failed=failed)
+    assert few.told == rare.told == [State.CLOSED]
+
+
+async def test_calls_of_long_ago_and_beyond_the_last_ones_are_forgotten() -> None:
+    one = Watched()
+    for failed in (True, True):
+        await one.call(failed=failed)
+    await one.time.passes(60)
+    await one.call(failed=True)
+    assert one.told == [State.CLOSED]
+    for _ in range(50):
+        await one.call(failed=False)
+    for _ in range(5):
+        await one.call(failed=True)
+    assert one.told == [State.CLOSED, State.OPEN], "5 of the last 10"
+
+
+async def test_while_it_is_open_calls_wait_and_then_the_first_ones_try() -> None:
+    one = Watched()
+    await one.opens()
+    waiting = [asyncio.create_task(one.breaker.admitted()) for _ in range(5)]
+    await one.time.passes(4.9)
+    assert not any(task.done() for task in waiting)
+    await one.time.passes(0.1)
+    assert [task.done() for task in waiting] == [True] * 3 + [False] * 2
+    for task in waiting[:2]:
+        one.breaker.ended(task.result(), failed=False)
+    await one.time.settles()
+    assert one.last() is State.CLOSED, "two of three must succeed when half of the calls may not fail"
+    assert all(task.done() for task in waiting)
+
+
+async def test_probes_that_fail_open_it_again() -> None:
+    one = Watched()
+    await one.half_opens()
+    await one.call(failed=True)
+    await one.call(failed=True)
+    assert one.last() is State.OPEN
+    assert one.breaker.blocks
+    await one.time.passes(5)
+    assert one.last() is State.HALF_OPEN
+
+
+async def test_a_probe_that_is_given_up_leaves_its_place_to_another() -> None:
+    one = Watched()
+    await one.opens()
+    waiting = [asyncio.create_task(one.breaker.admitted()) for _ in range(4)]
+    await one.time.passes(5)
+    one.breaker.ended(waiting[0].result(), failed=None)
+    await one.time.settles()
+    assert waiting[3].done()
+
+
+async def test_one_that_is_cancelled_as_it_is_let_through_leaves_its_place_too() -> None:
+    one = Watched()
+    await one.opens()
+    waiting = [asyncio.create_task(one.breaker.admitted()) for _ in range(4)]
+    await one.time.settles()
+    one.time.later(5, waiting[0].cancel)  # after it was let through, and before it ran
+    await one.time.passes(5)
+    assert waiting[0].cancelled()
+    assert waiting[3].done()
+
+
+async def test_what_a_call_of_an_earlier_turn_tells_does_not_count() -> None:
+    one = Watched()
+    late = [await one.breaker.admitted() for _ in range(20)]
+    await one.half_opens()
+    await one.call(failed=False)
+    await one.call(failed=False)
+    for ticket in late:
+        one.breaker.ended(ticket, failed=True)
+    assert one.last() is State.CLOSED, "hung calls that time out after the API came back"
+
+
+async def test_who_waits_for_it_to_be_unblocked_is_told() -> None:
+    one = Watched()
+    await one.opens()
+    waiting = asyncio.create_task(one.breaker.unblocked())
+    await one.time.passes(4.9)
+    assert not waiting.done()
+    await one.time.passes(0.1)
+    assert waiting.done()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 30)), max_size=60))
+def test_it_never_stays_shut(calls: list[tuple[bool, float]]) -> None:
+    """Whatever happened: once the API works, every call is made."""
+
+    async def check() -> None:
+        one = Watched()
+        for failed, seconds in calls:
+            call = asyncio.create_task(one.call(failed=failed))
+            await one.time.passes(seconds)
+            if not call.done():
+                call.cancel()
+        for _ in range(POLICY.probes + 1):
+            call = asyncio.create_task(one.call(failed=False))
+            await one.time.passes(5)
+            assert call.done()
+        assert one.last() is State.CLOSED
+
+    asyncio.run(check())
