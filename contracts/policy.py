@@ -47,7 +47,10 @@ class Rate(Declared):
 
 
 class Breaker(Declared):
-    """When an API counts as down: then its requests wait, and a few of them try whether it is back."""
+    """When an API counts as down: then its requests wait, and a few of them try whether it is back.
+
+    It also does for as long as it asks to be left alone, by Retry-After.
+    """
 
     share: float = 0.5
     """It opens when this share of the last calls failed: no answer, a retryable status, or what is no JSON."""
@@ -143,7 +146,7 @@ class Policy(Declared):
         return self
 
     def _check_statuses(self) -> None:
-        self._must("success", bool(self.success), "has no result", "success={200}")
+        self._must("success", bool(self.success), "has no result", "success=frozenset({200})")
         self._must("absence", not self.absence & self.success, "shares a status with success", "each status once")
         others = self.success | self.absence
         self._must("retryable", not self.retryable & others, "shares a status with the others", "each status once")

@@ -58,12 +58,12 @@ class Access:
         while True:
             async with self._limits.places:
                 ticket = await self._turn()
-                before, failed = effort.seconds, None
+                before, failed, rest = effort.seconds, None, 0.0
                 try:
                     answer = await self._call(enrichment, target, read, effort)
                     failed = False
                 except RetryableFailure as failure:
-                    failed = not isinstance(failure, MisfitError)
+                    failed, rest = not isinstance(failure, MisfitError), self._rest(failure)
                     if not failed or not self._door.is_probe(ticket):
                         raise
                     effort.seconds = before
@@ -73,7 +73,7 @@ class Access:
                 else:
                     return answer
                 finally:
-                    self._door.ended(ticket, failed=failed)
+                    self._door.ended(ticket, failed=failed, rest=rest)
 
     async def _turn(self) -> int:
         """Wait for the breaker and for the rate. While a call waits for the rate, the breaker may open."""
@@ -90,6 +90,11 @@ class Access:
                 raise
             if self._door.holds(ticket):
                 return ticket
+
+    def _rest(self, failure: RetryableFailure) -> float:
+        """How long the API asked not to be called. That is said of the API, and so all its calls keep to it."""
+        asked = failure.retry_after
+        return 0.0 if asked is None else min(asked, self._policy.retry_after_most).total_seconds()
 
     async def _call(
         self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort

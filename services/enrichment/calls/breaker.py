@@ -41,8 +41,11 @@ class Door(Protocol):
         """Whether the call was made to try an API that was down."""
         ...
 
-    def ended(self, ticket: int, *, failed: bool | None) -> None:
-        """Note how a call ended; None when that says nothing of the API, because the call was given up."""
+    def ended(self, ticket: int, *, failed: bool | None, rest: float = 0.0) -> None:
+        """Note how a call ended; None when that says nothing of the API, because the call was given up.
+
+        `rest` is how many seconds the API asked to be left alone.
+        """
         ...
 
 
@@ -66,7 +69,7 @@ class OpenDoor:
         """See `Door.is_probe`."""
         return False
 
-    def ended(self, _: int, *, failed: bool | None) -> None:
+    def ended(self, _: int, *, failed: bool | None, rest: float = 0.0) -> None:
         """See `Door.ended`."""
 
 
@@ -137,11 +140,13 @@ class CircuitBreaker:
         """Whether the call was made to try an API that was down."""
         return self._state is State.HALF_OPEN and ticket == self._turn
 
-    def ended(self, ticket: int, *, failed: bool | None) -> None:
-        """Note how a call ended; None when that says nothing of the API, because the call was given up."""
+    def ended(self, ticket: int, *, failed: bool | None, rest: float = 0.0) -> None:
+        """Note how a call ended: see `Door.ended`. An API that asks for a rest counts as down."""
         if ticket != self._turn:
             return
-        if self._state is State.HALF_OPEN:
+        if rest > 0:
+            self._change(State.OPEN, rest)
+        elif self._state is State.HALF_OPEN:
             self._probed(failed=failed)
         elif failed is not None:
             self._note(failed=failed)
@@ -166,14 +171,14 @@ class CircuitBreaker:
         else:
             self._wake()
 
-    def _change(self, state: State) -> None:
+    def _change(self, state: State, rest: float = 0.0) -> None:
         self._state = state
         self._turn += 1
         self._last.clear()
         self._failures = 0
         self._probes = _Probes()
         if state is State.OPEN:
-            self._later(self._policy.open_for.total_seconds(), self._half_open)
+            self._later(max(rest, self._policy.open_for.total_seconds()), self._half_open)
         self._told(state)
         self._wake()
 

@@ -18,7 +18,7 @@ from tests.services.enrichment.fleet import QUICK, START, app, snapshot
 from tests.services.enrichment.registry import now
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from contracts import Policy
     from services.enrichment.calls.caller import Outcome
@@ -37,23 +37,25 @@ class Calling:
         self.registry = registry
         self.waits: list[float] = []
         self.counts = Metrics()
-        outside = Outside(now=now, sleep=self._sleep, draw=lambda low, _: low)
+        outside = Outside(now=now, sleep=self._sleep, later=self._later, draw=lambda low, _: low)
         self.calls: Calls = assembled(fleet(policy), {"registry": transport}, self.counts, outside)
 
     async def answer(self, plate: str) -> Outcome:
         request = next(one for one in plan(app, snapshot(1, plate), START) if one.enrichment == "owner")
         return await self.calls.caller.answer(request)
 
+    def _later(self, _: float, what: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(what)
+
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
         await asyncio.sleep(0)
 
 
-def fleet(policy: Policy) -> Application:
-    """The fleet's application, with another policy."""
-    return Application(
-        name=app.name, event=app.event, state=app.state, enrichments=app.enrichments, apis={"registry": policy}
-    )
+def fleet(policy: Policy, **others: Any) -> Application:
+    """The fleet's application, with another policy or other parts."""
+    parts: dict[str, Any] = {"enrichments": app.enrichments, "apis": {"registry": policy}} | others
+    return Application(name=app.name, event=app.event, state=app.state, **parts)
 
 
 def transport(url: str, **bounds: Any) -> AiohttpTransport:
