@@ -104,7 +104,7 @@ class Cluster:
         }
         command = [sys.executable, "-m", "services.enrichment"]
         with (self._logs / f"worker-{self._started}.log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | environment, stderr=log)
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | environment, stdout=log, stderr=log)
         self._started += 1
         try:
             yield process

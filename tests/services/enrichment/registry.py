@@ -26,6 +26,7 @@ class Registry:
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.raw: list[str] = []
+        self.authorizations: set[str | None] = set()
         self.latency = 0.0
         self.gate = asyncio.Event()
         self.gate.set()
@@ -57,6 +58,7 @@ class Registry:
     def _log(self, request: web.Request) -> None:
         self.calls[request.path] += 1
         self.raw.append(request.raw_path)
+        self.authorizations.add(request.headers.get("Authorization"))
 
     async def missing(self, _: web.Request) -> web.StreamResponse:
         return web.Response(status=404)
@@ -72,6 +74,9 @@ class Registry:
 
     async def echo(self, request: web.Request) -> web.StreamResponse:
         return web.json_response({"name": request.headers.get("Authorization", "nobody")})
+
+    async def scold(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401, text=f"not {request.headers.get('Authorization')}")
 
     async def headers(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"X-Long": "x" * 10_000})

@@ -1,0 +1,64 @@
+"""An API in memory that does what a test says, and what calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from contracts.plan import plan
+from services.enrichment.calls.assembly import assembled
+from services.enrichment.calls.transport import Response
+from services.enrichment.metrics import Metrics
+from tests.services.enrichment.calls.calling import fleet
+from tests.services.enrichment.calls.virtual import outside
+from tests.services.enrichment.fleet import START, app, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contracts import Policy
+    from services.enrichment.calls.caller import Outcome
+
+LATENCY_S = 0.05
+
+
+def good(target: str) -> Response:
+    return Response(200, json.dumps({"name": target}).encode())
+
+
+class Scripted:
+    """Answers by a function of the target, after a while, and notes what it was asked. Implements Transport."""
+
+    def __init__(self, answers: Callable[[str], Response] = good) -> None:
+        self.answers = answers
+        self.asked: list[tuple[float, str]] = []
+        self.within: list[float] = []
+        self.under_way = self.most = 0
+
+    async def get(self, target: str, within: float) -> Response:
+        self.asked.append((asyncio.get_running_loop().time(), target))
+        self.within.append(within)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            await asyncio.sleep(LATENCY_S)
+        finally:
+            self.under_way -= 1
+        return self.answers(target)
+
+
+class Desk:
+    """The calling side over a scripted API, in a virtual loop."""
+
+    def __init__(self, api: Scripted, policy: Policy, **others: Any) -> None:
+        self.counts = Metrics()
+        self.calls = assembled(fleet(policy, **others), {"registry": api}, self.counts, outside())
+
+    async def answer(self, plate: str) -> Outcome:
+        request = next(one for one in plan(app, snapshot(1, plate), START) if one.enrichment == "owner")
+        return await self.calls.caller.answer(request)
+
+    async def answers(self, count: int) -> list[Outcome]:
+        """Those of so many cars at once."""
+        return await asyncio.gather(*(self.answer(f"P{number}") for number in range(count)))

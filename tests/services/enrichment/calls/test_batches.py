@@ -1,0 +1,204 @@
+"""Many keys in one call: when it is made, and what each key gets of its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from contracts import Api, Batch, DeclarationError, Policy, enrichment
+from contracts.metrics import worker as metrics
+from services.enrichment.calls.transport import Response
+from tests.services.enrichment.calls.scripted import LATENCY_S, Desk, Scripted
+from tests.services.enrichment.calls.virtual import virtually
+from tests.services.enrichment.fleet import Owner, quote, street
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WAIT = timedelta(milliseconds=20)
+POLICY = Policy(attempts=3)
+
+
+def keys(target: str) -> list[str]:
+    return [value for _, value in parse_qsl(urlsplit(target).query)]
+
+
+def owners(target: str) -> list[Any]:
+    return [{"plate": key, "name": f"owner of {key}"} for key in keys(target)]
+
+
+def told(found: Any) -> Response:
+    return Response(200, json.dumps(found).encode())
+
+
+def desk(api: Scripted, policy: Policy = POLICY, **declared: Any) -> Desk:
+    """The fleet, its owners asked for many at a time."""
+    parts: dict[str, Any] = {"parameter": "plate", "key": "plate", "size": 10, "wait": WAIT}
+    batch = Batch("/owners", Owner, **parts | declared)
+
+    @enrichment(api="registry")
+    async def owner(api: Api, plate: str) -> Owner:
+        return await api.get_one(batch, plate)
+
+    return Desk(api, policy, enrichments=(owner, street, quote))
+
+
+def test_a_full_call_is_made_at_once_and_a_part_of_one_after_the_wait() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda target: told(owners(target)))
+        one = desk(api)
+        found = await one.answers(25)
+        assert [answer.result for answer in found] == [{"name": f"owner of P{n}", "rating": 1.0} for n in range(25)]
+        assert [len(keys(target)) for _, target in api.asked] == [10, 10, 5]
+        assert [when for when, _ in api.asked] == pytest.approx([0, 0, 0.02], abs=1e-5)
+        assert one.counts.get(metrics.CALLS, "registry", "owner", "result") == 3
+
+    virtually(scenario())
+
+
+def test_each_key_is_kept_by_itself() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda target: told(owners(target)))
+        one = desk(api)
+        await one.answers(3)
+        await one.answers(4)
+        assert [keys(target) for _, target in api.asked] == [["P0", "P1", "P2"], ["P3"]]
+
+    virtually(scenario())
+
+
+def by_key(target: str) -> Any:
+    return {item["plate"]: {"name": item["name"]} for item in owners(target)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "declared"),
+    [
+        (owners, {}),
+        (by_key, {}),
+        (lambda target: {"found": owners(target)}, {"items": "found"}),
+        (lambda target: owners(target.replace("%2C", "&plate=")), {"separator": ","}),
+    ],
+)
+def test_the_forms_of_an_answer(answer: Callable[[str], Any], declared: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        found = await desk(Scripted(lambda target: told(answer(target))), **declared).answers(3)
+        assert [one.result for one in found if one.result] == [
+            {"name": f"owner of P{n}", "rating": 1.0} for n in range(3)
+        ]
+
+    virtually(scenario())
+
+
+def test_each_key_ends_by_its_own_part_of_the_answer() -> None:
+    async def scenario() -> None:
+        items = {
+            "P0": {"name": "good"},
+            "P1": None,
+            "P3": {"name": ["wrong"]},
+            "P4": {"status": 404},
+            "P5": {"status": 403},
+            "P6": {"status": 503},
+            "P7": {"status": 200, "name": "good"},
+        }
+        api = Scripted(lambda _: told(items))
+        found = await desk(api, status="status").answers(8)
+        assert [(one.status, one.reason) for one in found] == [
+            ("result", None),
+            ("absence", "not in the response"),
+            ("absence", "not in the response"),
+            ("failure", "the response does not fit Owner: name: Input should be a valid string"),
+            ("absence", "status 404"),
+            ("failure", "status 403"),
+            ("failure", "status 503"),
+            ("result", None),
+        ]
+        assert [keys(target) for _, target in api.asked[1:]] == [["P3", "P6"], ["P3", "P6"]], "tried as the policy says"
+
+    virtually(scenario())
+
+
+def test_a_call_that_fails_is_tried_again_for_all_its_keys() -> None:
+    async def scenario() -> None:
+        statuses = iter((503, 200))
+        api = Scripted(lambda target: Response(next(statuses), told(owners(target)).body))
+        found = await desk(api).answers(5)
+        assert {one.status for one in found} == {"result"}
+        assert [len(keys(target)) for _, target in api.asked] == [5, 5]
+
+    virtually(scenario())
+
+
+def test_one_bad_key_fails_alone() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda target: Response(400, b"bad") if "P5" in keys(target) else told(owners(target)))
+        found = await desk(api).answers(10)
+        assert [one.status for one in found] == ["result"] * 5 + ["failure"] + ["result"] * 4
+        assert len(api.asked) <= 9, "it is found by halves"
+
+    virtually(scenario())
+
+
+def test_what_is_forbidden_for_one_is_not_asked_for_each() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda _: Response(403, b"no"))
+        assert {one.reason for one in await desk(api).answers(10)} == {"status 403"}
+        assert len(api.asked) == 1
+
+    virtually(scenario())
+
+
+@pytest.mark.parametrize("found", ["text", 7, [1, 2], None])
+def test_what_is_no_list_fails_and_leaves_nobody_waiting(found: Any) -> None:
+    async def scenario() -> None:
+        ended = await desk(Scripted(lambda _: told(found))).answers(3)
+        assert {one.status for one in ended} == ({"absence"} if isinstance(found, list) else {"failure"})
+
+    virtually(scenario())
+
+
+def test_a_bug_leaves_nobody_waiting() -> None:
+    def broken(_: str) -> Response:
+        raise ZeroDivisionError
+
+    async def scenario() -> None:
+        ended = await desk(Scripted(broken)).answers(3)
+        assert {one.reason for one in ended} == {"the function raised ZeroDivisionError"}
+
+    virtually(scenario())
+
+
+def test_one_that_is_given_up_takes_no_other_with_it() -> None:
+    async def scenario() -> None:
+        one = desk(Scripted(lambda target: told(owners(target))))
+        asking = [asyncio.create_task(one.answer(f"P{number}")) for number in range(3)]
+        await asyncio.sleep(0.02 + LATENCY_S / 2)
+        asking[0].cancel()
+        ended = await asyncio.gather(*asking, return_exceptions=True)
+        assert isinstance(ended[0], asyncio.CancelledError)
+        assert [getattr(answer, "status", None) for answer in ended[1:]] == ["result"] * 2
+
+    virtually(scenario())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"path": "owners"}, "Write a path"),
+        ({"path": "/owners?x=1"}, "Write a path"),
+        ({"model": int}, "Write a pydantic model"),
+        ({"parameter": ""}, "Write the name of a query parameter"),
+        ({"key": ""}, "Write the name of a field"),
+        ({"size": 0}, "Write size=50"),
+        ({"wait": timedelta(seconds=-1)}, "Write wait="),
+    ],
+)
+def test_a_batch_that_asks_for_nothing_is_refused(wrong: dict[str, Any], says: str) -> None:
+    right: dict[str, Any] = {"path": "/owners", "model": Owner, "parameter": "plate"}
+    with pytest.raises(DeclarationError, match=says):
+        Batch(**right | wrong)

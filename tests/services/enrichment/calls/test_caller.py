@@ -1,0 +1,118 @@
+"""A result is what the job will read, or a failure that says why not."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from contracts import Api, Application, Batch, Enriched, Event, Latest, Policy, RetryableFailure, State, enrichment
+from contracts.decode import Decoder
+from contracts.plan import Request
+from contracts.record import Record
+from services.enrichment.calls.caller import Caller, Outcome
+from services.enrichment.calls.tries import Tries
+from services.enrichment.feedback import feedback
+from tests.services.enrichment.calls.time import EPOCH
+
+
+class Seen(Event):
+    plate: str | None = None
+
+
+class Part(BaseModel):
+    since: datetime | None = None
+
+
+class Found(BaseModel):
+    at: datetime | None = None
+    number: float = Field(default=0.0, le=100)
+    count: int = 0
+    parts: list[Part] = []
+
+
+class Car(State):
+    plate: Annotated[str | None, Latest()]
+    found: Annotated[Found | None, Enriched()]
+
+
+class Nothing:
+    async def get(self, path: str, model: Any, /, **values: str | float) -> Any:
+        raise NotImplementedError
+
+    async def get_one(self, batch: Batch[Any], key: str | int) -> Any:
+        raise NotImplementedError
+
+
+REQUEST = Request("d1", EPOCH, "found", "f", 1, EPOCH, {"plate": "P1"})
+
+
+async def outcome(*results: Found | Exception) -> tuple[Application, Outcome]:
+    """That of an enrichment which gives these, one run after the other."""
+    left = list(results)
+
+    @enrichment(api="registry")
+    async def found(_: Api, plate: str) -> Found:
+        assert plate == "P1"
+        result = left.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    app = Application(name="a", event=Seen, state=Car, enrichments=(found,))
+    tries = Tries(Policy(attempts=3), sleep=lambda _: asyncio.sleep(0), draw=min, again=lambda: None)
+    return app, await Caller(app, {"found": Nothing()}, {"found": tries}).answer(REQUEST)
+
+
+TEXT: dict[str, Any] = {"at": None, "number": "x", "count": 0, "parts": []}
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001  # without an offset: that is the point
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Found(at=NAIVE),
+        Found(parts=[Part(since=NAIVE)]),
+        Found.model_construct(at=None, number=101.0, count=0, parts=[]),
+        Found.model_construct(at=None, number=0.0, count=1 << 63, parts=[]),
+        Found.model_construct(**TEXT),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+async def test_what_the_job_would_refuse_is_a_failure(result: Found) -> None:
+    _, ended = await outcome(result)
+    assert ended.status == "failure"
+    assert ended.reason is not None
+    assert ended.reason.startswith("the job would refuse the result (")
+
+
+@pytest.mark.parametrize(
+    "result", [Found(), Found(at=datetime(2026, 1, 1, 1, 2, 3, 4, UTC), parts=[Part(since=EPOCH)], number=0.1)]
+)
+async def test_what_is_told_is_what_the_job_reads(result: Found) -> None:
+    app, ended = await outcome(result)
+    assert ended.status == "result"
+    value = feedback(REQUEST, ended, EPOCH).encode()
+    delta = Decoder(app).feedback(Record("feedback", 0, 0, EPOCH, b"d1", value))
+    assert delta.answer is not None
+    assert Found.model_validate({k: v for k, v in delta.answer["result"].items() if v is not None}) == result
+
+
+async def test_a_number_that_json_does_not_have_is_a_failure() -> None:
+    _, ended = await outcome(Found.model_construct(at=None, number=float("nan"), count=0, parts=[]))
+    assert (ended.status, ended.reason) == ("failure", "the result holds a number that JSON does not have")
+
+
+async def test_a_function_may_ask_to_be_run_again() -> None:
+    _, ended = await outcome(RetryableFailure("not ready"), RetryableFailure("not ready"), Found(count=3))
+    assert ended.result == {"number": 0.0, "count": 3, "parts": []}
+    _, ended = await outcome(*[RetryableFailure("not ready")] * 3)
+    assert (ended.status, ended.reason, ended.attempts) == ("failure", "not ready", 3)
+
+
+async def test_a_bug_is_a_failure_that_does_not_tell_what_it_says() -> None:
+    _, ended = await outcome(KeyError("canary"))
+    assert (ended.status, ended.reason) == ("failure", "the function raised KeyError")

@@ -1,0 +1,50 @@
+"""Secret headers: from the environment or a file, and in no message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr
+
+from services.enrichment.calls.headers import revealed
+from services.enrichment.errors import HeaderUnreadableError
+from services.enrichment.settings import EnrichmentSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_value_or_a_file_that_holds_it(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("Bearer canary\n")
+    told = {"Authorization": SecretStr(f"file:{tmp_path}/key"), "X-Key": SecretStr("canary")}
+    assert revealed(told) == {"Authorization": "Bearer canary", "X-Key": "canary"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("X-Key", "file:/nowhere/canary-file"),
+        ("X-Key", "canary\r\nHost: evil"),
+        ("X-Key", "canärie"),
+        ("X-Key", ""),
+        ("X Key", "canary"),
+        ("X-Key\n", "canary"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_without_telling_it(name: str, value: str) -> None:
+    with pytest.raises(HeaderUnreadableError, match="write one line of text, or file:/its/path") as refused:
+        revealed({name: SecretStr(value)})
+    assert "canary" not in str(refused.value).replace("/nowhere/canary-file", "")
+
+
+def test_a_file_with_more_than_a_line_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"one\ntwo")
+    with pytest.raises(HeaderUnreadableError, match="more than one line"):
+        revealed({"X-Key": SecretStr(f"file:{tmp_path}/key")})
+
+
+def test_the_settings_do_not_print_them() -> None:
+    told = EnrichmentSettings.model_validate({"application": "a:b", "api_headers": {"city": {"X-Key": "canary"}}})
+    assert "X-Key" in told.model_dump_json()
+    assert "canary" not in told.model_dump_json() + repr(told) + str(told)

@@ -1,0 +1,175 @@
+"""Where a call may go, and what may come back: real sockets, certificates and redirects."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+
+import pytest
+import trustme
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from contracts import PermanentFailure, RetryableFailure
+from services.enrichment.calls.transport import AiohttpTransport
+from tests.services.enrichment.calls.calling import BOUNDS, calling, transport
+from tests.services.enrichment.fleet import QUICK
+from tests.services.enrichment.registry import Registry
+
+FOLLOWING = QUICK.model_copy(update={"redirects": 2})
+SECRET = {"Authorization": "Bearer canary"}
+
+
+class Names(AbstractResolver):
+    """Gives these addresses, one time after the other; the last ones stay."""
+
+    def __init__(self, *times: list[str]) -> None:
+        self.times = list(times)
+        self.asked = 0
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked += 1
+        found = self.times[0] if len(self.times) == 1 else self.times.pop(0)
+        return [ResolveResult(hostname=host, host=one, port=port, family=family, proto=0, flags=0) for one in found]
+
+    async def close(self) -> None:
+        return
+
+
+def named(registry: Registry, host: str = "api.test") -> str:
+    return registry.url.replace("127.0.0.1", host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"])
+async def test_a_literal_address_is_checked_too(registry: Registry, host: str) -> None:
+    async with transport(named(registry, host), allowed=()) as way:
+        with pytest.raises(RetryableFailure, match=r"STATELOOP_ALLOWED_NETWORKS|the connection failed"):
+            await way.get("/owners/P1", 1.0)
+    assert registry.raw == []
+
+
+async def test_a_name_that_leads_inside_is_refused(registry: Registry) -> None:
+    for names in (Names(["127.0.0.1"]), Names(["10.0.0.1", "127.0.0.1"])):
+        async with AiohttpTransport(
+            named(registry), BOUNDS.__class__(1, 1000), clock=time.monotonic, resolver=names
+        ) as way:
+            with pytest.raises(RetryableFailure, match=r"of api.test is not public: .* STATELOOP_ALLOWED_NETWORKS"):
+                await way.get("/owners/P1", 1.0)
+    assert registry.raw == []
+
+
+async def test_of_several_addresses_those_that_may_be_called_are(registry: Registry) -> None:
+    names = Names(["10.0.0.1", "127.0.0.1"])
+    async with AiohttpTransport(named(registry), BOUNDS, clock=time.monotonic, resolver=names) as way:
+        assert (await way.get("/owners/P1", 1.0)).status == 200
+
+
+async def test_a_name_is_not_looked_up_again_between_the_check_and_the_connection(registry: Registry) -> None:
+    names = Names(["127.0.0.1"], ["10.0.0.1"])
+    async with AiohttpTransport(named(registry), BOUNDS, clock=time.monotonic, resolver=names) as way:
+        for _ in range(3):
+            assert (await way.get("/owners/P1", 1.0)).status == 200
+    assert names.asked == 1
+
+
+async def test_redirects_are_followed_as_far_as_declared(registry: Registry) -> None:
+    async with calling(registry, FOLLOWING) as one:
+        assert (await one.answer("moved")).result == {"name": "owner of inside", "rating": 1.0}
+        registry.leads_to = "/owners/moved"
+        found = await one.answer("moved-again")
+    assert (found.status, found.reason) == ("failure", "more than 2 redirects")
+    assert registry.calls["/owners/moved"] == 3
+
+
+@pytest.mark.parametrize(
+    ("leads_to", "reason"),
+    [
+        ("http://169.254.169.254/latest/meta-data", "redirected to where no call may go: the address 169.254.169.254"),
+        ("http://[::1]/", "redirected to where no call may go: the address ::1"),
+        ("http://10.0.0.1:6379/", "redirected to where no call may go: the address 10.0.0.1"),
+        ("file:///etc/passwd", "redirected to another scheme"),
+        ("ftp://127.0.0.1/", "redirected to another scheme"),
+        ("http://user:word@127.0.0.1/", "redirected to another scheme, or with a user"),
+        ("http://[", "redirected to what is no URL"),
+    ],
+)
+async def test_a_redirect_inwards_is_not_followed(registry: Registry, leads_to: str, reason: str) -> None:
+    registry.leads_to = leads_to
+    async with calling(registry, FOLLOWING) as one:
+        found = await one.answer("moved")
+    assert found.status == "failure"
+    assert found.reason is not None
+    assert found.reason.startswith(reason)
+    assert registry.calls == {"/owners/moved": 1}
+
+
+async def test_secret_headers_go_to_the_api_and_not_where_it_sends_us(registry: Registry) -> None:
+    async with Registry().serving() as other, calling(registry, FOLLOWING, headers=SECRET) as one:
+        registry.leads_to = f"{other.url}/owners/echo"
+        assert (await one.answer("moved")).result == {"name": "nobody", "rating": 1.0}
+        registry.leads_to = "/owners/echo"
+        found = await one.answer("moved-here")
+    assert (found.status, found.response) == ("failure", None)
+    assert found.reason == "the response repeats a secret header of ours, and must not be written anywhere"
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+def certificate(authority: trustme.CA, name: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+async def test_a_right_certificate_is_trusted(authority: trustme.CA, trusting: ssl.SSLContext) -> None:
+    async with (
+        Registry().serving(certificate(authority, "127.0.0.1")) as api,
+        AiohttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as way,
+    ):
+        assert (await way.get("/owners/P1", 1.0)).status == 200
+
+
+@pytest.mark.parametrize("name", ["127.0.0.2", "api.test"])
+async def test_a_certificate_for_another_host_is_refused(
+    authority: trustme.CA, trusting: ssl.SSLContext, name: str
+) -> None:
+    async with (
+        Registry().serving(certificate(authority, name)) as api,
+        AiohttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as way,
+    ):
+        with pytest.raises(RetryableFailure, match="ClientConnectorCertificateError"):
+            await way.get("/owners/P1", 1.0)
+        assert api.raw == []
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused(authority: trustme.CA) -> None:
+    async with Registry().serving(certificate(authority, "127.0.0.1")) as api, transport(api.url) as way:
+        with pytest.raises(RetryableFailure, match="ClientConnectorCertificateError"):
+            await way.get("/owners/P1", 1.0)
+        assert api.raw == []
+
+
+async def test_from_https_no_redirect_leads_to_http(authority: trustme.CA, trusting: ssl.SSLContext) -> None:
+    async with (
+        Registry().serving(certificate(authority, "127.0.0.1")) as api,
+        Registry().serving() as plain,
+        AiohttpTransport(
+            api.url, BOUNDS.__class__(1, 1000, 1, BOUNDS.allowed), clock=time.monotonic, trusted=trusting
+        ) as way,
+    ):
+        api.leads_to = f"{plain.url}/owners/P1"
+        with pytest.raises(PermanentFailure, match="another scheme"):
+            await way.get("/owners/moved", 1.0)
+        assert plain.raw == []

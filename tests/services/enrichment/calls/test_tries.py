@@ -1,0 +1,90 @@
+"""How often, how long and when a call is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contracts import Absent, PermanentFailure, Policy, RetryableFailure
+from services.enrichment.calls import tries as module
+from services.enrichment.calls.tries import Tries
+
+if TYPE_CHECKING:
+    from services.enrichment.calls.tries import Effort
+
+SECOND = timedelta(seconds=1)
+
+
+class Tried:
+    """A call that fails so often, each try taking so long; the waits are noted."""
+
+    def __init__(self, failures: int, *, seconds: float = 0.0, error: Exception | None = None) -> None:
+        self.left = failures
+        self.made = 0
+        self.again = 0
+        self.waits: list[float] = []
+        self._seconds = seconds
+        self._error = error or RetryableFailure("down")
+
+    async def once(self, effort: Effort) -> str:
+        self.made += 1
+        effort.calls += 1
+        effort.seconds += self._seconds
+        if self.left:
+            self.left -= 1
+            raise self._error
+        return "answer"
+
+    async def by(self, policy: Policy) -> str:
+        return await Tries(policy, sleep=self._sleep, draw=lambda _, high: high, again=self._again).made(self.once)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        await asyncio.sleep(0)
+
+    def _again(self) -> None:
+        self.again += 1
+
+
+async def test_a_call_that_succeeds_at_once_does_not_pay_for_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(module, "AsyncRetrying")
+    assert await Tried(0).by(Policy()) == "answer"
+
+
+async def test_waits_double_until_it_succeeds() -> None:
+    one = Tried(3)
+    assert await one.by(Policy(backoff=SECOND)) == "answer"
+    assert (one.made, one.again, one.waits) == (4, 3, [1, 2, 4])
+
+
+async def test_the_attempts_are_all_that_is_tried() -> None:
+    one = Tried(99)
+    with pytest.raises(PermanentFailure, match="down") as gave_up:
+        await one.by(Policy(attempts=5))
+    assert (one.made, len(one.waits), gave_up.value.calls) == (5, 4, 5)
+
+
+async def test_the_deadline_covers_all_tries_and_waits() -> None:
+    one = Tried(99, seconds=2)
+    policy = Policy(timeout=2 * SECOND, deadline=19 * SECOND, attempts=99, backoff=SECOND, backoff_most=4 * SECOND)
+    with pytest.raises(PermanentFailure, match="down"):
+        await one.by(policy)
+    assert (one.made, one.waits) == (4, [1, 2, 4]), "8 s of tries, 7 s of waits: 4 s more leave none"
+
+
+async def test_an_api_that_asks_to_wait_beyond_the_deadline_is_not_waited_for() -> None:
+    one = Tried(99, error=RetryableFailure("later", 60 * SECOND))
+    with pytest.raises(PermanentFailure, match="later"):
+        await one.by(Policy(deadline=30 * SECOND))
+    assert one.waits == []
+
+
+@pytest.mark.parametrize("error", [Absent("no"), PermanentFailure("never"), KeyError("a bug")])
+async def test_what_cannot_succeed_later_is_not_tried_again(error: Exception) -> None:
+    one = Tried(99, error=error)
+    with pytest.raises(type(error)):
+        await one.by(Policy())
+    assert one.made == 1

@@ -1,0 +1,70 @@
+"""A secret header reaches the API, and nothing that a worker writes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.broker.readiness import wait_until
+from tests.services.enrichment.cluster import DEADLINE_S, Cluster
+from tests.services.enrichment.fleet import snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.enrichment.registry import Registry
+
+CANARY = "canary-4711"
+SENT = f"Bearer {CANARY}"
+ENDINGS = {
+    "P1": "result",
+    "missing": "absence",
+    "forbidden": "failure",
+    "echo": "failure",
+    "scold": "failure",
+    "wrong": "failure",
+    "html": "failure",
+    "garbage": "failure",
+    "reset": "failure",
+    "endless": "failure",
+    "headers": "failure",
+    "moved": "failure",
+    "busy-bare": "result",
+}
+"""What answers with every fault, and two that say the secret again: as a result, and in an error."""
+
+
+@pytest.fixture
+def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Cluster:
+    return Cluster(broker.bootstrap, topics_prefix, tmp_path)
+
+
+async def test_a_secret_is_written_nowhere(cluster: Cluster, registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(SENT)
+    headers = json.dumps({"registry": {"Authorization": f"file:{tmp_path}/secret"}})
+    cluster.publish(*(snapshot(1, plate, f"d-{plate}") for plate in ENDINGS))
+    with cluster.worker(registry.url, api_headers=headers, stats_every="0.1") as process:
+        found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2 * len(ENDINGS))
+        failures = sum(ending == "failure" for ending in ENDINGS.values())
+        letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda some: len(some) == failures)
+        await asyncio.to_thread(wait_until, lambda: bool(cluster.told("commits")), "figures were told", DEADLINE_S)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
+    assert {one.device_id[2:]: one.status for one in found if one.enrichment == "owner"} == ENDINGS
+    assert registry.authorizations == {SENT}, "the API was told"
+    written = [cluster.log(), *(one.model_dump_json() for one in found), json.dumps(letters)]
+    assert [text for text in written if CANARY in text] == []
+    assert "**********" in cluster.log(), "the settings were printed"
+
+
+async def test_a_secret_that_cannot_be_sent_is_not_told_either(cluster: Cluster) -> None:
+    headers = json.dumps({"registry": {"Authorization": f"{SENT}\nX-Evil: 1"}})
+    with cluster.worker("http://127.0.0.1:1", api_headers=headers) as process:
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
+    assert "The header 'Authorization' (STATELOOP_API_HEADERS)" in cluster.log()
+    assert CANARY not in cluster.log()
