@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,9 +23,7 @@ def target(template: str, values: dict[str, str | float]) -> str:
 
     Raises ValueError for a template that is declared wrongly, PermanentFailure for a value that cannot be sent.
     """
-    names = PLACE.findall(template)
-    if not template.startswith("/") or re.search(r"[?#\s]", template):
-        raise ValueError(f"the path {template!r} must begin with / and hold no ? and #: give further values by name")
+    names = _places(template)
     if missing := [name for name in names if name not in values]:
         raise ValueError(f"the path {template!r} needs a value for {missing[0]!r}")
     for name in names:
@@ -33,6 +32,14 @@ def target(template: str, values: dict[str, str | float]) -> str:
     path = "/".join(_segment(part, encoded) for part in template.split("/"))
     query = "&".join(f"{quote(name, safe='')}={encoded[name]}" for name in values if name not in names)
     return f"{path}?{query}" if query else path
+
+
+@cache
+def _places(template: str) -> tuple[str, ...]:
+    """The names of the places in a path. Raises ValueError for one that is declared wrongly."""
+    if not template.startswith("/") or re.search(r"[?#\s]", template):
+        raise ValueError(f"the path {template!r} must begin with / and hold no ? and #: give further values by name")
+    return tuple(PLACE.findall(template))
 
 
 def listed(batch: Batch[Any], keys: list[str]) -> str:
