@@ -22,7 +22,9 @@ BUDGET_STOPS = _counter(
     "budget_stops", "Requests not begun because their device's budget of calls is spent.", ("enrichment",)
 )
 CALLS = _counter(
-    "calls", "Calls to APIs by outcome: result, absence, retryable, permanent.", ("api", "enrichment", "outcome")
+    "calls",
+    "Calls to APIs by outcome: result, absence, retryable, permanent, given_up.",
+    ("api", "enrichment", "outcome"),
 )
 CALL_SECONDS = _histogram("call_seconds", "How long one call to an API took.", ("api",), SECONDS)
 RETRIES = _counter("retries", "Calls made again after one that failed.", ("api", "enrichment"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Policy
-    from services.enrichment.calls.breaker import Door
+    from services.enrichment.calls.breaker import Door, Ticket
     from services.enrichment.calls.transport import Transport
     from services.enrichment.calls.tries import Effort
     from services.enrichment.metrics import Metrics
@@ -58,13 +58,13 @@ class Access:
         while True:
             async with self._limits.places:
                 ticket = await self._turn()
-                before, failed, rest = effort.seconds, None, 0.0
+                before, failed, rest, why = effort.seconds, None, 0.0, ""
                 try:
                     answer = await self._call(enrichment, target, read, effort)
                     failed = False
                 except RetryableFailure as failure:
-                    failed, rest = not isinstance(failure, MisfitError), self._rest(failure)
-                    if not failed or not self._door.is_probe(ticket):
+                    failed, rest, why = not isinstance(failure, MisfitError), self._rest(failure), failure.reason
+                    if not failed or not ticket.is_probe:
                         raise
                     effort.seconds = before
                 except CallError:
@@ -73,9 +73,9 @@ class Access:
                 else:
                     return answer
                 finally:
-                    self._door.ended(ticket, failed=failed, rest=rest)
+                    self._door.ended(ticket, failed=failed, rest=rest, why=why)
 
-    async def _turn(self) -> int:
+    async def _turn(self) -> Ticket:
         """Wait for the breaker and for the rate. While a call waits for the rate, the breaker may open."""
         while True:
             ticket = await self._door.admitted()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from services.enrichment.calls.access import Access
 from services.enrichment.calls.answers import Answers
 from services.enrichment.calls.api import PolicedApi
 from services.enrichment.calls.batches import Batches
-from services.enrichment.calls.breaker import CircuitBreaker, Door, OpenDoor
+from services.enrichment.calls.breaker import CircuitBreaker, Door, OpenDoor, State
 from services.enrichment.calls.breakers import Breakers
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.tries import Tries
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from contracts import Application, Enrichment, Policy
-    from services.enrichment.calls.breaker import Later, State
+    from services.enrichment.calls.breaker import Later
     from services.enrichment.calls.transport import Transport
     from services.enrichment.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
@@ -80,8 +83,17 @@ def assembled(
 
 
 def _door(api: str, policy: Policy, counts: Metrics, around: Outside) -> Door:
-    def told(state: State) -> None:
+    """The breaker of an API. Its log tells when the API goes away and when it is back, not each vain try between."""
+    down = False
+
+    def told(state: State, why: str) -> None:
+        nonlocal down
         counts.set(metrics.BREAKER, state, api)
+        if state is State.OPEN and not down:
+            log.warning("an API counts as down: its requests wait", extra={"facts": {"api": api, "why": why}})
+        if state is State.CLOSED and down:
+            log.info("an API is back", extra={"facts": {"api": api}})
+        down = state is not State.CLOSED
 
     if policy.breaker is None:
         return OpenDoor()

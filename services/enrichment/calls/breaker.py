@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     Later = Callable[[float, Callable[[], None]], object]
 
 
+@dataclass(frozen=True, eq=False)
+class Ticket:
+    """What a call is let through with. Those of one turn share it."""
+
+    is_probe: bool = False
+    """Whether the call is made to try an API that was down."""
+
+
 class Door(Protocol):
     """What lets the calls of an API through."""
 
@@ -29,22 +37,18 @@ class Door(Protocol):
         """Return when a call that begins then need not wait."""
         ...
 
-    async def admitted(self) -> int:
+    async def admitted(self) -> Ticket:
         """Wait until a call may be made, in the order of arrival: its ticket. `ended` must follow."""
         ...
 
-    def holds(self, ticket: int) -> bool:
+    def holds(self, ticket: Ticket) -> bool:
         """Whether a call may still be made by this ticket."""
         ...
 
-    def is_probe(self, ticket: int) -> bool:
-        """Whether the call was made to try an API that was down."""
-        ...
-
-    def ended(self, ticket: int, *, failed: bool | None, rest: float = 0.0) -> None:
+    def ended(self, ticket: Ticket, *, failed: bool | None, rest: float = 0.0, why: str = "") -> None:
         """Note how a call ended; None when that says nothing of the API, because the call was given up.
 
-        `rest` is how many seconds the API asked to be left alone.
+        `rest` is how many seconds the API asked to be left alone, `why` the reason of a failure.
         """
         ...
 
@@ -54,22 +58,21 @@ class OpenDoor:
 
     blocks = False
 
+    def __init__(self) -> None:
+        self._ticket = Ticket()
+
     async def unblocked(self) -> None:
         """See `Door.unblocked`."""
 
-    async def admitted(self) -> int:
+    async def admitted(self) -> Ticket:
         """See `Door.admitted`."""
-        return 0
+        return self._ticket
 
-    def holds(self, _: int) -> bool:
+    def holds(self, _: Ticket) -> bool:
         """See `Door.holds`."""
         return True
 
-    def is_probe(self, _: int) -> bool:
-        """See `Door.is_probe`."""
-        return False
-
-    def ended(self, _: int, *, failed: bool | None, rest: float = 0.0) -> None:
+    def ended(self, _: Ticket, *, failed: bool | None, rest: float = 0.0, why: str = "") -> None:
         """See `Door.ended`."""
 
 
@@ -88,11 +91,12 @@ class CircuitBreaker:
     """Lets calls through by turns: closed, open for a time, half open, then closed or open again. Implements Door.
 
     Each change of state begins a new turn. A call has a ticket, which is the turn that it began in: what it has to tell
-    of an earlier turn no longer counts. `later` calls back after a time in seconds, on `clock`.
+    of an earlier turn no longer counts. `later` calls back after a time in seconds, on `clock`. `told` learns of each
+    state, with the reason of the last failure.
     """
 
     def __init__(
-        self, policy: Breaker, *, clock: Callable[[], float], later: Later, told: Callable[[State], None]
+        self, policy: Breaker, *, clock: Callable[[], float], later: Later, told: Callable[[State, str], None]
     ) -> None:
         self._policy = policy
         self._clock = clock
@@ -100,11 +104,11 @@ class CircuitBreaker:
         self._told = told
         self._to_open = math.ceil(policy.share * policy.probes)
         self._state = State.CLOSED
-        self._turn = -1
+        self._why = ""
         self._last: deque[tuple[float, bool]] = deque(maxlen=policy.calls)
         self._failures = 0
         self._probes = _Probes()
-        self._waiting: deque[asyncio.Future[int]] = deque()
+        self._waiting: deque[asyncio.Future[Ticket]] = deque()
         self._passes = asyncio.Event()
         self._change(State.CLOSED)
 
@@ -119,11 +123,11 @@ class CircuitBreaker:
         while self.blocks:
             await self._passes.wait()
 
-    async def admitted(self) -> int:
+    async def admitted(self) -> Ticket:
         """Wait until a call may be made, in the order of arrival: its ticket. `ended` must follow."""
         if not self.blocks:
             return self._ticket()
-        waiting: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         try:
             return await waiting
@@ -132,18 +136,15 @@ class CircuitBreaker:
                 self.ended(waiting.result(), failed=None)
             raise
 
-    def holds(self, ticket: int) -> bool:
+    def holds(self, ticket: Ticket) -> bool:
         """Whether a call may still be made by this ticket."""
-        return ticket == self._turn
+        return ticket is self._turn
 
-    def is_probe(self, ticket: int) -> bool:
-        """Whether the call was made to try an API that was down."""
-        return self._state is State.HALF_OPEN and ticket == self._turn
-
-    def ended(self, ticket: int, *, failed: bool | None, rest: float = 0.0) -> None:
+    def ended(self, ticket: Ticket, *, failed: bool | None, rest: float = 0.0, why: str = "") -> None:
         """Note how a call ended: see `Door.ended`. An API that asks for a rest counts as down."""
-        if ticket != self._turn:
+        if ticket is not self._turn:
             return
+        self._why = why or self._why
         if rest > 0:
             self._change(State.OPEN, rest)
         elif self._state is State.HALF_OPEN:
@@ -173,19 +174,19 @@ class CircuitBreaker:
 
     def _change(self, state: State, rest: float = 0.0) -> None:
         self._state = state
-        self._turn += 1
+        self._turn = Ticket(is_probe=state is State.HALF_OPEN)
         self._last.clear()
         self._failures = 0
         self._probes = _Probes()
         if state is State.OPEN:
             self._later(max(rest, self._policy.open_for.total_seconds()), self._half_open)
-        self._told(state)
+        self._told(state, self._why)
         self._wake()
 
     def _half_open(self) -> None:
         self._change(State.HALF_OPEN)
 
-    def _ticket(self) -> int:
+    def _ticket(self) -> Ticket:
         self._probes.under_way += self._state is State.HALF_OPEN
         return self._turn
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import timedelta
 from itertools import pairwise
 
@@ -23,7 +24,7 @@ def away(target: str) -> Response:
     return good(target) if asyncio.get_running_loop().time() > AWAY_S else Response(503, b"")
 
 
-@pytest.mark.parametrize("requests", [1, 500])
+@pytest.mark.parametrize("requests", [1, 3, 20, 500])
 def test_an_api_that_is_away_for_minutes_fails_no_request(requests: int) -> None:
     async def scenario() -> None:
         api = Scripted(away)
@@ -76,6 +77,19 @@ def test_an_open_breaker_is_told_and_waited_for() -> None:
         assert desk.counts.get(metrics.BREAKER, "registry") == 0
 
     virtually(scenario())
+
+
+def test_the_log_says_once_why_an_api_counts_as_down_and_once_that_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        await Desk(Scripted(away), Policy()).answers(20)
+
+    with caplog.at_level(logging.INFO):
+        virtually(scenario())
+    said = [(one.levelname, one.getMessage(), getattr(one, "facts", {})) for one in caplog.records]
+    assert said == [
+        ("WARNING", "an API counts as down: its requests wait", {"api": "registry", "why": "status 503"}),
+        ("INFO", "an API is back", {"api": "registry"}),
+    ]
 
 
 @pytest.mark.parametrize("answer", [Response(403, b""), Response(404, b""), Response(200, b'{"no": "name"}')])

@@ -22,7 +22,10 @@ class Watched:
     def __init__(self, policy: Breaker = POLICY) -> None:
         self.time = Time()
         self.told: list[State] = []
-        self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, told=self.told.append)
+        self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, told=self._tell)
+
+    def _tell(self, state: State, _: str) -> None:
+        self.told.append(state)
 
     def last(self) -> State:
         return self.told[-1]
