@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Policy
-    from services.enrichment.calls.breaker import Door, Ticket
+    from services.enrichment.calls.door import Door, Ticket
     from services.enrichment.calls.transport import Transport
     from services.enrichment.calls.tries import Effort
     from services.enrichment.metrics import Metrics

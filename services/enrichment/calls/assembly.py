@@ -16,9 +16,10 @@ from services.enrichment.calls.access import Access
 from services.enrichment.calls.answers import Answers
 from services.enrichment.calls.api import PolicedApi
 from services.enrichment.calls.batches import Batches
-from services.enrichment.calls.breaker import CircuitBreaker, Door, OpenDoor, State
+from services.enrichment.calls.breaker import CircuitBreaker, State
 from services.enrichment.calls.breakers import Breakers
 from services.enrichment.calls.caller import Caller
+from services.enrichment.calls.door import Door, OpenDoor
 from services.enrichment.calls.tries import Tries
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from services.enrichment.calls.door import Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,65 +17,6 @@ if TYPE_CHECKING:
     from contracts import Breaker
 
     Later = Callable[[float, Callable[[], None]], object]
-
-
-@dataclass(frozen=True, eq=False)
-class Ticket:
-    """What a call is let through with. Those of one turn share it."""
-
-    is_probe: bool = False
-    """Whether the call is made to try an API that was down."""
-
-
-class Door(Protocol):
-    """What lets the calls of an API through."""
-
-    @property
-    def blocks(self) -> bool:
-        """Whether a call that began now would have to wait."""
-        ...
-
-    async def unblocked(self) -> None:
-        """Return when a call that begins then need not wait."""
-        ...
-
-    async def admitted(self) -> Ticket:
-        """Wait until a call may be made, in the order of arrival: its ticket. `ended` must follow."""
-        ...
-
-    def holds(self, ticket: Ticket) -> bool:
-        """Whether a call may still be made by this ticket."""
-        ...
-
-    def ended(self, ticket: Ticket, *, failed: bool | None, rest: float = 0.0, why: str = "") -> None:
-        """Note how a call ended; None when that says nothing of the API, because the call was given up.
-
-        `rest` is how many seconds the API asked to be left alone, `why` the reason of a failure.
-        """
-        ...
-
-
-class OpenDoor:
-    """Lets every call through, for an API without a breaker. Implements Door."""
-
-    blocks = False
-
-    def __init__(self) -> None:
-        self._ticket = Ticket()
-
-    async def unblocked(self) -> None:
-        """See `Door.unblocked`."""
-
-    async def admitted(self) -> Ticket:
-        """See `Door.admitted`."""
-        return self._ticket
-
-    def holds(self, _: Ticket) -> bool:
-        """See `Door.holds`."""
-        return True
-
-    def ended(self, _: Ticket, *, failed: bool | None, rest: float = 0.0, why: str = "") -> None:
-        """See `Door.ended`."""
 
 
 class State(IntEnum):
@@ -179,6 +122,7 @@ class CircuitBreaker:
         self._failures = 0
         self._probes = _Probes()
         if state is State.OPEN:
+            self._passes.clear()
             self._later(max(rest, self._policy.open_for.total_seconds()), self._half_open)
         self._told(state, self._why)
         self._wake()
@@ -188,6 +132,8 @@ class CircuitBreaker:
 
     def _ticket(self) -> Ticket:
         self._probes.under_way += self._state is State.HALF_OPEN
+        if self.blocks:
+            self._passes.clear()
         return self._turn
 
     def _wake(self) -> None:
@@ -196,9 +142,7 @@ class CircuitBreaker:
             waiting = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_result(self._ticket())
-        if self.blocks:
-            self._passes.clear()
-        else:
+        if not self.blocks:
             self._passes.set()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from services.enrichment.calls.breaker import Door
+    from services.enrichment.calls.door import Door
 
 
 class Breakers:

@@ -144,6 +144,19 @@ async def test_who_waits_for_it_to_be_unblocked_is_told() -> None:
     assert waiting.done()
 
 
+async def test_while_all_probes_are_under_way_who_waits_goes_on_waiting() -> None:
+    one = Watched()
+    await one.half_opens()
+    probes = [await one.breaker.admitted() for _ in range(POLICY.probes)]
+    waiting = asyncio.create_task(one.breaker.unblocked())
+    await one.time.settles()
+    assert not waiting.done()
+    for probe in probes:
+        one.breaker.ended(probe, failed=False)
+    await one.time.settles()
+    assert waiting.done()
+
+
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 30)), max_size=60))
 def test_it_never_stays_shut(calls: list[tuple[bool, float]]) -> None:
     """Whatever happened: once the API works, every call is made."""
