@@ -13,6 +13,8 @@ from services.enrichment.calls.breaker import CircuitBreaker, State
 from tests.services.enrichment.calls.time import Time
 
 SECOND = timedelta(seconds=1)
+STUCK_S = 5
+"""Longer than anything here takes: who waits that long waits for ever."""
 POLICY = Breaker(share=0.5, calls=10, failures=3, window=60 * SECOND, open_for=5 * SECOND, probes=3)
 
 
@@ -31,7 +33,8 @@ class Watched:
         return self.told[-1]
 
     async def call(self, *, failed: bool | None) -> None:
-        self.breaker.ended(await self.breaker.admitted(), failed=failed)
+        async with asyncio.timeout(STUCK_S):
+            self.breaker.ended(await self.breaker.admitted(), failed=failed)
 
     async def opens(self) -> None:
         for _ in range(POLICY.failures):
