@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
@@ -44,20 +45,29 @@ def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Clust
     return Cluster(broker.bootstrap, topics_prefix, tmp_path)
 
 
+def exposed(cluster: Cluster) -> str:
+    """What the worker tells Prometheus, where its log says that it does."""
+    (told,) = [json.loads(line) for line in cluster.log().splitlines() if '"message":"endpoints"' in line]
+    with urlopen(f"{told['url']}/metrics", timeout=DEADLINE_S) as response:  # noqa: S310  # it is our own
+        return str(response.read(), "utf-8")
+
+
 async def test_a_secret_is_written_nowhere(cluster: Cluster, registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SENT)
     headers = json.dumps({"registry": {"Authorization": f"file:{tmp_path}/secret"}})
     cluster.publish(*(snapshot(1, plate, f"d-{plate}") for plate in ENDINGS))
-    with cluster.worker(registry.url, api_headers=headers, stats_every="0.1") as process:
+    with cluster.worker(registry.url, api_headers=headers, stats_every="0.1", http_port="0") as process:
         found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2 * len(ENDINGS))
         failures = sum(ending == "failure" for ending in ENDINGS.values())
         letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda some: len(some) == failures)
         await asyncio.to_thread(wait_until, lambda: bool(cluster.told("commits")), "figures were told", DEADLINE_S)
+        metrics = await asyncio.to_thread(exposed, cluster)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
     assert {one.device_id[2:]: one.status for one in found if one.enrichment == "owner"} == ENDINGS
     assert registry.authorizations == {SENT}, "the API was told"
-    written = [cluster.log(), *(one.model_dump_json() for one in found), json.dumps(letters)]
+    assert "stateloop_worker_calls_total{" in metrics
+    written = [metrics, cluster.log(), *(one.model_dump_json() for one in found), json.dumps(letters)]
     assert [text for text in written if CANARY in text] == []
     assert "**********" in cluster.log(), "the settings were printed"
 
