@@ -15,6 +15,7 @@ WORKER = Job(
         "STATELOOP_KAFKA": "{boot}",
         "STATELOOP_GROUP": "{group}",
         "STATELOOP_APIS": '{{"places": "{api}"}}',
+        "STATELOOP_ALLOWED_NETWORKS": '["127.0.0.0/8"]',
         "STATELOOP_IN_FLIGHT": str(IN_FLIGHT),
     },
 )
