@@ -45,8 +45,6 @@ def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | None:
         return None
     if address.ipv4_mapped or address.sixtofour:
         return address.ipv4_mapped or address.sixtofour
-    if address.teredo:
-        return address.teredo[1]
     if any(address in network for network in TRANSLATED):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return None

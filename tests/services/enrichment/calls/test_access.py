@@ -28,12 +28,13 @@ def away(target: str) -> Response:
 def test_an_api_that_is_away_for_minutes_fails_no_request(requests: int) -> None:
     async def scenario() -> None:
         api = Scripted(away)
-        desk = Desk(api, Policy())
+        desk = Desk(api, Policy(deadline=10 * SECOND))
         found = await desk.answers(requests)
         assert {one.status for one in found} == {"result"}
         assert asyncio.get_running_loop().time() < AWAY_S + 2 + requests * LATENCY_S / Policy().concurrency
         probes = [when for when, _ in api.asked if 60 < when < AWAY_S]
         assert len(probes) <= 3 * AWAY_S, "meanwhile three calls a second try it"
+        assert min(api.within) > 1, "which costs their requests nothing of the deadline"
 
     virtually(scenario())
 

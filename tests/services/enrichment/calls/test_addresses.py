@@ -44,6 +44,7 @@ from services.enrichment.calls.addresses import AddressRefusedError, check, may_
         "ff0e::1",
         "2001:db8::1",
         "2002:7f00:1::",
+        "2001:0:4136:e378:8000:63bf:f7f7:f7f7",
         "64:ff9b::7f00:1",
         "64:ff9b::a9fe:a9fe",
     ],
