@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from services.enrichment.calls.statuses import fitted
+from services.enrichment.calls.statuses import MisfitError, fitted
 from services.enrichment.calls.urls import target
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
 
     from contracts import Batch, Enrichment
     from contracts.enrichment import M
@@ -38,7 +38,7 @@ class PolicedApi:
         async def once(effort: Effort) -> tuple[bytes, M]:
             return await self._access.answer(self._one.name, where, partial(fitted, model), effort)
 
-        return await self._answer((where, model), model, once)
+        return await self._answer(where, model, once)
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """One key of a call for many: see `contracts.Api.get_one`."""
@@ -48,12 +48,14 @@ class PolicedApi:
 
         return await self._answer((batch, str(key)), batch.model, once)
 
-    async def _answer(
-        self, key: tuple[object, object], model: type[M], once: Callable[[Effort], Awaitable[tuple[bytes, M]]]
-    ) -> M:
+    async def _answer(self, key: Hashable, model: type[M], once: Callable[[Effort], Awaitable[tuple[bytes, M]]]) -> M:
         """A kept answer, that of a call alike under way, or that of a call of its own, tried as the policy says."""
 
         def again(body: bytes) -> M:
-            return model.model_validate(orjson.loads(body))
+            return fitted(model, orjson.loads(body), body)
 
-        return await self._answers.get(key, self._one.stale_after, partial(self._tries.made, once), again)
+        ask = partial(self._tries.made, once)
+        try:
+            return await self._answers.get(key, self._one.stale_after, ask, again)
+        except MisfitError:  # it did fit the model of another enrichment
+            return (await ask())[1]

@@ -12,7 +12,7 @@ from services.enrichment.calls.transport import Response
 from services.enrichment.metrics import Metrics
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.calls.virtual import outside
-from tests.services.enrichment.fleet import START, app, snapshot
+from tests.services.enrichment.fleet import START, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,10 +53,11 @@ class Desk:
 
     def __init__(self, api: Scripted, policy: Policy, **others: Any) -> None:
         self.counts = Metrics()
-        self.calls = assembled(fleet(policy, **others), {"registry": api}, self.counts, outside())
+        self.app = fleet(policy, **others)
+        self.calls = assembled(self.app, {"registry": api}, self.counts, outside())
 
-    async def answer(self, plate: str) -> Outcome:
-        request = next(one for one in plan(app, snapshot(1, plate), START) if one.enrichment == "owner")
+    async def answer(self, plate: str, enrichment: str = "owner") -> Outcome:
+        request = next(one for one in plan(self.app, snapshot(1, plate), START) if one.enrichment == enrichment)
         return await self.calls.caller.answer(request)
 
     async def answers(self, count: int) -> list[Outcome]:
