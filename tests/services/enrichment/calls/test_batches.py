@@ -186,6 +186,19 @@ def test_one_that_is_given_up_takes_no_other_with_it() -> None:
     virtually(scenario())
 
 
+def test_one_that_is_given_up_leaves_its_key_to_another_device() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda target: told(owners(target)))
+        one = desk(api)
+        asking = [asyncio.create_task(one.answer("P1")) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        asking[0].cancel()
+        assert (await asking[1]).status == "result"
+        assert len(api.asked) == 1
+
+    virtually(scenario())
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
