@@ -1,0 +1,162 @@
+"""The manifests, held to the schemas of Kubernetes and of Spark's operator. KEDA's is in no package that is small."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from kubeflow_spark_api.models import SparkV1beta2SparkApplication as SparkApplication
+
+from contracts.application import load
+from services.enrichment.settings import EnrichmentSettings
+from services.topics.settings import Settings as TopicsSettings
+from spark_app.settings import Settings as JobSettings
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "deploy" / "kubernetes"
+NEWEST, OLDEST = "1.34", "1.29"
+OTHERS = {"Kustomization", "ScaledObject", "SparkApplication"}
+Manifest = dict[str, Any]
+
+
+def manifests() -> dict[str, Manifest]:
+    files = ((path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.yaml")))
+    found = ((stem, one) for stem, text in files for one in yaml.safe_load_all(text))
+    return {f"{stem}/{one['kind']}": one for stem, one in found}
+
+
+MANIFESTS = manifests()
+OWN_SCHEMA = sorted(name for name, one in MANIFESTS.items() if one["kind"] not in OTHERS)
+
+
+def pods() -> dict[str, Manifest]:
+    """The pods' specs."""
+    return {
+        name: one["spec"]["template"]["spec"] for name, one in MANIFESTS.items() if "template" in one.get("spec", {})
+    }
+
+
+def lost(written: Any, read: Any, path: str = "") -> list[str]:
+    """What a schema's model did not know."""
+    if isinstance(written, dict):
+        kept = read if isinstance(read, dict) else {}
+        return [gone for key in written for gone in lost(written[key], kept.get(key), f"{path}/{key}")]
+    if isinstance(written, list) and isinstance(read, list):
+        return [gone for index, one in enumerate(written) for gone in lost(one, read[index], f"{path}/{index}")]
+    return [] if read is not None else [path]
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("name", OWN_SCHEMA)
+def test_kubernetes_knows_every_field(name: str, version: str) -> None:
+    kubernetes_validate.validate(MANIFESTS[name], version, strict=True)
+
+
+def test_the_schemas_refuse_a_field_that_is_misspelled() -> None:
+    wrong = MANIFESTS["job/StatefulSet"] | {"spec": MANIFESTS["job/StatefulSet"]["spec"] | {"replica": 1}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, NEWEST, strict=True)
+
+
+def test_sparks_operator_knows_every_field() -> None:
+    written = MANIFESTS["job-cluster/SparkApplication"]
+    read = SparkApplication.from_dict(written)
+    assert read is not None
+    assert lost(written, read.to_dict()) == []
+    assert lost({"spec": {"drivers": {}} | written["spec"]}, read.to_dict()) == []
+    assert lost({"spec": {"driver": {"corez": 1}}}, read.to_dict()) == ["/spec/driver/corez"]
+
+
+def test_whoever_stays_is_probed_where_it_answers() -> None:
+    for name in ("job/StatefulSet", "enrichment/Deployment"):
+        (container,) = pods()[name]["containers"]
+        told = {variable["name"]: variable["value"] for variable in container["env"]}
+        assert container["ports"] == [{"name": "http", "containerPort": int(told["STATELOOP_HTTP_PORT"])}], name
+        probes = {kind: container[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
+        assert probes == {
+            "livenessProbe": {"path": "/healthz", "port": "http"},
+            "readinessProbe": {"path": "/readyz", "port": "http"},
+        }, name
+
+
+def test_kustomize_lists_what_is_there() -> None:
+    listed = set(MANIFESTS["kustomization/Kustomization"]["resources"])
+    assert listed == {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml", "job-cluster.yaml"}
+
+
+def test_nobody_is_root_and_nobody_gains_rights() -> None:
+    for name, pod in pods().items():
+        assert pod["securityContext"]["runAsNonRoot"], name
+        for container in pod["containers"]:
+            may = container["securityContext"]
+            assert may["readOnlyRootFilesystem"], name
+            assert not may["allowPrivilegeEscalation"], name
+            assert may["capabilities"] == {"drop": ["ALL"]}, name
+
+
+def test_every_container_says_what_it_needs() -> None:
+    assert pods()
+    for name, pod in pods().items():
+        for container in pod["containers"]:
+            assert {"cpu", "memory"} <= set(container["resources"]["requests"]), name
+            assert "memory" in container["resources"]["limits"], name
+
+
+def test_whoever_stays_has_a_disruption_budget() -> None:
+    budgets = [
+        one["spec"]["selector"]["matchLabels"] for one in MANIFESTS.values() if one["kind"] == "PodDisruptionBudget"
+    ]
+    for name, one in MANIFESTS.items():
+        if one["kind"] in {"Deployment", "StatefulSet"}:
+            assert one["spec"]["selector"]["matchLabels"] in budgets, name
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("topics/Job", TopicsSettings),
+        ("job/StatefulSet", JobSettings),
+        ("enrichment/Deployment", EnrichmentSettings),
+    ],
+)
+def test_the_commands_and_settings_exist(name: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (container,) = pods()[name]["containers"]
+    assert find_spec(f"{container['command'][2]}.__main__")
+    own = {variable["name"]: variable["value"] for variable in container.get("env", ())}
+    known = {f"STATELOOP_{field}".upper() for field in settings.model_fields}
+    assert set(own) <= known
+    for variable, value in (MANIFESTS["settings/ConfigMap"]["data"] | own).items():
+        monkeypatch.setenv(variable, value)
+    settings()
+
+
+def test_the_scaler_watches_the_workers_group_and_topic() -> None:
+    application = load(MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_APPLICATION"])
+    scaler = MANIFESTS["enrichment-scaling/ScaledObject"]["spec"]
+    watched = scaler["triggers"][0]["metadata"]
+    assert watched["consumerGroup"] == application.enrichment_group
+    assert watched["topic"] == application.topics.snapshots
+    partitions = {one["name"]: one["value"] for one in pods()["topics/Job"]["containers"][0]["env"]}
+    assert scaler["maxReplicaCount"] == int(partitions["STATELOOP_PARTITIONS"])
+    assert scaler["scaleTargetRef"]["name"] == MANIFESTS["enrichment/Deployment"]["metadata"]["name"]
+
+
+def test_the_executors_have_a_slot_for_every_task() -> None:
+    executor = MANIFESTS["job-cluster/SparkApplication"]["spec"]["executor"]
+    partitions = MANIFESTS["enrichment-scaling/ScaledObject"]["spec"]["maxReplicaCount"]
+    assert executor["instances"] * executor["cores"] >= 4 * partitions
+
+
+def test_versions_are_those_of_the_project() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version, spark = re.search(r'^version = "(.+)"', project, re.MULTILINE), re.search(r'"pyspark==(.+?)"', project)
+    assert version
+    assert spark
+    assert {one["newTag"] for one in MANIFESTS["kustomization/Kustomization"]["images"]} == {version[1]}
+    application = MANIFESTS["job-cluster/SparkApplication"]["spec"]
+    assert (application["image"], application["sparkVersion"]) == (f"stateloop-spark:{version[1]}", spark[1])
