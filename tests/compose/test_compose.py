@@ -1,15 +1,10 @@
 from __future__ import annotations
 
 import ast
-import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,15 +14,14 @@ from examples.flights.replay.settings import ReplaySettings
 from services.enrichment.settings import EnrichmentSettings
 from services.topics.settings import Settings as TopicsSettings
 from spark_app.settings import Settings as JobSettings
+from tests.compose.configured import ROOT, Service, configured, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pydantic_settings import BaseSettings
 
-Service = dict[str, Any]
-
-ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, type[BaseSettings]] = {
     "topics": TopicsSettings,
     "job": JobSettings,
@@ -42,22 +36,11 @@ LEFT_OUT_OF_IMAGES = {"numpy", "pandas"}
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, Service]:
-    compose = Path(sys.executable).with_name("docker-compose")
-    command = [str(compose), "-f", str(ROOT / "compose.yaml"), "config", "--format=json"]
-    bare = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    done = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    found: dict[str, Service] = json.loads(done.stdout)["services"]
-    return found
+    return configured()
 
 
 def offenders(services: dict[str, Service], holds: Callable[[Service], bool]) -> set[str]:
     return {name for name, service in services.items() if not holds(service)}
-
-
-def variables() -> dict[str, str]:
-    lines = (ROOT / ".env").read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
 def environment(model: type[BaseSettings]) -> set[str]:

@@ -1,0 +1,32 @@
+"""What docker compose makes of its files, and the variables that pin what is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+Service = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+
+
+def configured(*files: str) -> dict[str, Service]:
+    """The services of compose.yaml and of the files on top of it; nothing may be complained of."""
+    compose = str(Path(sys.executable).with_name("docker-compose"))
+    named = [f"--file={ROOT / file}" for file in ("compose.yaml", *files)]
+    bare = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    command = [compose, *named, "config", "--format=json"]
+    done = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    found: dict[str, Service] = json.loads(done.stdout)["services"]
+    return found
+
+
+def variables() -> dict[str, str]:
+    """What .env has."""
+    lines = (ROOT / ".env").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))

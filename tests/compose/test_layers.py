@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.compose.configured import ROOT, Service, configured, variables
+
+LAYERS = sorted(path.name for path in ROOT.glob("compose.*.yaml"))
+
+
+@pytest.fixture(scope="module", params=LAYERS)
+def layered(request: pytest.FixtureRequest) -> dict[str, Service]:
+    return configured(request.param)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> dict[str, Service]:
+    return configured("compose.cluster.yaml")
+
+
+def test_there_are_layers() -> None:
+    assert "compose.cluster.yaml" in LAYERS
+
+
+def test_every_layer_is_as_closed_as_the_stack(layered: dict[str, Service]) -> None:
+    for name, service in layered.items():
+        assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", service["user"]), name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert service.get("read_only") or name == "kafka", name
+        assert int(service["mem_limit"]) > 0, name
+        assert float(service["cpus"]) > 0, name
+        assert {port["host_ip"] for port in service.get("ports", ())} <= {"127.0.0.1"}, name
+
+
+def test_every_layer_says_whether_it_is_well_and_comes_back(layered: dict[str, Service]) -> None:
+    staying = {name: service for name, service in layered.items() if name not in {"topics", "replay"}}
+    assert {name for name, service in staying.items() if "test" not in service.get("healthcheck", {})} == set()
+    assert {service["restart"] for service in staying.values()} == {"unless-stopped"}
+
+
+def test_nothing_is_built_twice(layered: dict[str, Service]) -> None:
+    built = [service["image"] for service in layered.values() if "build" in service]
+    assert len(built) == len(set(built))
+
+
+def test_the_cluster_has_a_slot_for_every_task(cluster: dict[str, Service]) -> None:
+    workers = cluster["spark-worker"]["deploy"]["replicas"]
+    slots = workers * int(variables()["CLUSTER_WORKER_SLOTS"])
+    assert workers == 2
+    assert slots >= 4 * int(variables()["PARTITIONS"])
+
+
+def test_driver_and_workers_share_the_checkpoint(cluster: dict[str, Service]) -> None:
+    (driver,) = cluster["job"]["volumes"]
+    assert driver in cluster["spark-worker"]["volumes"]
+    assert cluster["job"]["environment"]["STATELOOP_CHECKPOINT"].startswith(driver["target"])
