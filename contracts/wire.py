@@ -9,6 +9,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 Status = Literal["result", "absence", "failure", "skipped"]
 """How a request ended. Skipped ones were not asked: what they need was not found, or their condition is false."""
 
+ASK_AGAIN = "ask again"
+"""The fingerprint of a failure that names no inputs, and so answers none: it opens a slot that a failure had closed."""
 NEVER_WRITTEN = -1
 """The partition and offset of what has none."""
 
@@ -97,6 +99,17 @@ class DeadLetter(Wire):
     """The origin's broker time."""
     head: str | None = None
     """The beginning of the record's value."""
+    enrichment: str | None = None
+    """What failed; this and all below is only in the letters of a worker's failed requests."""
+    first_seen: AwareDatetime | None = None
+    version: int | None = None
+    """With `first_seen` and the letter's key: the snapshot that the request was planned on."""
+    spent: int | None = None
+    """What the failure told of the budget; null without one."""
+    attempts: int | None = None
+    """How many calls were made."""
+    response: str | None = None
+    """The beginning of the last response, if one came."""
 
 
 def decode_snapshot(value: bytes) -> Snapshot:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from contracts.record import Reason
 from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Outcome
 
 if TYPE_CHECKING:
     from contracts.plan import Request
-    from contracts.record import Reason
     from services.enrichment.source import Record
 
 HEAD = 1000
 """How much of a record's value a dead letter holds, in bytes."""
+DETAIL = 500
+"""How much it says of what happened, in characters."""
 
 
 def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
@@ -42,8 +44,25 @@ def encoded(request: Request, outcome: Outcome, now: datetime, largest: int) -> 
     return failure, feedback(request, failure, now).encode()
 
 
-def dead_letter(record: Record, topic: str, reason: Reason, detail: str | None) -> DeadLetter:
-    """A record that could not be used, or whose enrichment failed, with where it is."""
+def undecodable(record: Record, topic: str, detail: str) -> DeadLetter:
+    """A record of the snapshots topic that is no snapshot."""
+    return _letter(record, topic, Reason.UNDECODABLE_SNAPSHOT, detail[:DETAIL], {})
+
+
+def failed(record: Record, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+    """A request that ended in a failure, with all that is needed to ask again."""
+    facts = {
+        "enrichment": request.enrichment,
+        "first_seen": request.first_seen,
+        "version": request.version,
+        "spent": request.spent,
+        "attempts": outcome.attempts,
+        "response": outcome.response,
+    }
+    return _letter(record, topic, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}"[:DETAIL], facts)
+
+
+def _letter(record: Record, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
     return DeadLetter(
         reason=reason,
         detail=detail,
@@ -52,6 +71,7 @@ def dead_letter(record: Record, topic: str, reason: Reason, detail: str | None) 
         offset=record.offset,
         timestamp=datetime.fromtimestamp(max(record.timestamp, 0) / 1000, UTC),
         head=(record.value or b"")[:HEAD].decode(errors="replace"),
+        **facts,
     )
 
 

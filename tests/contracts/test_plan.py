@@ -13,7 +13,7 @@ from contracts import Api, Application, Enriched, Event, Latest, State, Topics, 
 from contracts.fold import Fold
 from contracts.plan import Progress, Request, fingerprint, plan, progress, settled
 from contracts.record import Delta
-from contracts.wire import Answer, Snapshot
+from contracts.wire import ASK_AGAIN, Answer, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -116,6 +116,15 @@ def test_what_is_answered_is_not_asked_again_until_its_inputs_change() -> None:
     answers = answered({"x": 1})
     assert not planned(snapshot({"x": 1}, **answers))
     assert planned(snapshot({"x": 2}, **answers)).keys() == {"a", "d"}
+
+
+def test_a_failure_that_was_opened_again_is_asked_again_for_the_same_inputs() -> None:
+    failures = {name: answer(request, "failure") for name, request in planned(snapshot({"x": 1})).items()}
+    assert not planned(snapshot({"x": 1}, **failures))
+    mark = failures["a"].model_copy(update={"fingerprint": ASK_AGAIN, "ts": NOW + timedelta(seconds=1)})
+    merged = Enriched().merge(mark.model_dump(), failures["a"].model_dump())
+    assert merged == mark.model_dump(), "it wins over the failure that it opens"
+    assert planned(snapshot({"x": 1}, **failures | {"a": mark})).keys() == {"a"}
 
 
 def test_what_waits_for_a_new_answer_is_not_called_with_the_old_one() -> None:

@@ -108,7 +108,7 @@ class Registry:
         return _json('{"name": "slow"}')
 
     async def down(self, _: web.Request) -> web.StreamResponse:
-        return web.Response(status=503)
+        return web.Response(status=503, text="we are down")
 
     async def storm(self, request: web.Request) -> web.StreamResponse:
         if self.calls[request.path] <= STORM:
