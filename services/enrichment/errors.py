@@ -48,6 +48,19 @@ class HeaderUnreadableError(PermanentError):
         self.name = name
 
 
+class EverythingFailsError(PermanentError):
+    """All that is asked of an API fails, or nothing that is read can be decoded: more dead letters help nobody."""
+
+    def __init__(self, what: str, failed: int, of: int, last: str, look: str) -> None:
+        super().__init__(
+            f"{failed} of the last {of} {what} failed, the last one so: {last}. The worker stops, rather than make "
+            f"dead letters of all that comes. {look}, then start it again: it goes on where it was, and "
+            "`python -m services.redrive` brings the dead letters back",
+        )
+        self.failed = failed
+        self.of = of
+
+
 class ConsumerFailedError(RetryableError):
     """The consumer met an error that it cannot survive."""
 

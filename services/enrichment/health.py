@@ -26,7 +26,7 @@ class Standing:
     moved_s: float
     """How long ago something moved, or there was nothing to do."""
     work: int
-    """Snapshots to read or to look at, and requests under way."""
+    """Snapshots to read or to look at, and requests that wait or are under way."""
     member: bool
     """Whether the group has given it its partitions, if only none."""
     stopping: bool

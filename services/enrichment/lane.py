@@ -8,6 +8,7 @@ from contracts.budget import Called, afford
 from contracts.plan import wanted
 from services.enrichment.memory import Memory
 from services.enrichment.offsets import Offsets
+from services.enrichment.order import Order
 
 if TYPE_CHECKING:
     import asyncio
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.plan import Request
     from contracts.wire import Snapshot
+    from services.enrichment.pressure import Pressure
+    from services.enrichment.source import Record
+    from services.enrichment.work import Work
 
 Identity = tuple[str, "datetime", str, str]
 
@@ -37,18 +41,23 @@ class Lane:
     partition comes back all that was not finished is planned again.
     """
 
-    def __init__(self, size: int, age: timedelta, clock: Callable[[], float]) -> None:
+    def __init__(self, size: int, age: timedelta, clock: Callable[[], float], pressure: Pressure) -> None:
         self.offsets = Offsets()
         self.closed = False
-        """No request begins any more: the partition is going away."""
+        """No snapshot's requests begin any more: the partition is going away."""
+        self.committed: int | None = None
+        """The position that the broker confirmed last."""
         self.read = -1
         """The largest offset that was read."""
         self.tasks: set[asyncio.Task[None]] = set()
         self._versions: Memory[tuple[str, datetime], int] = Memory(size, age, clock)
         self._answered: Memory[Identity, int] = Memory(size, age, clock)
-        self._under_way: set[Identity] = set()
         self._begun: Memory[tuple[tuple[str, datetime], str], Called] = Memory(size, age, clock)
         """The last request of each life and enrichment, which no slot tells of before it is answered."""
+        self._order = Order()
+        self._started: set[int] = set()
+        """The unfinished offsets of which a request has begun."""
+        self._pressure = pressure
 
     def passed(self, snapshot: Snapshot) -> bool:
         """Whether this version or a later one was seen before; if not, it is seen now.
@@ -81,32 +90,60 @@ class Lane:
                 self._begun.put((snapshot.life, request.enrichment), Called(now, request.spent or 0))
         return Due(afforded.begin, spared, afforded.stopped)
 
-    def begin(self, request: Request) -> None:
-        """Note that a request is under way."""
-        self._under_way.add(request.identity)
+    def begin(self, record: Record, request: Request) -> Work | None:
+        """Note that a request is to be answered. None when one that still waits is to ask for this one instead."""
+        work, is_new = self._order.join(self, record, request)
+        self._pressure.add(record.size - work.counted, count=is_new)
+        work.counted = record.size
+        return work if is_new else None
 
-    def end(self, request: Request, offset: int) -> None:
-        """Note that a request's answer is safely in Kafka: with it a piece of its offset is finished."""
-        self._under_way.discard(request.identity)
-        self._answered.put(request.identity, request.version)
-        self.offsets.finish(offset)
+    def overtake(self, work: Work) -> int:
+        """Give up the earlier requests whose answers cannot count once this one is written, and say how many."""
+        earlier = self._order.overtake(work)
+        for one in earlier:
+            self._give_up(one)
+        return len(earlier)
 
-    def hold(self, task: asyncio.Task[None], then: Callable[[], None]) -> None:
-        """Keep a task until it is done, and do something then."""
+    def end(self, work: Work) -> None:
+        """Note that a request's answer is safely in Kafka: with it a piece of each of its offsets is finished."""
+        self._order.leave(work)
+        self._pressure.ease(work.counted)
+        self._answered.put(work.request.identity, work.request.version)
+        self._started.difference_update(offset for offset in work.offsets if self.offsets.finish(offset))
 
-        def done(task: asyncio.Task[None]) -> None:
-            self.tasks.discard(task)
-            then()
+    def may_begin(self, work: Work) -> bool:
+        """Whether its calls may begin. In a partition that goes away, only where others of its snapshot have begun.
 
+        The answers of those would be asked for again with it.
+        """
+        return not work.over and (not self.closed or not self._started.isdisjoint(work.offsets))
+
+    def start(self, work: Work, task: asyncio.Task[None]) -> None:
+        """Note that its calls begin, in this task."""
+        work.task = task
+        self._started.update(work.offsets)
+        self.hold(task)
+
+    def hold(self, task: asyncio.Task[None]) -> None:
+        """Keep a task until it is done."""
         self.tasks.add(task)
-        task.add_done_callback(done)
+        task.add_done_callback(self.tasks.discard)
 
     def abandon(self) -> int:
-        """Give up all that is under way, and say how many tasks that were."""
+        """Give up all that is under way or waits, and say how many requests that were."""
         self.closed = True
+        left = list(self._order)
+        for work in left:
+            self._order.leave(work)
+            self._give_up(work)
         for task in self.tasks:
             task.cancel()
-        return len(self.tasks)
+        return len(left)
+
+    def _give_up(self, work: Work) -> None:
+        self._pressure.ease(work.counted)
+        if work.task is not None:
+            work.task.cancel()
 
     def _known(self, request: Request, snapshot: Snapshot) -> bool:
         """Whether a request alike is under way, or was answered and the state does not show that yet.
@@ -115,7 +152,7 @@ class Lane:
         the snapshot calls for the request all the same, it does so anew: the answer is stale, or the inputs are back.
         """
         identity = request.identity
-        if identity in self._under_way:
+        if self._order.is_under_way(request):
             return True
         answered = self._answered.get(identity)
         if answered is None:

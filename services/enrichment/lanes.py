@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
 from services.enrichment.lane import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from datetime import timedelta
 
     from contracts import Application
     from services.enrichment.metrics import Metrics
+    from services.enrichment.pressure import Pressure
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.source import Record
 
@@ -27,20 +29,25 @@ class Lanes:
         settings: EnrichmentSettings,
         counts: Metrics,
         clock: Callable[[], float],
+        pressure: Pressure,
     ) -> None:
         self._size = settings.remember
         self._age = application.state.lifetime + application.state.grace
         self._drain = settings.drain
         self._counts = counts
         self._clock = clock
+        self._window = settings.window
+        self._pressure = pressure
         self._lanes: dict[int, Lane] = {}
         self.joined = False
         """Whether the group has given us our partitions, if only none."""
+        self._news = asyncio.Event()
+        """Something was committed, or went away."""
 
     def assigned(self, partitions: list[int]) -> None:
         """Begin a lane for each."""
         self.joined = True
-        self._lanes.update({partition: Lane(self._size, self._age, self._clock) for partition in partitions})
+        self._lanes.update({partition: self._new() for partition in partitions})
 
     async def release(self, partitions: list[int]) -> dict[int, int]:
         """Let the requests under way finish, for a while; those that do not are given up. The positions to commit."""
@@ -57,10 +64,15 @@ class Lanes:
         for partition in partitions:
             if lane := self._lanes.pop(partition, None):
                 self._counts.add(metrics.ABANDONED, by=lane.abandon())
+        self._news.set()
 
-    def committed(self) -> None:
-        """Count it."""
+    def committed(self, positions: dict[int, int]) -> None:
+        """Note it."""
         self._counts.add(metrics.COMMITS)
+        for partition, position in positions.items():
+            if lane := self._lanes.get(partition):
+                lane.committed = position
+        self._news.set()
 
     def survived(self) -> None:
         """Count it; the log says which error it was."""
@@ -75,24 +87,47 @@ class Lanes:
         found = {partition: lane.offsets.position for partition, lane in self._lanes.items()}
         return {partition: position for partition, position in found.items() if position is not None}
 
+    def full(self) -> frozenset[int]:
+        """The partitions that were read so far beyond something unfinished that they must wait for it."""
+        return frozenset(number for number, lane in self._lanes.items() if lane.offsets.span >= self._window)
+
+    def abandon(self) -> None:
+        """Give up all that is under way or waits."""
+        for lane in self._lanes.values():
+            self._counts.add(metrics.ABANDONED, by=lane.abandon())
+
     async def drained(self, within: timedelta) -> None:
         """Begin nothing more, and wait for what is under way, so long at most."""
         for lane in self._lanes.values():
             lane.closed = True
         await _finished(self._lanes.values(), within)
-        for lane in self._lanes.values():
-            self._counts.add(metrics.ABANDONED, by=lane.abandon())
+        self.abandon()
 
     @property
     def in_flight(self) -> int:
         """How many requests are under way."""
         return sum(len(lane.tasks) for lane in self._lanes.values())
 
+    async def all_committed(self, within: timedelta) -> None:
+        """Wait until all that is finished is committed, so long at most.
+
+        In the midst of a rebalance the broker refuses commits: who left then would have finished work done again.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within.total_seconds()):
+                while any(lane.offsets.position != lane.committed for lane in self._lanes.values()):
+                    self._news.clear()
+                    await self._news.wait()
+
     def measure(self) -> None:
         """Set the gauges."""
         self._counts.set(metrics.PARTITIONS, len(self._lanes))
         self._counts.set(metrics.IN_FLIGHT, self.in_flight)
+        self._counts.set(metrics.FULL, len(self.full()))
         self._counts.set(metrics.UNCOMMITTED, sum(lane.offsets.span for lane in self._lanes.values()))
+
+    def _new(self) -> Lane:
+        return Lane(self._size, self._age, self._clock, self._pressure)
 
     def _lane(self, record: Record) -> Lane | None:
         """The lane of a record. One that goes back (topic made anew, position reset) begins anew."""
@@ -101,11 +136,14 @@ class Lanes:
             return None
         if record.offset <= lane.read:
             self._counts.add(metrics.ABANDONED, by=lane.abandon())
-            lane = self._lanes[record.partition] = Lane(self._size, self._age, self._clock)
+            lane = self._lanes[record.partition] = self._new()
         lane.read = record.offset
         return lane
 
 
-async def _finished(lanes: Iterable[Lane], within: timedelta) -> None:
-    if tasks := [task for lane in lanes for task in lane.tasks]:
-        await asyncio.wait(tasks, timeout=within.total_seconds())
+async def _finished(lanes: Collection[Lane], within: timedelta) -> None:
+    """Wait for what is under way, and for what begins meanwhile."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within.total_seconds()):
+            while tasks := [task for lane in lanes for task in lane.tasks]:
+                await asyncio.wait(tasks)

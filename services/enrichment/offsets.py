@@ -27,13 +27,14 @@ class Offsets:
         if pieces:
             self._pieces[offset] = pieces
 
-    def finish(self, offset: int) -> None:
-        """Note that one piece of an offset's work is finished."""
+    def finish(self, offset: int) -> bool:
+        """Note that one piece of an offset's work is finished, and say whether it was the last."""
         left = self._pieces[offset] - 1
         if left:
             self._pieces[offset] = left
         else:
             del self._pieces[offset]
+        return not left
 
     def is_behind(self, offset: int) -> bool:
         """Whether an offset is not beyond all that were taken: the topic was made anew, or the position was reset."""

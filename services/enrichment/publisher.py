@@ -15,7 +15,9 @@ from contracts.topics import PARTITIONER
 from services.enrichment.errors import DeliveryFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    Delivered = Callable[[KafkaError | None, Message], None]
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ class Publisher(Protocol):
     async def publish(self, topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> None:
         """Write a record, with a time in milliseconds (0 is now), and wait until all in-sync replicas have it.
 
-        Raises DeliveryFailedError.
+        Records of one key are written in the order of the calls. Raises DeliveryFailedError.
         """
 
 
@@ -53,6 +55,7 @@ class KafkaPublisher:
             logger=log,
         )
         self._loop = loop
+        self._turn = asyncio.Lock()
         self._settled: deque[tuple[asyncio.Future[None], KafkaError | None, str]] = deque()
         self._scheduled = False
         self._stopped = threading.Event()
@@ -63,15 +66,20 @@ class KafkaPublisher:
         """See `Publisher.publish`."""
         future: asyncio.Future[None] = self._loop.create_future()
         delivered = partial(self._delivered, future, topic)
-        while True:
-            try:
-                self._producer.produce(topic, value=value, key=key, timestamp=timestamp, on_delivery=delivered)
-                break
-            except BufferError:
+        async with self._turn:  # what waits for room keeps its place
+            while not self._produced(topic, key, value, timestamp, delivered):  # noqa: ASYNC110 (nobody tells of room)
                 await asyncio.sleep(FULL_WAIT_S)
-            except KafkaException as error:
-                raise failed(topic, error.args[0]) from error
         await future
+
+    def _produced(self, topic: str, key: bytes | None, value: bytes, timestamp: int, delivered: Delivered) -> bool:
+        """Whether the client had room for it. Raises DeliveryFailedError."""
+        try:
+            self._producer.produce(topic, value=value, key=key, timestamp=timestamp, on_delivery=delivered)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            raise failed(topic, error.args[0]) from error
+        return True
 
     async def close(self) -> None:
         """Wait a little for what is under way, and end the thread."""

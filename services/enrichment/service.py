@@ -35,15 +35,25 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
         publisher = KafkaPublisher(settings.client(), loop)
         stack.push_async_callback(publisher.close)
         source = KafkaSource(
-            settings.client(),
+            settings.consumer(application),
             topic=application.topics.snapshots,
-            group=settings.group or application.enrichment_group,
             batch=settings.fetch_most,
             drain=settings.drain,
         )
         calls = assembled(application, transports, counts)
         stack.callback(calls.close)
-        worker = Worker(Parts(application, settings, source, calls.caller, publisher, counts, utc_now, time.monotonic))
+        parts = Parts(
+            application=application,
+            settings=settings,
+            source=source,
+            caller=calls.caller,
+            availability=calls.breakers,
+            publisher=publisher,
+            counts=counts,
+            now=utc_now,
+            clock=time.monotonic,
+        )
+        worker = Worker(parts)
         if settings.http_port is not None:
             endpoints = Endpoints(worker, counts, settings.stuck_after)
             await stack.enter_async_context(endpoints.serving(settings.http_host, settings.http_port))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr, model_validator
@@ -32,6 +32,16 @@ def _seconds(value: object) -> object:
 
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
+GroupProtocol = Literal["classic", "consumer"]
+GROUP: dict[GroupProtocol, dict[str, str]] = {
+    "classic": {
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": "10000",  # how long a killed worker's devices wait for another; Kafka's default is 45 s
+    },
+    "consumer": {"group.protocol": "consumer"},
+}
+NOT_WITH_CONSUMER = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+"""What the broker says, and not the client, under the protocol `consumer`."""
 Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0))]
 
 
@@ -48,8 +58,20 @@ class EnrichmentSettings(KafkaSettings):
     """The networks that may be called although they are not public, as ["10.1.0.0/16"]."""
     group: str | None = None
     """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load."""
+    group_protocol: GroupProtocol = "classic"
+    """How the group shares partitions: `consumer` is that of KIP-848, from brokers of version 4.0 on."""
     in_flight: int = Field(default=1000, ge=1)
-    """How many requests may be under way at once."""
+    """How many requests of one API may be under way at once."""
+    unfinished: int = Field(default=20_000, ge=1)
+    """How many snapshots may wait and requests be unanswered before reading pauses; it goes on at half of it."""
+    unfinished_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
+    """The same in bytes of what was read."""
+    window: int = Field(default=1_000_000, ge=1)
+    """How many offsets of a partition may be read beyond the first that is not finished."""
+    alarm_of: int = Field(default=1000, ge=1)
+    """How many of the last requests of an API, and of the last snapshots, are looked at to see whether all fail."""
+    alarm_share: float = Field(default=0.95, gt=0)
+    """The share of them at which the worker stops; above 1 it never does."""
     fetch_most: int = Field(default=500, ge=1)
     """How many snapshots are read from Kafka at a time."""
     commit_every: Duration = timedelta(milliseconds=200)
@@ -82,6 +104,20 @@ class EnrichmentSettings(KafkaSettings):
         if missing := tuple(name for name in named if name not in self.apis):
             raise ApiUnknownError(missing)
         return {name: self.apis[name] for name in named}
+
+    @model_validator(mode="after")
+    def _check_group(self) -> Self:
+        """A static member that was killed is locked out by `consumer` until its session is over."""
+        if self.group_protocol == "consumer":
+            if wrong := [name for name in NOT_WITH_CONSUMER if name in self.kafka_options]:
+                raise ValueError(f"with group_protocol=consumer the broker decides on {', '.join(wrong)}: leave it out")
+            if "group.instance.id" in self.kafka_options:
+                raise ValueError("with group_protocol=consumer a killed worker could not come back: leave it out")
+        return self
+
+    def consumer(self, application: Application) -> dict[str, str]:
+        """What makes a client a member of the group."""
+        return GROUP[self.group_protocol] | self.client() | {"group.id": self.group or application.enrichment_group}
 
     @override
     def client(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from services.enrichment.errors import ConsumerFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import timedelta
 
 log = logging.getLogger(__name__)
@@ -26,8 +26,6 @@ MARGIN_S = 1.0
 FLOW = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
-    "partition.assignment.strategy": "cooperative-sticky",
-    "session.timeout.ms": 10_000,  # how long the devices of a killed worker wait for another; Kafka's default is 45 s
     "fetch.wait.max.ms": 50,
     "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second, much longer than it lasts
     "queued.max.messages.kbytes": 8192,  # pausing throws away what is queued
@@ -43,6 +41,11 @@ class Record(NamedTuple):
     value: bytes | None
     timestamp: int
 
+    @property
+    def size(self) -> int:
+        """In bytes, without the key."""
+        return len(self.value or b"")
+
 
 class Listener(Protocol):
     """Is told of what happens to the consumer; always in the event loop."""
@@ -56,8 +59,8 @@ class Listener(Protocol):
     def lost(self, partitions: list[int]) -> None:
         """These partitions went to somebody else already."""
 
-    def committed(self) -> None:
-        """The broker confirmed a commit."""
+    def committed(self, positions: dict[int, int]) -> None:
+        """The broker confirmed these positions."""
 
     def survived(self) -> None:
         """Kafka had an error that passes by itself."""
@@ -69,10 +72,11 @@ class Source(Protocol):
     def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         """Join the group. From now on `fetch` must go on being called, or the group takes the partitions away."""
 
-    async def fetch(self, *, paused: bool, positions: Mapping[int, int]) -> list[Record]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         """Commit these positions in the background, and read what there is, for which it waits 0.1 s at most.
 
-        Paused, it reads nothing, but keeps up with the group and does not wait. Raises ConsumerFailedError.
+        Paused, it reads nothing, but keeps up with the group and does not wait; the partitions that are full it leaves
+        out. Raises ConsumerFailedError.
         """
         ...
 
@@ -85,18 +89,20 @@ class Source(Protocol):
 
 
 class KafkaSource:
-    """The consumer. Every use of it runs in its one thread, and so do its callbacks."""
+    """The consumer, a member of the group that the client's settings name.
+
+    Every use of it runs in its one thread, and so do its callbacks.
+    """
 
     def __init__(
         self,
         client: Mapping[str, str | int | float | bool],
         *,
         topic: str,
-        group: str,
         batch: int,
         drain: timedelta,
     ) -> None:
-        config = {**FLOW, **client, "group.id": group, "on_commit": self._on_commit, "error_cb": self._on_error}
+        config = {**FLOW, **client, "on_commit": self._on_commit, "error_cb": self._on_error}
         self._consumer = Consumer(config, logger=log)
         self._topic = topic
         self._batch = batch
@@ -117,9 +123,9 @@ class KafkaSource:
             on_lost=self._on_lost,
         )
 
-    async def fetch(self, *, paused: bool, positions: Mapping[int, int]) -> list[Record]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         """See `Source.fetch`."""
-        return await self._loop.run_in_executor(self._thread, self._fetch, paused, positions)
+        return await self._loop.run_in_executor(self._thread, self._fetch, paused, full, positions)
 
     async def lag(self) -> int:
         """See `Source.lag`."""
@@ -143,10 +149,10 @@ class KafkaSource:
         finally:
             self._loop.call_soon_threadsafe(closed.set)
 
-    def _fetch(self, paused: bool, positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
+    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
         self._commit(positions)
         try:
-            self._pause(self._ours if paused else set())
+            self._pause(self._ours if paused else self._ours.intersection(full))
             first = self._consumer.poll(0 if paused else POLL_S)
             messages = [first, *self._consumer.consume(self._batch, 0)] if first else []
         except KafkaException as error:  # not survived: a message may be lost between the two calls
@@ -192,8 +198,9 @@ class KafkaSource:
         if error is not None:
             self._on_error(error)
             return
-        self._committed.update({one.partition: one.offset for one in partitions if one.error is None})
-        self._loop.call_soon_threadsafe(self._listener.committed)
+        confirmed = {one.partition: one.offset for one in partitions if one.error is None}
+        self._committed.update(confirmed)
+        self._loop.call_soon_threadsafe(self._listener.committed, confirmed)
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         new = [one.partition for one in partitions]

@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
-from contracts.record import Reason
 from contracts.wire import decode_snapshot
+from services.enrichment.alarms import Alarms
 from services.enrichment.calls.caller import Outcome
-from services.enrichment.feedback import dead_letter, encoded, milliseconds
+from services.enrichment.feedback import encoded, failed, milliseconds, undecodable
+from services.enrichment.gate import Gate
 from services.enrichment.health import Pulse
 from services.enrichment.inbox import Inbox
 from services.enrichment.lanes import Lanes
+from services.enrichment.pressure import Pressure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from datetime import datetime
 
     from contracts import Application
     from contracts.plan import Request
+    from contracts.wire import DeadLetter
+    from services.enrichment.availability import Availability
     from services.enrichment.calls.caller import Caller
     from services.enrichment.health import Standing
     from services.enrichment.lane import Lane
@@ -30,11 +33,14 @@ if TYPE_CHECKING:
     from services.enrichment.publisher import Publisher
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.source import Record, Source
+    from services.enrichment.work import Work
 
 log = logging.getLogger(__name__)
 
 FULL_WAIT_S = 0.5
 """How long reading waits for room before it pauses the partitions."""
+AT_ONCE = 256
+"""How many snapshots are looked at before the calls get their turn."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Parts:
     settings: EnrichmentSettings
     source: Source
     caller: Caller
+    availability: Availability
     publisher: Publisher
     counts: Metrics
     now: Callable[[], datetime]
@@ -55,14 +62,20 @@ class Worker:
     """One member of the consumer group. `run` it until `stop`."""
 
     def __init__(self, parts: Parts) -> None:
+        settings = parts.settings
         self._parts = parts
         self._counts = parts.counts
-        self._inbox: Inbox[tuple[Lane, Record]] = Inbox(parts.settings.in_flight)
-        self._room = asyncio.Semaphore(parts.settings.in_flight)
-        self._lanes = Lanes(parts.application, parts.settings, parts.counts, parts.clock)
+        self._inbox: Inbox[tuple[Lane, Record]] = Inbox()
+        self._pressure = Pressure(settings.unfinished, settings.unfinished_bytes)
+        self._lanes = Lanes(parts.application, settings, parts.counts, parts.clock, self._pressure)
+        self._alarms = Alarms(parts.application, settings)
         self._pulse = Pulse(parts.counts, parts.clock)
         self._stopping = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
+        self._gates = {
+            api: Gate(api, settings.in_flight, parts.availability, self._tasks.create_task, self._answer)
+            for api in {one.api for one in parts.application.enrichments}
+        }
 
     def stop(self) -> None:
         """Begin nothing new; `run` returns when what is under way is finished, or the time for it is over."""
@@ -76,6 +89,10 @@ class Worker:
     def measure(self) -> None:
         """See `endpoints.Watched`. The lag is measured now and then by itself: it asks the consumer's thread."""
         self._counts.set(metrics.WAITING, len(self._inbox))
+        self._counts.set(metrics.UNFINISHED, self._pressure.count)
+        self._counts.set(metrics.UNFINISHED_BYTES, self._pressure.bytes)
+        for api, gate in self._gates.items():
+            self._counts.set(metrics.HELD, len(gate), api)
         self._lanes.measure()
 
     async def run(self) -> None:
@@ -83,56 +100,74 @@ class Worker:
         self._parts.source.subscribe(self._lanes, asyncio.get_running_loop())
         try:
             async with self._tasks:
-                polling, planning, reporting = (
-                    self._tasks.create_task(endless) for endless in (self._poll(), self._plan(), self._report())
-                )
-                await self._stopping.wait()
-                planning.cancel()
-                await self._lanes.drained(self._parts.settings.stop_within)
-                polling.cancel()
-                reporting.cancel()
+                await self._until_stopped()
         finally:
             await self._parts.source.close()
             self._tell()
+
+    async def _until_stopped(self) -> None:
+        endless = [self._tasks.create_task(one) for one in (self._plan(), self._poll(), self._report())]
+        try:
+            await self._stopping.wait()
+            endless.pop(0).cancel()
+            await self._lanes.drained(self._parts.settings.stop_within)
+            await self._lanes.all_committed(self._parts.settings.drain)
+        finally:
+            self._lanes.abandon()  # when all is cancelled, nothing may take the place of what ends
+            for task in endless + [gate.watch for gate in self._gates.values() if gate.watch]:
+                task.cancel()
 
     async def _poll(self) -> None:
         """Never stops polling, or the group would take the partitions away."""
         every, last = self._parts.settings.commit_every.total_seconds(), 0.0
         while True:
-            paused = self._stopping.is_set() or not await self._inbox.has_room(FULL_WAIT_S)
+            paused = self._stopping.is_set() or not await self._pressure.has_room(FULL_WAIT_S)
             due = self._parts.clock() - last >= every
             last = self._parts.clock() if due else last
-            records = await self._parts.source.fetch(paused=paused, positions=self._lanes.positions() if due else {})
-            self._inbox.put(self._lanes.sorted(records))
+            full, positions = self._lanes.full(), self._lanes.positions() if due else {}
+            records = await self._parts.source.fetch(paused=paused, full=full, positions=positions)
+            self._receive(self._lanes.sorted(records))
             self._counts.set(metrics.PAUSED, int(paused))
             if due:
                 self._pulse.beat(self._work())
 
+    def _receive(self, records: list[tuple[Lane, Record]]) -> None:
+        self._pressure.add(sum(record.size for _, record in records), len(records))
+        self._inbox.put(records)
+
     async def _plan(self) -> None:
         while True:
-            lane, record = await self._inbox.take()
-            if not lane.closed:
-                await self._begin(lane, record)
+            for lane, record in await self._inbox.take(AT_ONCE):
+                self._pressure.ease(record.size)
+                if not lane.closed:
+                    self._begin(lane, record)
+            await asyncio.sleep(0)
 
-    async def _begin(self, lane: Lane, record: Record) -> None:
-        """Decode, plan, and begin each request that is due, as soon as there is room for it."""
+    def _begin(self, lane: Lane, record: Record) -> None:
+        """Decode, plan, and line up each request that is due with those of its API. Nothing here waits."""
         self._counts.add(metrics.SNAPSHOTS)
         try:
             requests = self._due(lane, record)
         except ValueError as error:
             lane.offsets.take(record.offset, 1)
-            await self._start(lane, partial(self._reject, lane, record, str(error)))
+            self._pressure.add(record.size)
+            task = self._tasks.create_task(self._reject(lane, record, str(error)))
+            task.add_done_callback(lambda _: self._pressure.ease(record.size))
+            lane.hold(task)
             return
         lane.offsets.take(record.offset, len(requests))
         for request in requests:
-            lane.begin(request)
-            await self._start(lane, partial(self._answer, lane, record, request))
+            if work := lane.begin(record, request):
+                self._gates[self._parts.application.by_name[request.enrichment].api].add(work)
+            else:
+                self._counts.add(metrics.RENEWED)
 
     def _due(self, lane: Lane, record: Record) -> list[Request]:
         """The requests to begin. Raises ValueError for a record that is no snapshot."""
         if record.value is None:
             return []
         snapshot = decode_snapshot(record.value)
+        self._alarms.decoded()
         if lane.passed(snapshot):
             self._counts.add(metrics.PASSED)
             return []
@@ -142,23 +177,20 @@ class Worker:
             self._counts.add(metrics.BUDGET_STOPS, request.enrichment)
         return requests
 
-    async def _start(self, lane: Lane, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        await self._room.acquire()
-        if lane.closed:
-            self._room.release()
-        else:
-            lane.hold(self._tasks.create_task(work()), self._room.release)
-
-    async def _answer(self, lane: Lane, record: Record, request: Request) -> None:
-        """One request: its calls, then its feedback; the offset is finished when that is safely in Kafka."""
+    async def _answer(self, work: Work) -> None:
+        """One request: its calls, then its feedback; its offsets are finished when that is safely in Kafka."""
+        request, topics = work.request, self._parts.application.topics
         outcome = await self._outcome(request)
         outcome, value = encoded(request, outcome, self._parts.now(), self._parts.application.largest_record)
+        self._alarms.ended(request, outcome)
         if outcome.status == "failure":
-            await self._bury(record, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}")
-        topic, at = self._parts.application.topics.feedback, milliseconds(request.as_of)
-        await self._parts.publisher.publish(topic, request.device_id.encode(), value, at)
+            await self._bury(work.record, failed(work.record, topics.snapshots, request, outcome))
+        self._counts.add(metrics.OVERTAKEN, by=work.lane.overtake(work))
+        work.written = True
+        key, at = request.device_id.encode(), milliseconds(request.as_of)
+        await self._parts.publisher.publish(topics.feedback, key, value, at)
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
-        lane.end(request, record.offset)
+        work.lane.end(work)
 
     async def _outcome(self, request: Request) -> Outcome:
         if request.skipped is not None:
@@ -167,15 +199,14 @@ class Worker:
         return await self._parts.caller.answer(request)
 
     async def _reject(self, lane: Lane, record: Record, detail: str) -> None:
-        await self._bury(record, Reason.UNDECODABLE_SNAPSHOT, detail[:200])
+        self._alarms.undecodable(detail)
+        await self._bury(record, undecodable(record, self._parts.application.topics.snapshots, detail))
         self._counts.add(metrics.REJECTED)
         lane.offsets.finish(record.offset)
 
-    async def _bury(self, record: Record, reason: Reason, detail: str) -> None:
-        topics = self._parts.application.topics
-        letter = dead_letter(record, topics.snapshots, reason, detail)
-        await self._parts.publisher.publish(topics.dead_letters, record.key, letter.encode())
-        self._counts.add(metrics.DEAD_LETTERS, reason.value)
+    async def _bury(self, record: Record, letter: DeadLetter) -> None:
+        await self._parts.publisher.publish(self._parts.application.topics.dead_letters, record.key, letter.encode())
+        self._counts.add(metrics.DEAD_LETTERS, letter.reason)
 
     async def _report(self) -> None:
         while True:
@@ -186,7 +217,7 @@ class Worker:
 
     def _work(self) -> int:
         """What there is to do, as far as it is known."""
-        return len(self._inbox) + self._lanes.in_flight + int(self._counts.get(metrics.LAG))
+        return self._pressure.count + int(self._counts.get(metrics.LAG))
 
     def _tell(self) -> None:
         log.info("stats", extra={"facts": self._counts.values()})

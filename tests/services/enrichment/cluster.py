@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[3]
 PARTITIONS = 4
 DEADLINE_S = 60
+Settings = dict[str, str]
+GROUPS: dict[str, Settings] = {
+    "classic": {},
+    "consumer": {"group_protocol": "consumer", "kafka_options": "{}"},
+}
+"""What a worker is told by the protocol of its group; the sessions of the one of KIP-848 are the broker's matter."""
 KEPT = {"retention.ms": "-1"}
 """Feedback has the time of its snapshot, here long ago: the broker would soon remove it in the midst of a test."""
 
@@ -126,3 +133,8 @@ class Cluster:
 
     def _log(self, number: int) -> str:
         return (self._logs / f"worker-{number}.log").read_text()
+
+
+async def condition(true: Callable[[], bool], what: str) -> None:
+    """Wait until that is so, while the event loop goes on serving."""
+    await asyncio.to_thread(wait_until, true, what, DEADLINE_S)

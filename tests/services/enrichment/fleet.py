@@ -13,7 +13,7 @@ from contracts.wire import Answer, Snapshot
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TIMEOUT = timedelta(seconds=float(os.environ.get("FLEET_TIMEOUT_S", "0.5")))
-QUICK = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=1))
+QUICK = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=1), concurrency=1000)
 STALE = timedelta(minutes=1)
 
 

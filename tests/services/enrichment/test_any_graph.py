@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from asyncio import Task
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
+from unittest.mock import Mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,9 +19,12 @@ from contracts.fold import Fold
 from contracts.plan import wanted
 from contracts.record import Delta
 from services.enrichment.lane import Lane
+from services.enrichment.pressure import Pressure
+from services.enrichment.source import Record
 
 if TYPE_CHECKING:
     from contracts.plan import Request
+    from services.enrichment.work import Work
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -77,8 +82,8 @@ class Device:
         self.application = application
         self.now = NOW
         self.fold = Fold(application)
-        self.lane = Lane(1000, LIFE, lambda: 0.0)
-        self.under_way: dict[Any, Request] = {}
+        self.lane = Lane(1000, LIFE, lambda: 0.0, Pressure(1000, 1000))
+        self.under_way: dict[Any, Work] = {}
         self.begun: list[tuple[datetime, Request]] = []
         self.deltas = 0
 
@@ -87,7 +92,10 @@ class Device:
         self.add(Delta("d", NOW, str(self.deltas), NOW, NOW + self.deltas * SECOND, values))
 
     def answer(self, which: int, status: str, value: int) -> None:
-        request = self.under_way.pop(sorted(self.under_way)[which % len(self.under_way)])
+        work = self.under_way.pop(sorted(self.under_way)[which % len(self.under_way)])
+        request = work.request
+        self.lane.overtake(work)
+        self.under_way = {identity: one for identity, one in self.under_way.items() if not one.over}
         status = "skipped" if request.skipped is not None else status
         held = {
             "version": request.version,
@@ -98,8 +106,7 @@ class Device:
             "spent": request.spent,
             "result": {"value": value} if status == "result" else None,
         }
-        self.lane.offsets.take(self.deltas, 1)
-        self.lane.end(request, self.deltas)
+        self.lane.end(work)
         delta_id = f"{request.identity} {request.version}"
         self.add(Delta("d", NOW, delta_id, NOW, slot=request.enrichment, answer=held))
 
@@ -107,7 +114,9 @@ class Device:
         self.deltas += 1
         self.snapshot = self.fold.add(delta)
         assert self.snapshot is not None
-        for request in self.lane.due(self.application, self.snapshot, self.now).begin:
+        due = self.lane.due(self.application, self.snapshot, self.now).begin
+        self.lane.offsets.take(self.deltas, len(due))
+        for request in due:
             self.begin(request)
 
     def begin(self, request: Request) -> None:
@@ -120,8 +129,10 @@ class Device:
             assert one.when is None or one.when.unmet(request.inputs) is None
             assert request.round <= (one.rounds or 1)
             self.begun.append((self.now, request))
-        self.lane.begin(request)
-        self.under_way[request.identity] = request
+        work = self.lane.begin(Record(0, self.deltas, b"d", b"", 0), request)
+        assert work, "nothing waits here"
+        work.task = Mock(Task)
+        self.under_way[request.identity] = work
 
     def end(self) -> None:
         """One more snapshot, for what only waited for time to pass; then let all be answered."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from asyncio import Task
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -12,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from contracts import Budget
 from contracts.plan import fingerprint
 from services.enrichment.lane import Lane
+from services.enrichment.pressure import Pressure
+from services.enrichment.source import Record
 from tests.services.enrichment.fleet import STALE, START, answer, app, application, snapshot
 
 if TYPE_CHECKING:
@@ -19,25 +23,33 @@ if TYPE_CHECKING:
 
     from contracts.plan import Request
     from contracts.wire import Snapshot
+    from services.enrichment.work import Work
 
 HOUR = timedelta(hours=1)
 OWNER = app.by_name["owner"]
 
 
 def lane() -> Lane:
-    return Lane(1000, HOUR, lambda: 0.0)
+    return Lane(1000, HOUR, lambda: 0.0, Pressure(1000, 1000))
 
 
-def owners(one: Lane, of: Snapshot, now: datetime = START) -> list[Request]:
-    begun = [request for request in one.due(app, of, now)[0] if request.enrichment == "owner"]
-    for request in begun:
-        one.begin(request)
-    return begun
+def begun(one: Lane, request: Request, offset: int = 0) -> Work:
+    """The work of a request, as if its call were under way."""
+    work = one.begin(Record(0, offset, b"d", b"{}", 0), request)
+    assert work
+    work.task = Mock(Task)
+    return work
 
 
-def ended(one: Lane, request: Request, offset: int) -> None:
-    one.offsets.take(offset, 1)
-    one.end(request, offset)
+def asked(one: Lane, enrichment: str, of: Snapshot, now: datetime = START) -> list[Work]:
+    """The work that a snapshot calls for."""
+    due = [request for request in one.due(app, of, now).begin if request.enrichment == enrichment]
+    one.offsets.take(of.version, len(due))
+    return [begun(one, request, of.version) for request in due]
+
+
+def owners(one: Lane, of: Snapshot) -> list[Work]:
+    return asked(one, "owner", of)
 
 
 def test_a_version_is_looked_at_once_and_an_earlier_one_never() -> None:
@@ -48,9 +60,9 @@ def test_a_version_is_looked_at_once_and_an_earlier_one_never() -> None:
 
 def test_no_second_call_for_what_is_under_way_or_answered() -> None:
     one = lane()
-    (request,) = owners(one, snapshot(1))
+    (work,) = owners(one, snapshot(1))
     assert owners(one, snapshot(2)) == []
-    ended(one, request, 1)
+    one.end(work)
     assert owners(one, snapshot(3)) == []
     assert len(owners(one, snapshot(4, "P2"))) == 1
 
@@ -58,43 +70,37 @@ def test_no_second_call_for_what_is_under_way_or_answered() -> None:
 def test_inputs_that_come_back_are_asked_again_once_the_answer_was_superseded() -> None:
     one = lane()
     first, second = *owners(one, snapshot(1, "P1")), *owners(one, snapshot(2, "P2"))
-    ended(one, first, 1)
-    ended(one, second, 2)
+    one.end(first)
+    one.end(second)
     assert owners(one, snapshot(3, "P1")) == [], "the state does not show that P2's answer won"
     shown = answer(2, fingerprint(OWNER, {"plate": "P2"}), {"name": "x"})
-    assert [request.version for request in owners(one, snapshot(4, "P1", owner=shown))] == [4]
+    assert [work.request.version for work in owners(one, snapshot(4, "P1", owner=shown))] == [4]
 
 
 def test_an_answer_that_wins_over_every_other_is_not_asked_against() -> None:
     one, forged = lane(), answer(2**62, "forged", {"name": "x"})
-    (request,) = owners(one, snapshot(1))
-    ended(one, request, 1)
+    (work,) = owners(one, snapshot(1))
+    one.end(work)
     assert [owners(one, snapshot(version, owner=forged)) for version in range(2, 9)] == [[]] * 7
 
 
 def test_a_stale_answer_is_asked_for_again_and_only_once() -> None:
-    one, quote, late = lane(), app.by_name["quote"], START + 2 * STALE
-
-    def quotes(of: Snapshot, now: datetime) -> list[Request]:
-        return [request for request in one.due(app, of, now)[0] if request.enrichment == "quote"]
-
-    (first,) = quotes(snapshot(1), START)
-    one.begin(first)
-    ended(one, first, 1)
-    old = answer(1, fingerprint(quote, {"plate": "P1"}), {"price": 1.0})
-    assert quotes(snapshot(2, quote=old), START) == []
-    (again,) = quotes(snapshot(3, quote=old), late)
-    one.begin(again)
-    assert quotes(snapshot(4, quote=old), late) == [], "under way"
-    ended(one, again, 3)
-    assert quotes(snapshot(5, quote=old), late) == [], "answered, but the state does not show it yet"
+    one, late = lane(), START + 2 * STALE
+    (first,) = asked(one, "quote", snapshot(1))
+    one.end(first)
+    old = answer(1, fingerprint(app.by_name["quote"], {"plate": "P1"}), {"price": 1.0})
+    assert asked(one, "quote", snapshot(2, quote=old)) == []
+    (again,) = asked(one, "quote", snapshot(3, quote=old), late)
+    assert asked(one, "quote", snapshot(4, quote=old), late) == [], "under way"
+    one.end(again)
+    assert asked(one, "quote", snapshot(5, quote=old), late) == [], "answered, but the state does not show it yet"
 
 
 class Replay(RuleBasedStateMachine):
     """A partition's log, read by one worker after the other, each from what was committed.
 
     Whatever the order of completions, revocations and re-assignments: what is before the committed position was
-    answered, and a completion of a former assignment changes nothing.
+    answered or overtaken by what was, and a completion of a former assignment changes nothing.
     """
 
     def __init__(self) -> None:
@@ -102,7 +108,7 @@ class Replay(RuleBasedStateMachine):
         self.log: list[Snapshot] = []
         self.answered: set[tuple[object, ...]] = set()
         self.committed = 0
-        self.under_way: list[tuple[Lane, Request, int]] = []
+        self.under_way: list[Work] = []
         self.lane, self.next = lane(), 0
 
     @rule(device=st.sampled_from("ab"), plate=st.sampled_from("PQ"), again=st.booleans())
@@ -119,17 +125,22 @@ class Replay(RuleBasedStateMachine):
         self.next += 1
         requests = [] if self.lane.passed(of) else self.lane.due(app, of, START)[0]
         self.lane.offsets.take(offset, len(requests))
-        for request in requests:
-            self.lane.begin(request)
-            assert request.identity not in {one.identity for held, one, _ in self.under_way if held is self.lane}
-            self.under_way.append((self.lane, request, offset))
+        alike = {work.request.identity for work in self.under_way if work.lane is self.lane}
+        assert not alike & {request.identity for request in requests}, "never two alike under way"
+        self.under_way += [begun(self.lane, request, offset) for request in requests]
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
     def complete(self, data: st.DataObject) -> None:
-        held, request, offset = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
-        self.answered.add(request.identity)
-        held.end(request, offset)
+        """One is answered, and overtakes those before it. What was given up in a former lane cannot be answered."""
+        work = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
+        earlier = [
+            one for one in self.under_way if line(one) == line(work) and one.request.version < work.request.version
+        ]
+        assert work.lane.overtake(work) == len(earlier)
+        self.under_way = [one for one in self.under_way if one not in earlier]
+        self.answered |= {one.request.identity for one in [*earlier, work]}
+        work.lane.end(work)
 
     @rule()
     def commit(self) -> None:
@@ -154,6 +165,11 @@ class Replay(RuleBasedStateMachine):
         assert called_for <= self.answered
 
 
+def line(work: Work) -> tuple[object, ...]:
+    """What is answered in order."""
+    return work.lane, work.request.device_id, work.request.enrichment
+
+
 TestReplay = Replay.TestCase
 TestReplay.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
@@ -163,7 +179,7 @@ def test_a_budget_counts_what_is_under_way_and_tells_what_it_stopped() -> None:
     limited.budget = Budget(requests=2)
     one = lane()
     for request in (first := one.due(limited, snapshot(1), START)).begin:
-        one.begin(request)
+        begun(one, request)
     assert [(request.enrichment, request.spent) for request in first.begin] == [("owner", 1), ("quote", 1)]
     again = one.due(limited, snapshot(2), START)
     assert (again.begin, again.spared, again.stopped) == ([], 2, []), "what is under way is not asked anew"

@@ -8,15 +8,16 @@ from datetime import timedelta
 from contracts.metrics import worker as metrics
 from services.enrichment.lanes import Lanes
 from services.enrichment.metrics import Metrics
+from services.enrichment.pressure import Pressure
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.source import Record
-from tests.services.enrichment.fleet import app
+from tests.services.enrichment.fleet import START, app, snapshot
 
 
 def lanes(drain: float = 0.0) -> tuple[Lanes, Metrics]:
     counts = Metrics()
     settings = EnrichmentSettings(application="fleet", drain=timedelta(seconds=drain))
-    return Lanes(app, settings, counts, lambda: 0.0), counts
+    return Lanes(app, settings, counts, lambda: 0.0, Pressure(1000, 1000)), counts
 
 
 def record(offset: int, partition: int = 0) -> Record:
@@ -47,7 +48,7 @@ async def test_what_is_under_way_may_finish_before_its_partition_goes() -> None:
         assert lane.closed, "nothing begins in a partition that goes away"
         lane.offsets.finish(5)
 
-    lane.hold(asyncio.create_task(work()), lambda: None)
+    lane.hold(asyncio.create_task(work()))
     assert await ours.release([0]) == {0: 6}
     assert counts.get(metrics.ABANDONED) == 0
 
@@ -55,10 +56,13 @@ async def test_what_is_under_way_may_finish_before_its_partition_goes() -> None:
 async def test_what_does_not_finish_in_time_is_given_up() -> None:
     ours, counts = lanes()
     ours.assigned([0])
-    ((lane, _),) = ours.sorted([record(5)])
+    ((lane, read),) = ours.sorted([record(5)])
     lane.offsets.take(5, 1)
-    task = asyncio.create_task(asyncio.sleep(3600))
-    lane.hold(task, lambda: None)
+    request = lane.due(app, snapshot(1), START).begin[0]
+    work = lane.begin(read, request)
+    assert work
+    work.task = task = asyncio.create_task(asyncio.sleep(3600))
+    lane.hold(task)
     assert await ours.release([0]) == {0: 5}
     await asyncio.wait([task])
     assert task.cancelled()
@@ -85,3 +89,15 @@ async def test_a_topic_made_anew_begins_anew() -> None:
     lane.offsets.take(0, 0)
     assert former.closed
     assert ours.positions() == {0: 1}
+
+
+async def test_a_partition_is_full_when_it_was_read_a_window_beyond_what_is_unfinished() -> None:
+    ours = Lanes(app, EnrichmentSettings(application="fleet", window=10), Metrics(), lambda: 0.0, Pressure(1000, 1000))
+    ours.assigned([0, 1])
+    for offset, ((lane, _),) in enumerate(ours.sorted([record(n)]) for n in range(10)):
+        assert ours.full() == frozenset()
+        lane.offsets.take(offset, 1 if offset == 0 else 0)
+    assert ours.full() == {0}
+    lane.offsets.finish(0)
+    assert ours.full() == frozenset()
+    assert ours.positions() == {0: 10}

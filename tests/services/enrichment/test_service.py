@@ -8,14 +8,14 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import SecretStr, ValidationError
 
-from services.broker.readiness import wait_until
-from tests.services.enrichment.cluster import DEADLINE_S, Cluster
+from services.enrichment.settings import EnrichmentSettings
+from tests.services.enrichment.cluster import DEADLINE_S, GROUPS, Cluster, condition
 from tests.services.enrichment.fleet import snapshot
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
     from pathlib import Path
 
     from contracts.wire import Feedback
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEVICES = 200
 STEADY = (("owner", "result"), ("quote", "result"))
+both_protocols = pytest.mark.parametrize("group", list(GROUPS))
 STOPPED_S = 20
 TELLING = {"stats_every": "0.1"}
 LONG_SESSION = '{"session.timeout.ms": "45000"}'
@@ -52,10 +53,6 @@ async def stop(*processes: subprocess.Popen[bytes]) -> None:
     for process in processes:
         process.send_signal(signal.SIGTERM)
     assert [await asyncio.to_thread(process.wait, DEADLINE_S) for process in processes] == [0] * len(processes)
-
-
-async def condition(true: Callable[[], bool], what: str) -> None:
-    await asyncio.to_thread(wait_until, true, what, DEADLINE_S)
 
 
 async def test_one_worker_from_snapshot_to_feedback(cluster: Cluster, registry: Registry) -> None:
@@ -96,12 +93,16 @@ async def test_a_permanent_failure_is_told_and_buried(cluster: Cluster, registry
         (letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
     assert {one.enrichment: one.reason for one in found} == {"owner": "status 503", "quote": None}
     assert (letter["reason"], letter["detail"]) == ("enrichment_failed", "owner: status 503")
+    assert (letter["enrichment"], letter["version"], letter["attempts"]) == ("owner", 1, 4)
+    assert letter["response"] == "we are down"
     assert json.loads(letter["head"])["device_id"] == "d1"
 
 
-async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry) -> None:
+@both_protocols
+async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry, group: str) -> None:
     registry.latency = 0.02
-    with cluster.worker(registry.url, **TELLING) as one, cluster.worker(registry.url, **TELLING) as two:
+    told = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, **told) as one, cluster.worker(registry.url, **told) as two:
         await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
         await asyncio.to_thread(cluster.feedback, everybody)
@@ -117,11 +118,13 @@ async def test_a_worker_is_killed_in_mid_work_and_another_finishes(cluster: Clus
         await condition(lambda: registry.calls.total() >= 100, "in mid-work")
         process.kill()
         await asyncio.to_thread(process.wait, DEADLINE_S)
-    assert cluster.committed() < DEVICES
+    begun, committed = registry.calls.total(), cluster.committed()
+    assert committed < DEVICES
     with cluster.worker(registry.url):
         found = await asyncio.to_thread(cluster.feedback, everybody)
         await condition(lambda: cluster.committed() == DEVICES, "all committed")
     assert {(one.enrichment, one.status) for one in found} == set(STEADY)
+    assert registry.calls.total() <= 2 * DEVICES + begun - 2 * committed, "only what was not committed is asked again"
 
 
 async def test_sigterm_finishes_what_is_under_way(cluster: Cluster, registry: Registry) -> None:
@@ -135,12 +138,16 @@ async def test_sigterm_finishes_what_is_under_way(cluster: Cluster, registry: Re
     assert set(registry.calls.values()) == {1}
 
 
-async def test_partitions_move_in_mid_work_to_a_worker_that_joins(cluster: Cluster, registry: Registry) -> None:
+@both_protocols
+async def test_partitions_move_in_mid_work_to_a_worker_that_joins(
+    cluster: Cluster, registry: Registry, group: str
+) -> None:
     registry.latency = 0.5
     cluster.produce(*cars())
-    with cluster.worker(registry.url, in_flight="4", **TELLING) as one:
+    told = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, in_flight="4", **told) as one:
         await condition(lambda: registry.calls.total() >= 20, "in mid-work")
-        with cluster.worker(registry.url, in_flight="4", **TELLING) as two:
+        with cluster.worker(registry.url, in_flight="4", **told) as two:
             await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
             assert cluster.committed() < DEVICES, "still in mid-work"
             registry.latency = 0
@@ -151,12 +158,16 @@ async def test_partitions_move_in_mid_work_to_a_worker_that_joins(cluster: Clust
     assert set(registry.calls.values()) == {1}, "what was under way was waited for"
 
 
-async def test_what_cannot_finish_before_its_partition_moves_is_given_up(cluster: Cluster, registry: Registry) -> None:
+@both_protocols
+async def test_what_cannot_finish_before_its_partition_moves_is_given_up(
+    cluster: Cluster, registry: Registry, group: str
+) -> None:
     registry.gate.clear()
     cluster.produce(*cars())
-    with cluster.worker(registry.url, drain="0", **TELLING) as one:
+    told = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, drain="0", **told) as one:
         await condition(lambda: cluster.told("answers") == {0: {"result": DEVICES}}, "no more than owners is open")
-        with cluster.worker(registry.url, drain="0", **TELLING) as two:
+        with cluster.worker(registry.url, drain="0", **told) as two:
             moved = "the other began all that was given up"
             await condition(lambda: 0 < cluster.told("abandoned")[0] == owners_twice(registry), moved)
             assert cluster.committed() == 0
@@ -164,16 +175,20 @@ async def test_what_cannot_finish_before_its_partition_moves_is_given_up(cluster
             await condition(lambda: cluster.committed() == DEVICES, "all committed")
             await stop(one, two)
     found = await asyncio.to_thread(cluster.feedback, everybody)
-    told = [answer.device_id for answer in found if answer.enrichment == "owner"]
-    assert len(told) == len(set(told)) == DEVICES, "an owner that was given up was told by the other only"
+    owners = [answer.device_id for answer in found if answer.enrichment == "owner"]
+    assert len(owners) == len(set(owners)) == DEVICES, "an owner that was given up was told by the other only"
     assert max(registry.calls.values()) == 2
     again = 2 * cluster.told("abandoned")[0]
     assert registry.calls.total() == 2 * DEVICES + again, "only what was given up, and the quotes beside it"
 
 
-async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(cluster: Cluster, registry: Registry) -> None:
+@both_protocols
+async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(
+    cluster: Cluster, registry: Registry, group: str
+) -> None:
     registry.gate.clear()
-    with cluster.worker(registry.url, **TELLING) as one, cluster.worker(registry.url, **TELLING) as two:
+    told = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, **told) as one, cluster.worker(registry.url, **told) as two:
         await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
         await condition(lambda: registry.calls.total() >= 2 * DEVICES, "all under way")
@@ -188,6 +203,14 @@ async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(cluster: Clu
         await condition(lambda: cluster.committed() == DEVICES, "all committed")
         await stop(one, two)
     assert {(answer.enrichment, answer.status) for answer in found} == set(STEADY)
+
+
+def test_what_the_protocol_of_the_broker_does_not_allow_is_refused() -> None:
+    for option in ("session.timeout.ms", "group.instance.id"):
+        options = {option: SecretStr("1")}
+        assert EnrichmentSettings(application="fleet", kafka_options=options).group_protocol == "classic"
+        with pytest.raises(ValidationError, match="leave it out"):
+            EnrichmentSettings(application="fleet", group_protocol="consumer", kafka_options=options)
 
 
 async def test_an_api_without_address_is_refused(cluster: Cluster) -> None:

@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.broker.readiness import wait_until
+from services.enrichment.settings import GROUP
 from services.enrichment.source import KafkaSource
 from tests.services.enrichment.cluster import DEADLINE_S, PARTITIONS, Cluster
 from tests.services.enrichment.fleet import snapshot
@@ -86,7 +87,7 @@ class Told:
     def lost(self, partitions: list[int]) -> None:
         self.ours = [one for one in self.ours or [] if one not in partitions]
 
-    def committed(self) -> None:
+    def committed(self, _: dict[int, int]) -> None:
         return
 
     def survived(self) -> None:
@@ -94,7 +95,7 @@ class Told:
 
 
 async def test_a_member_that_has_no_partition_is_told_that_it_is_one(cluster: Cluster) -> None:
-    client, drain = {"bootstrap.servers": cluster.bootstrap}, timedelta(0)
+    client, drain = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "group.id": "g"}, timedelta(0)
     members = [Told() for _ in range(PARTITIONS + 1)]
 
     def settled() -> bool:
@@ -104,10 +105,10 @@ async def test_a_member_that_has_no_partition_is_told_that_it_is_one(cluster: Cl
     async def poll(source: KafkaSource) -> None:
         async with asyncio.timeout(DEADLINE_S):
             while not settled():
-                await source.fetch(paused=False, positions={})
+                await source.fetch(paused=False, full=(), positions={})
 
     topic = cluster.topics.snapshots
-    sources = [KafkaSource(client, topic=topic, group="g", batch=1, drain=drain) for _ in members]
+    sources = [KafkaSource(client, topic=topic, batch=1, drain=drain) for _ in members]
     for source, member in zip(sources, members, strict=True):
         source.subscribe(member, asyncio.get_running_loop())
     await asyncio.gather(*map(poll, sources))

@@ -4,116 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from contracts.plan import fingerprint
-from services.enrichment.calls.caller import Caller
-from services.enrichment.calls.tries import Tries
 from services.enrichment.errors import DeliveryFailedError
-from services.enrichment.metrics import Metrics
-from services.enrichment.settings import EnrichmentSettings
-from services.enrichment.source import Record
-from services.enrichment.worker import Parts, Worker
-from tests.services.enrichment.fleet import START, answer, app, snapshot
+from tests.services.enrichment.fleet import answer, app, snapshot
+from tests.services.enrichment.in_memory import DEADLINE_S, Gated, Log, cars, running, until
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    from contracts import Batch
-    from contracts.enrichment import M
-    from services.enrichment.source import Listener
-
-ROUND_S = 0.001
-DEADLINE_S = 10
 WATERS = 20
 STUCK = timedelta(milliseconds=50)
-
-
-class Log:
-    """A partition in memory. Implements Source."""
-
-    def __init__(self, values: list[bytes | None]) -> None:
-        self.values = values
-        self.read = 0
-        self.committed: list[int] = []
-        self.fetches = 0
-        self.pauses = 0
-        self.open = asyncio.Event()
-        self.open.set()
-
-    def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
-        loop.call_soon(listener.assigned, [0])
-
-    async def fetch(self, *, paused: bool, positions: Mapping[int, int]) -> list[Record]:
-        await asyncio.sleep(ROUND_S)
-        await self.open.wait()
-        self.committed.extend(positions.values())
-        self.fetches += 1
-        self.pauses += paused
-        if paused:
-            return []
-        batch = [Record(0, self.read + n, b"d", value, 0) for n, value in enumerate(self.values[self.read :][:10])]
-        self.read += len(batch)
-        return batch
-
-    async def lag(self) -> int:
-        return len(self.values) - self.read
-
-    async def close(self) -> None:
-        return
-
-
-class Gated:
-    """An API and a publisher that wait until they are let; the publisher may fail instead."""
-
-    def __init__(self, version: int = 1) -> None:
-        self.version = version
-        self.answers, self.acks = asyncio.Event(), asyncio.Event()
-        self.fails = False
-        self.calls = 0
-        self.written: list[bytes] = []
-
-    async def get(self, _: str, model: type[M], /, **_values: str | float) -> M:
-        self.calls += 1
-        await self.answers.wait()
-        return model.model_validate({"name": "x", "street": "x", "price": 1.0})
-
-    async def get_one(self, batch: Batch[M], _: str | int) -> M:
-        return await self.get("", batch.model)
-
-    async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
-        self.written.append(value)
-        assert timestamp == 1000 * (START.timestamp() + self.version)
-        await self.acks.wait()
-        if self.fails:
-            raise DeliveryFailedError(topic, "GONE", "it is gone")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 (what is waited for is other code's state)
-            await asyncio.sleep(ROUND_S)
-
-
-@asynccontextmanager
-async def running(log: Log, gated: Gated, **settings: object) -> AsyncIterator[Worker]:
-    told = EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings})
-    tries = Tries(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, again=lambda: None)
-    caller = Caller(app, dict.fromkeys(app.by_name, gated), dict.fromkeys(app.by_name, tries))
-    clock = asyncio.get_running_loop().time
-    worker = Worker(Parts(app, told, log, caller, gated, Metrics(), lambda: START, clock))
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run())
-        yield worker
-        worker.stop()
-
-
-def cars(count: int) -> list[bytes | None]:
-    return [snapshot(1, f"P{n}", f"d{n}").encode() for n in range(count)]
 
 
 async def test_an_offset_is_finished_only_when_its_feedback_is_safe() -> None:
@@ -131,9 +32,9 @@ async def test_an_offset_is_finished_only_when_its_feedback_is_safe() -> None:
 async def test_requests_under_way_are_bounded_and_polling_goes_on() -> None:
     log, gated = Log(cars(100)), Gated()
     gated.acks.set()
-    async with running(log, gated, in_flight=WATERS):
+    async with running(log, gated, in_flight=5, unfinished=WATERS):
         await until(lambda: log.pauses > 1)
-        assert gated.calls == WATERS
+        assert gated.calls == 5
         assert log.read < 3 * WATERS
         gated.answers.set()
         await until(lambda: 100 in log.committed)
@@ -164,8 +65,9 @@ async def test_what_is_skipped_is_told_so_without_a_call() -> None:
         update={"status": "absence", "result": None}
     )
     quoted = answer(1, fingerprint(app.by_name["quote"], {"plate": "P1"}), {"price": 1.0})
-    log, gated = Log([snapshot(2, owner=missing, quote=quoted).encode()]), Gated(2)
+    log, gated = Log([snapshot(2, owner=missing, quote=quoted).encode()]), Gated()
     gated.acks.set()
+    gated.down = {"registry"}
     async with running(log, gated):
         await until(lambda: 1 in log.committed)
     (written,) = map(json.loads, gated.written)
@@ -195,3 +97,39 @@ async def test_a_worker_that_does_not_poll_is_unhealthy_though_it_has_nothing_to
         log.open.set()
         await until(lambda: worker.standing().unhealthy(STUCK) is None)
     assert worker.standing().unready() == "it is stopping"
+
+
+async def test_a_worker_that_stops_leaves_only_when_what_it_finished_is_committed() -> None:
+    log, gated = Log(cars(5)), Gated().let()
+    log.confirms = False
+
+    async def confirm() -> None:
+        fetches = log.fetches
+        await until(lambda: log.fetches > fetches + 20 or log.closed)
+        assert not log.closed
+        log.confirms = True
+
+    async with running(log, gated, drain=DEADLINE_S):
+        await until(lambda: 5 in log.committed)
+        confirming = asyncio.create_task(confirm())
+    await confirming
+
+
+async def test_a_worker_that_stops_finishes_the_snapshots_that_it_began_and_no_others() -> None:
+    log, gated = Log(cars(5)), Gated()
+    gated.answers.set()
+
+    async def one_by_one() -> None:
+        gated.acks.set()
+        gated.acks.clear()
+        await until(lambda: len(gated.written) == 2)
+        fetches = log.fetches
+        await until(lambda: log.fetches > fetches + 5)
+        gated.acks.set()
+
+    async with running(log, gated, in_flight=1):
+        await until(lambda: len(gated.written) == 1 and log.read == 5)
+        answering = asyncio.create_task(one_by_one())
+    await answering
+    assert [(one.device_id, one.enrichment) for one in gated.feedback()] == [("d0", "owner"), ("d0", "quote")]
+    assert log.committed[-1] == 1

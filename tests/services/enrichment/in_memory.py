@@ -1,0 +1,173 @@
+"""A worker in memory: a partition, an API and a publisher that do what a test tells them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import orjson
+
+from contracts import PermanentFailure
+from contracts.wire import DeadLetter, Feedback
+from services.enrichment.calls.caller import Caller
+from services.enrichment.calls.tries import Tries
+from services.enrichment.errors import DeliveryFailedError
+from services.enrichment.metrics import Metrics
+from services.enrichment.settings import EnrichmentSettings
+from services.enrichment.source import Record
+from services.enrichment.worker import Parts, Worker
+from tests.services.enrichment.fleet import START, app, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping
+
+    from contracts import Application, Batch
+    from contracts.enrichment import M
+    from services.enrichment.calls.assembly import Calls
+    from services.enrichment.source import Listener
+
+ROUND_S = 0.001
+DEADLINE_S = 10
+QUICK = {"application": "fleet", "commit_every": 0, "stats_every": 0.01}
+
+
+class Log:
+    """A partition in memory. Implements Source."""
+
+    def __init__(self, values: list[bytes | None]) -> None:
+        self.values = values
+        self.read = 0
+        self.committed: list[int] = []
+        self.fetches = 0
+        self.pauses = 0
+        self.fulls = 0
+        self.open = asyncio.Event()
+        self.open.set()
+        self.batch = 10
+        self.confirms = True
+        self.confirmed: dict[int, int] = {}
+        self.closed = False
+
+    def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+        self._listener = listener
+        loop.call_soon(listener.assigned, [0])
+
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
+        await asyncio.sleep(ROUND_S)
+        await self.open.wait()
+        self.committed.extend(positions.values())
+        if self.confirms and positions and positions != self.confirmed:
+            self.confirmed = dict(positions)
+            self._listener.committed(self.confirmed)
+        self.fetches += 1
+        self.pauses += paused
+        self.fulls += 0 in full
+        if paused or 0 in full:
+            return []
+        some = self.values[self.read :][: self.batch]
+        batch = [Record(0, self.read + n, b"d", value, 0) for n, value in enumerate(some)]
+        self.read += len(batch)
+        return batch
+
+    async def lag(self) -> int:
+        return len(self.values) - self.read
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Gated:
+    """Calls and a publisher that wait until they are let; the publisher may fail instead. Implements Availability too.
+
+    A call for a plate in `held` waits for the event there; those in `refused` fail for good.
+    """
+
+    def __init__(self) -> None:
+        self.answers, self.acks = asyncio.Event(), asyncio.Event()
+        self.held: dict[str, asyncio.Event] = {}
+        self.refused = False
+        self.fails = False
+        self.down: set[str] = set()
+        self.back = asyncio.Event()
+        self.calls = 0
+        self.under_way = 0
+        self.written: list[bytes] = []
+        self.counts = Metrics()
+
+    async def get(self, _: str, model: type[M], /, **values: str | float) -> M:
+        self.calls += 1
+        self.under_way += 1
+        try:
+            await self.held.get(str(values.get("plate")), self.answers).wait()
+        finally:
+            self.under_way -= 1
+        if self.refused:
+            raise PermanentFailure("status 401", response="who are you?")
+        return model.model_validate({"name": values.get("plate", "x"), "street": "x", "price": 1.0})
+
+    async def get_one(self, batch: Batch[M], _: str | int) -> M:
+        return await self.get("", batch.model)
+
+    async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
+        self.written.append(value)
+        assert timestamp in (0, 1000 * (START.timestamp() + orjson.loads(value).get("version", 0)))
+        await self.acks.wait()
+        if self.fails:
+            raise DeliveryFailedError(topic, "GONE", "it is gone")
+
+    def is_available(self, api: str) -> bool:
+        return api not in self.down
+
+    async def available(self, _: str) -> None:
+        await self.back.wait()
+
+    def let(self) -> Gated:
+        """Answer everything at once."""
+        self.answers.set()
+        self.acks.set()
+        return self
+
+    def feedback(self) -> list[Feedback]:
+        return [Feedback.model_validate_json(one) for one in self.written if b'"fingerprint"' in one]
+
+    def letters(self) -> list[DeadLetter]:
+        return [DeadLetter.model_validate_json(one) for one in self.written if b'"fingerprint"' not in one]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 (what is waited for is other code's state)
+            await asyncio.sleep(ROUND_S)
+
+
+@asynccontextmanager
+async def running(
+    log: Log, gated: Gated, application: Application = app, calls: Calls | None = None, **settings: object
+) -> AsyncIterator[Worker]:
+    """A worker at work. It calls by `calls` if they are given."""
+    told = EnrichmentSettings.model_validate(
+        {"application": "fleet", "commit_every": 0, "stats_every": 0.01, **settings}
+    )
+    tries = Tries(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, again=lambda: None)
+    fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, tries))
+    parts = Parts(
+        application=application,
+        settings=told,
+        source=log,
+        caller=calls.caller if calls else fake,
+        availability=calls.breakers if calls else gated,
+        publisher=gated,
+        counts=gated.counts,
+        now=lambda: START,
+        clock=asyncio.get_running_loop().time,
+    )
+    worker = Worker(parts)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        yield worker
+        worker.stop()
+
+
+def cars(count: int, more: str = "") -> list[bytes | None]:
+    return [snapshot(1, f"P{n}", f"d{n}{more}").encode() for n in range(count)]

@@ -1,0 +1,109 @@
+"""How snapshots flow through a worker: nothing waits for what it does not depend on, and nothing grows."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+
+from contracts import Application
+from contracts.metrics import worker as metrics
+from contracts.plan import fingerprint
+from tests.services.enrichment.fleet import Car, Seen, answer, app, owner, quote, snapshot, street
+from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
+
+APART = Application(
+    name="apart",
+    event=Seen,
+    state=Car,
+    enrichments=(owner, street, replace(quote, api="prices")),
+    topics=app.topics,
+)
+"""As the fleet, but quotes come from an API of their own."""
+BEHIND = 300_000
+
+
+def done(device: str, version: int = 1) -> bytes:
+    """A snapshot that calls for nothing."""
+    named = {"name": "x", "rating": 1.0}
+    slots = {
+        "owner": answer(version, fingerprint(owner, {"plate": "P"}), named),
+        "quote": answer(version, fingerprint(quote, {"plate": "P"}), {"price": 1.0}),
+        "street": answer(version, fingerprint(street, {"owner": named}), {"street": "x"}),
+    }
+    return snapshot(version + 1, "P", device, **slots).encode()
+
+
+async def test_hundreds_of_thousands_are_finished_behind_one_that_hangs() -> None:
+    log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * BEHIND]), Gated().let()
+    gated.held["slow"] = asyncio.Event()
+    log.batch = 5000
+    async with running(log, gated):
+        await until(lambda: log.read == BEHIND + 1 and gated.counts.get(metrics.SNAPSHOTS) == BEHIND + 1)
+        assert set(log.committed) <= {0}
+        await until(lambda: gated.counts.get(metrics.UNCOMMITTED) == BEHIND + 1)
+        gated.held["slow"].set()
+        await until(lambda: log.committed[-1] == BEHIND + 1)
+
+
+async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes_no_memory() -> None:
+    log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * 50_000]), Gated().let()
+    gated.held["slow"] = asyncio.Event()
+    async with running(log, gated, window=20_000, unfinished=2000):
+        log.batch = 1000
+        await until(lambda: gated.counts.get(metrics.SNAPSHOTS) > 5000)
+        gc.collect()
+        tracemalloc.start()
+        await until(lambda: log.fulls > 1 and gated.counts.get(metrics.SNAPSHOTS) == log.read)
+        grown, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert 20_000 <= log.read <= 24_000
+        assert not log.pauses, "other partitions are read on"
+        gated.held["slow"].set()
+        await until(lambda: log.committed[-1] == 50_001)
+    assert grown < 20 * 15_000, f"{grown} bytes for 15,000 finished offsets: they are held"
+
+
+async def test_an_api_that_is_away_holds_back_only_what_needs_it() -> None:
+    log, gated = Log(cars(100)), Gated().let()
+    gated.down = {"prices"}
+    async with running(log, gated, APART):
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == 100)
+        await until(lambda: gated.counts.get(metrics.HELD) == 100)
+        assert {one.enrichment for one in gated.feedback()} == {"owner"}
+        gated.down.clear()
+        gated.back.set()
+        await until(lambda: 100 in log.committed)
+    assert gated.calls == 200
+
+
+async def test_what_is_held_back_is_bounded_and_polling_goes_on() -> None:
+    log, gated = Log(cars(1000)), Gated().let()
+    gated.down = {"prices"}
+    async with running(log, gated, APART, unfinished=100):
+        await until(lambda: log.pauses > 1)
+        assert log.read <= 120
+        gated.down.clear()
+        gated.back.set()
+        await until(lambda: 1000 in log.committed)
+
+
+async def test_bytes_bound_what_is_held_back_as_well() -> None:
+    log, gated = Log(cars(1000)), Gated().let()
+    gated.down = {"prices"}
+    async with running(log, gated, APART, unfinished_bytes=100 * len(cars(1)[0] or b"")):
+        await until(lambda: log.pauses > 1)
+        assert log.read <= 120
+
+
+@pytest.mark.parametrize("in_flight", [1, 3])
+async def test_a_slow_api_does_not_take_the_room_of_another(in_flight: int) -> None:
+    log, gated = Log(cars(50)), Gated()
+    gated.acks.set()
+    async with running(log, gated, APART, in_flight=in_flight):
+        await until(lambda: gated.under_way == 2 * in_flight)
+        gated.let()
+        await until(lambda: 50 in log.committed)

@@ -1,0 +1,148 @@
+"""Answers are written in the order of the versions that they were computed from, whatever comes first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.metrics import worker as metrics
+from contracts.plan import settled
+from contracts.wire import Answer
+from tests.services.enrichment.fleet import START, app, snapshot
+from tests.services.enrichment.in_memory import DEADLINE_S, Gated, Log, running, until
+
+if TYPE_CHECKING:
+    from contracts.wire import Feedback, Snapshot
+
+PLATES = "PQR"
+MOST_ROUNDS = 200
+
+
+class Loop(Log):
+    """A log to which the job adds: each piece of feedback makes a snapshot, as the merge would."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.states: dict[str, Snapshot] = {}
+        self._merged = 0
+
+    def drive(self, device: str, plate: str) -> None:
+        """A device sends another plate."""
+        former = self.states.get(device)
+        version = former.version + 1 if former else 1
+        self._publish(snapshot(version, plate, device, **(former.enrichments if former else {})))
+
+    def merge(self, written: list[Feedback]) -> None:
+        """Take in what was not merged yet."""
+        for one in written[self._merged :]:
+            facts = one.model_dump(include=set(Answer.model_fields) - {"result"})
+            answer = Answer.model_validate(facts | {"result": (one.result or {}).get(one.enrichment)})
+            now = self.states[one.device_id]
+            held = now.enrichments.get(one.enrichment)
+            best = answer if held is None or answer.version >= held.version else held
+            answers = now.enrichments | {one.enrichment: best}
+            self._publish(snapshot(now.version + 1, now.state["plate"], one.device_id, **answers))
+        self._merged = len(written)
+
+    def _publish(self, of: Snapshot) -> None:
+        self.states[of.device_id] = of
+        self.values.append(of.encode())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(PLATES), st.sampled_from(PLATES)), max_size=12),
+    in_flight=st.sampled_from([1, 2, 100]),
+)
+def test_answers_are_written_in_order_and_the_last_inputs_are_answered(
+    steps: list[tuple[str, str, str]], in_flight: int
+) -> None:
+    log, gated = Loop(), Gated().let()
+    asyncio.run(_drive(log, gated, steps, in_flight))
+    versions: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for one in gated.feedback():
+        versions[one.device_id, one.enrichment].append(one.version)
+    assert all(found == sorted(set(found)) for found in versions.values()), versions
+
+
+async def _drive(log: Loop, gated: Gated, steps: list[tuple[str, str, str]], in_flight: int) -> None:
+    """Plates change while the calls of some plates hang, each until another one's turn."""
+    gated.held = {plate: asyncio.Event() for plate in PLATES}
+    async with running(log, gated, in_flight=in_flight):
+        for device, plate, let in steps:
+            log.drive(device, plate)
+            await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == len(log.values))
+            log.merge(gated.feedback())
+            gated.held[let].set()
+            await asyncio.sleep(0)
+            gated.held[let] = asyncio.Event()
+        for event in gated.held.values():
+            event.set()
+        gated.held = {}
+        await _settled(log, gated)
+
+
+async def _settled(log: Loop, gated: Gated) -> None:
+    """Merge until the state of every device has the answers to its last inputs, and all is committed."""
+
+    def done() -> bool:
+        log.merge(gated.feedback())
+        ended = all(settled(app, one, START) for one in log.states.values())
+        return ended and (not log.values or len(log.values) in log.committed)
+
+    await until(done)
+
+
+async def test_a_later_answer_does_not_wait_for_an_earlier_one_that_hangs() -> None:
+    log, gated = Log([snapshot(1, "hangs").encode(), snapshot(2, "P").encode()]), Gated().let()
+    gated.held["hangs"] = asyncio.Event()
+    async with running(log, gated):
+        await until(lambda: 2 in log.committed)
+        assert gated.counts.get(metrics.OVERTAKEN) == 2, "the owner and the quote of the first plate"
+        assert gated.under_way == 0, "its calls were given up"
+    assert {one.version for one in gated.feedback()} == {2}
+
+
+async def test_what_is_overtaken_is_committed_only_with_what_overtook_it() -> None:
+    log, gated = Log([snapshot(1, "hangs").encode(), snapshot(2, "P").encode()]), Gated()
+    gated.answers.set()
+    gated.held["hangs"] = asyncio.Event()
+    async with running(log, gated):
+        await until(lambda: gated.counts.get(metrics.OVERTAKEN) == 2)
+        fetches = log.fetches
+        await until(lambda: log.fetches > fetches + 5)
+        assert set(log.committed) <= {0}
+        gated.acks.set()
+        await until(lambda: 2 in log.committed)
+
+
+async def test_what_waits_for_its_api_asks_for_the_last_inputs_only() -> None:
+    log, gated = Log([snapshot(n, f"P{n}").encode() for n in range(1, 101)]), Gated().let()
+    gated.down = {"registry"}
+    async with running(log, gated):
+        await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == 100)
+        assert gated.counts.get(metrics.RENEWED) == 2 * 99
+        gated.down.clear()
+        gated.back.set()
+        await until(lambda: 100 in log.committed)
+    assert gated.calls == 2
+    assert {one.version for one in gated.feedback()} == {100}
+
+
+async def test_one_that_is_on_its_way_into_kafka_is_left_to_arrive() -> None:
+    log, gated = Log([snapshot(1, "P1").encode(), snapshot(2, "P2").encode()]), Gated()
+    gated.held["P2"] = asyncio.Event()
+    gated.answers.set()
+    async with running(log, gated):
+        async with asyncio.timeout(DEADLINE_S):
+            await until(lambda: len(gated.written) == 2)
+        gated.held["P2"].set()
+        await until(lambda: len(gated.written) == 4)
+        gated.acks.set()
+        await until(lambda: 2 in log.committed)
+    assert [one.version for one in gated.feedback()] == [1, 1, 2, 2]
+    assert gated.counts.get(metrics.OVERTAKEN) == 0

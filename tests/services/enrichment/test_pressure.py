@@ -1,0 +1,27 @@
+"""Where reading stops, and where it goes on."""
+
+from __future__ import annotations
+
+from services.enrichment.pressure import Pressure
+
+
+async def test_reading_stops_at_the_high_mark_and_goes_on_at_the_low_one() -> None:
+    pressure = Pressure(10, 1000)
+    pressure.add(10, count=9)
+    assert await pressure.has_room(0)
+    pressure.add(1)
+    assert not await pressure.has_room(0)
+    pressure.ease(1, count=4)
+    assert not await pressure.has_room(0), "not before half of it is gone"
+    pressure.ease(10)
+    assert await pressure.has_room(0)
+
+
+async def test_bytes_count_as_well() -> None:
+    pressure = Pressure(10, 1000)
+    pressure.add(1000)
+    assert not await pressure.has_room(0)
+    pressure.ease(499, count=0)
+    assert not await pressure.has_room(0)
+    pressure.ease(1, count=0)
+    assert await pressure.has_room(0)
