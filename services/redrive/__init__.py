@@ -1,0 +1,1 @@
+"""Brings dead letters back into the loop, when what had refused them is mended."""

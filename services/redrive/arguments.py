@@ -1,0 +1,62 @@
+"""The command's arguments."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from contracts.record import Reason
+from services.redrive.letters import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RATE = 100.0
+
+
+def arguments(given: Sequence[str]) -> Namespace:
+    """`command` (list, back), what chooses, `rate` and `dry_run`."""
+    parser = ArgumentParser(
+        prog="python -m services.redrive",
+        description="Dead letters: list them, or bring them back into the loop. STATELOOP_APPLICATION says whose.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list", help="how many there are, by reason, enrichment and origin")
+    back = commands.add_parser("back", help="bring them back: refused records are produced again, failures asked again")
+    for one in (listing, back):
+        _choosing(one)
+    back.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    back.add_argument("--rate", type=_rate, default=RATE, metavar="N", help=f"records a second, {RATE:g} unless told")
+    return parser.parse_args(given)
+
+
+def choice(given: Namespace) -> Choice:
+    """Which letters are meant."""
+    return Choice(frozenset(given.reason), frozenset(given.enrichment), given.since, given.until)
+
+
+def _choosing(parser: ArgumentParser) -> None:
+    reasons = [reason.value for reason in Reason]
+    parser.add_argument("--reason", action="append", default=[], choices=reasons, help="may be given more than once")
+    parser.add_argument("--enrichment", action="append", default=[], help="only failures of this one; more than once")
+    parser.add_argument("--since", type=_time, help="written at or after this time, as 2026-01-31T12:00:00Z")
+    parser.add_argument("--until", type=_time, help="written before it")
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ArgumentTypeError("write it as 2026-01-31T12:00:00Z") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < float("inf"):
+        raise ArgumentTypeError("write a number of records a second, above 0")
+    return rate

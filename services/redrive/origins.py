@@ -1,0 +1,67 @@
+"""Reads single records where dead letters say that they came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from services.redrive.letters import ANSWER_S, GROUP, not_read
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEAR = 1000
+"""So many records further it is quicker to read on than to ask anew."""
+POLL_S = 0.5
+CONFIG = {"enable.auto.commit": False, "auto.offset.reset": "error", "fetch.wait.max.ms": 10, "group.id": GROUP}
+
+
+class Origins:
+    """A reader of any topic. Neighbours cost little when they are asked for in their order."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._consumer = Consumer({**client, **CONFIG})
+        self._at = ("", 0, 0)
+
+    def record(self, topic: str, partition: int, offset: int) -> Message | None:
+        """The record at that place; None when it is not kept any more. Raises NotRead."""
+        try:
+            if not self._is_kept(topic, partition, offset):
+                return None
+            self._go(topic, partition, offset)
+            message = self._next(topic)
+            while message is not None and _offset(message) < offset:
+                message = self._next(topic)
+        except KafkaException as error:
+            raise not_read(topic, error.args[0]) from error
+        if message is None or _offset(message) != offset:
+            self._at = ("", 0, 0)
+            return None
+        self._at = (topic, partition, offset + 1)
+        return message
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        self._consumer.close()
+
+    def _is_kept(self, topic: str, partition: int, offset: int) -> bool:
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWER_S)
+        return bool(low <= offset < high)
+
+    def _go(self, topic: str, partition: int, offset: int) -> None:
+        there, number, at = self._at
+        if (there, number) != (topic, partition) or not at <= offset <= at + NEAR:
+            self._consumer.assign([TopicPartition(topic, partition, offset)])
+
+    def _next(self, topic: str) -> Message | None:
+        """The next record; None when none comes, though the partition has some beyond: they were compacted away."""
+        message = self._consumer.poll(ANSWER_S)
+        error = message.error() if message else None
+        if error is not None:
+            raise not_read(topic, error)
+        return message
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0

@@ -1,0 +1,25 @@
+"""So many records a second, and no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Pace:
+    """Call it before each record: it waits for its turn. What was not used of the rate is not made up for."""
+
+    def __init__(self, rate: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
+        self._gap = 1 / rate
+        self._clock = clock
+        self._sleep = sleep
+        self._next = clock()
+
+    def __call__(self) -> None:
+        """Wait."""
+        now = self._clock()
+        if now < self._next:
+            self._sleep(self._next - now)
+        self._next = max(now, self._next) + self._gap

@@ -1,0 +1,12 @@
+"""What a redrive is told from outside, by environment variables with the prefix STATELOOP_."""
+
+from __future__ import annotations
+
+from contracts.settings import KafkaSettings
+
+
+class RedriveSettings(KafkaSettings):
+    """Which application's dead letters."""
+
+    application: str
+    """Where the application is: package.module:name."""

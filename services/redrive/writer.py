@@ -1,0 +1,72 @@
+"""Writes what is brought back, or, in a dry run, does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from contracts.topics import PARTITIONER
+from services.redrive.errors import NotWritten
+from services.redrive.redrive import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOM_S = 0.1
+FLUSH_S = 30
+
+
+class KafkaWriter:
+    """A producer. Errors come with a later record, or with `close`."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._producer = Producer(
+            {**client, "partitioner": PARTITIONER, "enable.idempotence": True, "message.max.bytes": 64 * 1024 * 1024}
+        )
+        self._failed: NotWritten | None = None
+
+    def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, root: str | None) -> None:
+        """See `Writer.write`. Raises NotWritten."""
+        headers: dict[str, str | bytes | None] = {} if root is None else {ROOT: root}
+        while True:
+            self._producer.poll(0)
+            self._check()
+            try:
+                self._producer.produce(topic, value, key, timestamp=timestamp, headers=headers, on_delivery=self._noted)
+            except BufferError:
+                self._producer.poll(ROOM_S)
+            except KafkaException as error:
+                raise failed(topic, error.args[0]) from error
+            else:
+                return
+
+    def close(self) -> None:
+        """Wait until all is there. Raises NotWritten."""
+        left = self._producer.flush(FLUSH_S)
+        self._check()
+        if left:
+            raise NotWritten("its topic", "TIMED_OUT", f"{left} records were not confirmed in {FLUSH_S} s")
+
+    def _noted(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed = failed(message.topic() or "", error)
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+
+
+class NoWriter:
+    """That of a dry run. Implements Writer."""
+
+    def write(self, _topic: str, _key: bytes | None, _value: bytes | None, _timestamp: int, _root: str | None) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def failed(topic: str, error: KafkaError) -> NotWritten:
+    """Kafka's error as ours."""
+    return NotWritten(topic, error.name(), error.str())

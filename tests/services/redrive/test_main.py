@@ -1,0 +1,169 @@
+"""Dead letters of a real broker, and back into the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from contracts.topics import PARTITIONER
+from contracts.wire import ASK_AGAIN, Answer, DeadLetter
+from services.broker.readiness import wait_until
+from services.redrive.__main__ import main
+from services.redrive.redrive import ROOT
+from tests.services.enrichment.cluster import DEADLINE_S, KEPT, PARTITIONS, Cluster, condition
+from tests.services.enrichment.fleet import START, application, snapshot
+from tests.services.enrichment.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+WHOLE = json.dumps({"device_id": "d1", "event_id": "e1", "much": "x" * 5000}).encode()
+"""Longer than the head that a letter shows."""
+
+
+@pytest.fixture
+def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster(broker.bootstrap, topics_prefix, tmp_path)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (future,) = admin.create_topics([NewTopic(made.topics.events, PARTITIONS, 1, config=KEPT)]).values()
+    future.result(DEADLINE_S)
+    monkeypatch.setenv("STATELOOP_KAFKA", broker.bootstrap)
+    monkeypatch.setenv("STATELOOP_APPLICATION", "tests.services.enrichment.fleet:app")
+    monkeypatch.setattr("tests.services.enrichment.fleet.app", application(topics_prefix))
+    return made
+
+
+class Refused:
+    """Events that the job refused, with its letters."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._producer = Producer({"bootstrap.servers": cluster.bootstrap, "partitioner": PARTITIONER})
+
+    def event(self, value: bytes, headers: dict[str, str | bytes | None] | None = None) -> None:
+        placed: list[Message] = []
+        topic = self._cluster.topics.events
+        self._producer.produce(
+            topic, value, "d1", headers=headers or {}, on_delivery=lambda _, message: placed.append(message)
+        )
+        assert self._producer.flush(DEADLINE_S) == 0
+        self.letter(topic, placed[0].partition() or 0, placed[0].offset() or 0)
+
+    def letter(self, topic: str, partition: int, offset: int) -> None:
+        facts = {"topic": topic, "partition": partition, "offset": offset, "timestamp": START, "head": "x"}
+        letter = DeadLetter.model_validate(facts | {"reason": "malformed", "detail": "no number"})
+        self._producer.produce(self._cluster.topics.dead_letters, letter.encode(), "d1")
+        assert self._producer.flush(DEADLINE_S) == 0
+
+
+def records(cluster: Cluster, topic: str, enough: Callable[[list[Message]], bool]) -> list[Message]:
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    found: list[Message] = []
+
+    def more() -> bool:
+        found.extend(consumer.consume(1000, 0.05))
+        return enough(found)
+
+    wait_until(more, f"enough in {topic}", DEADLINE_S)
+    consumer.close()
+    return found
+
+
+def test_a_refused_record_goes_back_whole_and_as_often_as_it_is_asked_for(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Refused(cluster).event(WHOLE)
+    assert main(["back", "--dry-run"]) == 0
+    assert "1 letters, 1 produced again (a dry run: nothing was done)" in capsys.readouterr().out
+    assert main(["back", "--reason", "late"]) == 0
+    assert main(["back"]) == 0
+    assert "1 letters, 1 produced again\n" in capsys.readouterr().out
+    first, again = records(cluster, cluster.topics.events, lambda found: len(found) >= 2)
+    assert (again.key(), again.value()) == (b"d1", WHOLE)
+    assert (again.partition(), again.timestamp()) == (first.partition(), first.timestamp())
+
+
+def test_a_record_refused_again_goes_back_once(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = Refused(cluster)
+    refused.event(WHOLE)
+    assert main(["back"]) == 0
+    again = records(cluster, cluster.topics.events, lambda found: len(found) == 2)[1]
+    refused.letter(cluster.topics.events, again.partition() or 0, again.offset() or 0)
+    capsys.readouterr()
+    assert main(["back"]) == 0
+    assert "2 letters, 1 produced again, 1 refused more than once" in capsys.readouterr().out
+    third = records(cluster, cluster.topics.events, lambda found: len(found) == 3)[2]
+    assert dict(third.headers() or []) == dict(again.headers() or [])
+    assert ROOT in dict(third.headers() or [])
+
+
+def test_what_is_not_kept_any_more_is_counted(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = Refused(cluster)
+    refused.event(WHOLE)
+    (old,) = records(cluster, cluster.topics.events, lambda found: len(found) == 1)
+    refused.event(b"kept")
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    until = TopicPartition(cluster.topics.events, old.partition() or 0, 1)
+    admin.delete_records([until])[until].result()
+    assert main(["back"]) == 0
+    assert "2 letters, 1 gone from their topic, 1 produced again" in capsys.readouterr().out
+
+
+def test_the_list_says_how_many_and_why(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = Refused(cluster)
+    for _ in range(3):
+        refused.event(WHOLE)
+    assert main(["list"]) == 0
+    told = capsys.readouterr().out
+    assert f"3  malformed {cluster.topics.events}" in told
+    assert "no number" in told
+    assert main(["list", "--since", "2999-01-01"]) == 0
+    assert "0  in all" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_topic_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tests.services.enrichment.fleet.app", application("nowhere."))
+    assert main(["list"]) == 1
+    assert "nowhere.dead_letters cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wrong", [["back", "--rate", "0"], ["back", "--since", "soon"], ["back", "--reason", "bad"], []]
+)
+def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(wrong)
+
+
+async def test_a_failed_request_is_asked_again_when_the_api_is_mended(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Registry().serving() as registry:
+        cluster.publish(snapshot(1, "forbidden"))
+        with cluster.worker(registry.url):
+            failed = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2)
+            await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
+            monkeypatch.setattr(registry, "forbidden", None)
+            assert await asyncio.to_thread(main, ["back", "--enrichment", "owner"]) == 0
+            told = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 3)
+            slots = {one.enrichment: one for one in failed} | {one.enrichment: one for one in told[2:]}
+            assert slots["owner"].fingerprint == ASK_AGAIN
+            answers = {
+                name: Answer.model_validate(one.model_dump() | {"result": (one.result or {}).get(name)})
+                for name, one in slots.items()
+            }
+            cluster.publish(snapshot(4, "forbidden").model_copy(update={"enrichments": answers}))
+            await condition(lambda: registry.calls["/owners/forbidden"] == 2, "asked again")
+            last = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 4)
+    assert [(one.enrichment, one.status, one.version) for one in last if one.version == 4] == [("owner", "result", 4)]
