@@ -11,7 +11,7 @@ from contracts.application import load
 from contracts.settings import read
 from services.enrichment import logs
 from services.enrichment.errors import WorkerError
-from services.enrichment.service import serve
+from services.enrichment.service import serve, traced
 from services.enrichment.settings import EnrichmentSettings
 
 
@@ -21,12 +21,13 @@ def main() -> int:
         settings = read(EnrichmentSettings)
         application = load(settings.application)
         settings.base_urls(application)
+        tracing = traced(settings, application)
     except StateloopError as error:
         return _ended(str(error))
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
-    logs.to_stderr()
+    logs.to_stderr(tracing.trace_id if tracing else None)
     try:
-        uvloop.run(serve(settings, application))
+        uvloop.run(serve(settings, application, tracing))
     except* WorkerError as errors:
         return_code = _ended("; ".join(str(error) for error in errors.exceptions))
     else:

@@ -29,6 +29,13 @@ class ApiUnknownError(PermanentError):
         self.missing = missing
 
 
+class TracingMissingError(PermanentError):
+    """Traces are asked for, and OpenTelemetry is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("STATELOOP_TRACING needs OpenTelemetry: pip install 'stateloop[tracing]', or leave it unset")
+
+
 class PortTakenError(PermanentError):
     """The endpoints cannot be served where the settings say."""
 

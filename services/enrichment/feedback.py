@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from contracts.record import Reason
 from contracts.wire import DeadLetter, Feedback
-from services.enrichment.calls.caller import Outcome
 
 if TYPE_CHECKING:
     from contracts.plan import Request
+    from services.enrichment.calls.caller import Outcome
     from services.enrichment.source import Record
 
 HEAD = 1000
@@ -32,6 +33,7 @@ def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
         reason=outcome.reason,
         spent=request.spent,
         result=None if outcome.result is None else {request.enrichment: outcome.result},
+        traceparent=outcome.traceparent or request.traceparent,
     )
 
 
@@ -40,7 +42,8 @@ def encoded(request: Request, outcome: Outcome, now: datetime, largest: int) -> 
     value = feedback(request, outcome, now).encode()
     if len(value) <= largest:
         return outcome, value
-    failure = Outcome("failure", reason=f"the result makes a record of {len(value)} bytes, and {largest} are allowed")
+    why = f"the result makes a record of {len(value)} bytes, and {largest} are allowed"
+    failure = replace(outcome, status="failure", result=None, reason=why)
     return failure, feedback(request, failure, now).encode()
 
 

@@ -12,6 +12,7 @@ from services.enrichment.calls.assembly import assembled, utc_now
 from services.enrichment.calls.headers import revealed
 from services.enrichment.calls.transport import AiohttpTransport, Bounds
 from services.enrichment.endpoints import Endpoints
+from services.enrichment.errors import TracingMissingError
 from services.enrichment.metrics import Metrics
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.source import KafkaSource
@@ -20,16 +21,19 @@ from services.enrichment.worker import Parts, Worker
 if TYPE_CHECKING:
     from contracts import Application, Policy
     from services.enrichment.settings import EnrichmentSettings
+    from services.enrichment.tracing import Tracing
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-async def serve(settings: EnrichmentSettings, application: Application) -> None:
+async def serve(settings: EnrichmentSettings, application: Application, tracing: Tracing | None = None) -> None:
     """Run a worker until SIGTERM or SIGINT. Raises a WorkerError, in a group, when that is not possible."""
     loop, counts = asyncio.get_running_loop(), Metrics()
     async with AsyncExitStack() as stack:
+        if tracing:
+            stack.callback(tracing.close)
         transports = {
-            name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name]))
+            name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name], tracing))
             for name, url in settings.base_urls(application).items()
         }
         publisher = KafkaPublisher(settings.client(), loop)
@@ -46,7 +50,7 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
             application=application,
             settings=settings,
             source=source,
-            caller=calls.caller,
+            caller=tracing.answering(calls.caller) if tracing else calls.caller,
             availability=calls.breakers,
             publisher=publisher,
             counts=counts,
@@ -62,7 +66,20 @@ async def serve(settings: EnrichmentSettings, application: Application) -> None:
         await worker.run()
 
 
-def _transport(api: str, url: str, settings: EnrichmentSettings, policy: Policy) -> AiohttpTransport:
+def traced(settings: EnrichmentSettings, application: Application) -> Tracing | None:
+    """The worker's traces, if they are asked for. Raises TracingMissingError."""
+    if not settings.tracing:
+        return None
+    try:
+        from services.enrichment.tracing import Tracing  # noqa: PLC0415  # an extra, which costs nothing where it is off
+    except ImportError as error:
+        raise TracingMissingError from error
+    return Tracing(settings.group or application.enrichment_group)
+
+
+def _transport(
+    api: str, url: str, settings: EnrichmentSettings, policy: Policy, tracing: Tracing | None
+) -> AiohttpTransport:
     bounds = Bounds(
         connections=policy.concurrency,
         largest=policy.largest_answer,
@@ -70,4 +87,4 @@ def _transport(api: str, url: str, settings: EnrichmentSettings, policy: Policy)
         allowed=settings.allowed_networks,
         headers=revealed(settings.api_headers.get(api, {})),
     )
-    return AiohttpTransport(url, bounds, clock=time.monotonic)
+    return AiohttpTransport(url, bounds, clock=time.monotonic, traces=[tracing.calls()] if tracing else [])

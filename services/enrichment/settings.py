@@ -88,6 +88,8 @@ class EnrichmentSettings(KafkaSettings):
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)
     """Their port; 0 is any free one, which the log tells. Unset, they are not served."""
+    tracing: bool = False
+    """Whether to make traces; OpenTelemetry's own variables say where they go, as OTEL_EXPORTER_OTLP_ENDPOINT."""
     stuck_after: Duration = timedelta(seconds=120)
     """After how long without progress /healthz asks for a restart; more than an API may ask to be left alone."""
 

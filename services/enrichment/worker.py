@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contracts.plan import Request
     from contracts.wire import DeadLetter
     from services.enrichment.availability import Availability
-    from services.enrichment.calls.caller import Caller
+    from services.enrichment.calls.caller import Answering
     from services.enrichment.health import Standing
     from services.enrichment.lane import Lane
     from services.enrichment.metrics import Metrics
@@ -50,7 +50,7 @@ class Parts:
     application: Application
     settings: EnrichmentSettings
     source: Source
-    caller: Caller
+    caller: Answering
     availability: Availability
     publisher: Publisher
     counts: Metrics

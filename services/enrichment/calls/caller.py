@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 from pydantic import TypeAdapter, ValidationError, create_model
@@ -37,6 +37,16 @@ class Outcome:
     reason: str | None = None
     attempts: int = field(default=0, compare=False)
     response: str | None = field(default=None, compare=False)
+    traceparent: str | None = field(default=None, compare=False)
+    """The trace context of the request, where the worker makes traces."""
+
+
+class Answering(Protocol):
+    """What answers requests."""
+
+    async def answer(self, request: Request) -> Outcome:
+        """The outcome, whatever happens."""
+        ...
 
 
 class Caller:

@@ -16,7 +16,7 @@ from services.enrichment.calls.resolver import CheckedResolver
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from types import TracebackType
 
     from aiohttp.abc import AbstractResolver
@@ -67,7 +67,7 @@ class AiohttpTransport:
     No socket is opened to an address that may not be called, whatever name, redirect or literal led to it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each but the first two for tests or traces
         self,
         base_url: str,
         bounds: Bounds,
@@ -75,6 +75,7 @@ class AiohttpTransport:
         clock: Callable[[], float],
         resolver: AbstractResolver | None = None,
         trusted: ssl.SSLContext | None = None,
+        traces: Sequence[aiohttp.TraceConfig] = (),
     ) -> None:
         self._base_url = base_url
         self._origin = URL(base_url).origin()
@@ -94,6 +95,7 @@ class AiohttpTransport:
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_HEADER,
             max_headers=MOST_HEADERS,
+            trace_configs=list(traces),
         )
 
     async def get(self, target: str, within: float) -> Response:

@@ -1,0 +1,112 @@
+"""Traces of the worker, by OpenTelemetry: a span for each request and one for each of its calls, off unless set.
+
+The context comes with the snapshot, goes with each call, and goes on with the feedback: so what an answer leads to, on
+the next snapshot, is part of the same trace. Imported where traces are on only, for its packages are an extra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import aiohttp
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from contracts.tracing import FIELD
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.trace import Span
+
+    from contracts.plan import Request
+    from services.enrichment.calls.caller import Answering, Outcome
+
+W3C = TraceContextTextMapPropagator()
+
+
+class Tracing:
+    """The spans of one worker. `service` names it; where spans go is said by OpenTelemetry's own variables (OTEL_…)."""
+
+    def __init__(self, service: str, processor: SpanProcessor | None = None) -> None:
+        told = OTELResourceDetector().detect()
+        self._provider = TracerProvider(resource=Resource({SERVICE_NAME: service}).merge(told), shutdown_on_exit=False)
+        self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("stateloop")
+
+    def answering(self, caller: Answering) -> Answering:
+        """The same, with a span around each request."""
+        return _Traced(caller, self._tracer)
+
+    def calls(self) -> aiohttp.TraceConfig:
+        """Has aiohttp make a span for each call, and send its context along."""
+        config = aiohttp.TraceConfig()
+        config.on_request_start.append(self._begin)
+        config.on_request_end.append(self._end)
+        config.on_request_exception.append(self._fail)
+        return config
+
+    def close(self) -> None:
+        """Send what was not sent yet, for which there are some seconds."""
+        self._provider.shutdown()
+
+    @staticmethod
+    def trace_id() -> str | None:
+        """The trace that the running task is part of."""
+        context = trace.get_current_span().get_span_context()
+        return trace.format_trace_id(context.trace_id) if context.is_valid else None
+
+    async def _begin(
+        self, _: aiohttp.ClientSession, call: SimpleNamespace, sent: aiohttp.TraceRequestStartParams
+    ) -> None:
+        # The path and the query may hold what identifies a person: the host says which API it is.
+        facts = {"http.request.method": sent.method, "server.address": sent.url.host or ""}
+        call.span = self._tracer.start_span(sent.method, kind=SpanKind.CLIENT, attributes=facts)
+        W3C.inject(sent.headers, trace.set_span_in_context(call.span))
+
+    async def _end(self, _: aiohttp.ClientSession, call: SimpleNamespace, got: aiohttp.TraceRequestEndParams) -> None:
+        span: Span = call.span
+        span.set_attribute("http.response.status_code", got.response.status)
+        if not got.response.ok:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+    async def _fail(
+        self, _: aiohttp.ClientSession, call: SimpleNamespace, met: aiohttp.TraceRequestExceptionParams
+    ) -> None:
+        span: Span = call.span
+        span.set_attribute("error.type", type(met.exception).__name__)
+        span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+
+class _Traced:
+    """Answers with a span that is current while the request's calls are made."""
+
+    def __init__(self, caller: Answering, tracer: trace.Tracer) -> None:
+        self._caller = caller
+        self._tracer = tracer
+
+    async def answer(self, request: Request) -> Outcome:
+        """See `Answering`. The outcome has the span's context, which the feedback carries on."""
+        parent = W3C.extract({FIELD: request.traceparent} if request.traceparent else {})
+        facts: dict[str, str | int] = {
+            "stateloop.enrichment": request.enrichment,
+            "stateloop.version": request.version,
+        }
+        name = f"enrich {request.enrichment}"
+        with self._tracer.start_as_current_span(name, parent, SpanKind.CONSUMER, facts) as span:
+            outcome = await self._caller.answer(request)
+            span.set_attribute("stateloop.status", outcome.status)
+            if outcome.status == "failure":
+                span.set_status(Status(StatusCode.ERROR, outcome.reason))
+            carrier: dict[str, str] = {}
+            W3C.inject(carrier)
+            return replace(outcome, traceparent=carrier.get(FIELD))
