@@ -34,7 +34,7 @@ def main() -> int:
         with serving(figures, settings.http_host, settings.http_port) as port:
             run(settings, report, figures, port, stopping)
     except StateloopError as error:
-        report.ended(str(error))
+        report.ended(str(error), "error")
         return 1
     report.ended("stopped")
     return 0

@@ -3,13 +3,15 @@
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from spark_app.figures import Figures
 
 Write = Callable[[str], object]
+Level = Literal["info", "warning", "error"]
 
 
 class Report:
@@ -56,12 +58,13 @@ class Report:
         """The query failed, and is started again after a pause."""
         if self._figures:
             self._figures.failed()
-        self._line("failed", problem=problem, failures=failures, restart_in=round(pause_s * 1000))
+        self._line("failed", "warning", problem=problem, failures=failures, restart_in=round(pause_s * 1000))
 
-    def ended(self, why: str) -> None:
+    def ended(self, why: str, level: Level = "info") -> None:
         """The driver ends."""
-        self._line("ended", why=why)
+        self._line("ended", level, why=why)
 
-    def _line(self, what: str, **facts: object) -> None:
-        self._write(json.dumps({"job": what, **facts}, default=str) + "\n")
+    def _line(self, what: str, level: Level = "info", **facts: object) -> None:
+        known = {"ts": datetime.now(UTC).isoformat(), "level": level}
+        self._write(json.dumps({"job": what, **known, **facts}, default=str) + "\n")
         sys.stdout.flush()
