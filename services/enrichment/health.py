@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
+    from collections.abc import Callable, Iterable
 
+    from contracts import Policy
     from services.enrichment.metrics import Metrics
 
 MOVES = (metrics.SNAPSHOTS, metrics.CALLS, metrics.ANSWERS, metrics.DEAD_LETTERS, metrics.COMMITS)
 """What grows while work moves on. Calls that fail count: while an API is down, asking it again is the work."""
+
+
+def patience(stuck_after: timedelta, policies: Iterable[Policy]) -> timedelta:
+    """How long nothing may move: as the settings say, and at least twice as long as an API may be left alone."""
+    return max(stuck_after, *(2 * _silence(policy) for policy in policies), timedelta(0))
+
+
+def _silence(policy: Policy) -> timedelta:
+    """The longest that can lie between two calls of an API that has work."""
+    rest = policy.breaker.open_for if policy.breaker else timedelta(0)
+    turn = policy.rate.per / policy.rate.calls if policy.rate else timedelta(0)
+    return policy.timeout + max(policy.retry_after_most + policy.backoff_most, rest) + turn
 
 
 @dataclass(frozen=True)

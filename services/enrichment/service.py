@@ -13,6 +13,7 @@ from services.enrichment.calls.headers import revealed
 from services.enrichment.calls.transport import AiohttpTransport, Bounds
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import TracingMissingError
+from services.enrichment.health import patience
 from services.enrichment.metrics import Metrics
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.source import KafkaSource
@@ -59,7 +60,7 @@ async def serve(settings: EnrichmentSettings, application: Application, tracing:
         )
         worker = Worker(parts)
         if settings.http_port is not None:
-            endpoints = Endpoints(worker, counts, settings.stuck_after)
+            endpoints = Endpoints(worker, counts, patience(settings.stuck_after, application.apis.values()))
             await stack.enter_async_context(endpoints.serving(settings.http_host, settings.http_port))
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, worker.stop)

@@ -91,7 +91,8 @@ class EnrichmentSettings(KafkaSettings):
     tracing: bool = False
     """Whether to make traces; OpenTelemetry's own variables say where they go, as OTEL_EXPORTER_OTLP_ENDPOINT."""
     stuck_after: Duration = timedelta(seconds=120)
-    """After how long without progress /healthz asks for a restart; more than an API may ask to be left alone."""
+    """After how long without progress /healthz asks for a restart; or twice as long as an API may be left alone, if
+    that is longer."""
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:

@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from contracts import Breaker, Policy, Rate
 from contracts.metrics import Metric
 from contracts.metrics import worker as names
-from services.enrichment.health import MOVES, Pulse, Standing
+from services.enrichment.health import MOVES, Pulse, Standing, patience
 from services.enrichment.metrics import Metrics
 
 WITHIN = timedelta(seconds=60)
@@ -78,6 +79,20 @@ def test_work_that_comes_after_a_long_rest_has_its_time(pulse: Pulse, clock: Clo
     clock.now += 50
     pulse.beat(work=1)
     assert stands(pulse, 1) is None
+
+
+def test_an_api_may_be_left_alone_for_as_long_as_its_policy_says() -> None:
+    second, hour = timedelta(seconds=1), timedelta(hours=1)
+    quick = Policy(timeout=second, backoff_most=second, retry_after_most=second, breaker=None)
+    assert patience(WITHIN, ()) == patience(WITHIN, [quick]) == WITHIN
+    rests = [
+        quick.model_copy(update={"breaker": Breaker(open_for=hour)}),
+        quick.model_copy(update={"retry_after_most": hour}),
+        quick.model_copy(update={"backoff_most": hour}),
+        quick.model_copy(update={"timeout": hour}),
+        quick.model_copy(update={"rate": Rate(calls=2, per=2 * hour)}),
+    ]
+    assert all(2 * hour < patience(WITHIN, [quick, rest]) < 3 * hour for rest in rests)
 
 
 def test_ready_is_a_member_that_does_not_stop() -> None:

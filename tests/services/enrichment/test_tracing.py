@@ -202,7 +202,7 @@ async def test_a_connection_that_fails_ends_its_span(exporter: InMemorySpanExpor
         loop.send("P1", None)
         await until(lambda: any(span.name == "GET" for span in exporter.get_finished_spans()))
     calls = [span for span in exporter.get_finished_spans() if span.name == "GET"]
-    assert {(span.attributes or {})["error.type"] for span in calls} == {"ClientConnectorError"}
+    assert "ClientConnectorError" in {(span.attributes or {})["error.type"] for span in calls}
 
 
 async def test_without_a_context_a_request_begins_a_trace(exporter: InMemorySpanExporter) -> None:
