@@ -41,6 +41,11 @@ up: jars ## Run the whole loop here, with a live view; Ctrl-C stops it, and the 
 fresh: FRESH := --fresh
 fresh: up ## As make up, from nothing: all records and states are removed first
 
+APPLICATION ?= examples.flights.application:app
+.PHONY: graph
+graph: install ## Print the graph of an application's enrichments (APPLICATION=package.module:app, ARGS="--svg FILE")
+	@$(BIN)/python -m services.graph $(APPLICATION) $(ARGS)
+
 .PHONY: lint
 lint: install ## Check style, imports and types
 	@$(BIN)/ruff check $(PACKAGES)

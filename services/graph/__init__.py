@@ -1,0 +1,1 @@
+"""Shows the graph of an application's enrichments."""

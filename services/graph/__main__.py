@@ -1,0 +1,37 @@
+"""Print the graph of an application's enrichments, or write it as a picture."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from contracts.application import load
+from contracts.errors import StateloopError
+from services.graph.picture import picture
+from services.graph.text import text
+
+
+def main(arguments: list[str]) -> int:
+    """Print or write; 1, with a line that says why, if that is not possible."""
+    parser = argparse.ArgumentParser(prog="python -m services.graph", description=__doc__)
+    parser.add_argument("application", help="package.module:name")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture there")
+    told = parser.parse_args(arguments)
+    try:
+        application = load(told.application)
+    except StateloopError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if told.svg is None:
+        print(text(application))
+        return 0
+    try:
+        told.svg.write_text(picture(application), encoding="utf-8")
+    except OSError as error:
+        print(f"{told.svg} cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+    print(f"wrote {told.svg}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""What is declared of an enrichment and of an API, in short words."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from contracts import Application, Enrichment
+    from contracts.condition import Condition
+
+UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1), ("ms", 0.001))
+
+
+def notes(one: Enrichment) -> list[str]:
+    """What an enrichment declares beside its needs, a line each."""
+    said = [f"when {condition(one.when)}"] if one.when else []
+    said += [f"{name} rounded to {_step(near.step)}" for name, near in one.rounding.items()]
+    said += [f"up to {one.rounds} rounds"] if one.rounds else []
+    said += [f"stale after {duration(one.stale_after)}"] if one.stale_after else []
+    return said + ([f"at most every {duration(one.at_most_every)}"] if one.at_most_every else [])
+
+
+def policies(application: Application) -> dict[str, str]:
+    """How each API is called, by its name."""
+    told = {}
+    for name in dict.fromkeys(one.api for one in application.enrichments):
+        policy = application.apis[name]
+        told[name] = f"{duration(policy.timeout)} a call, up to {policy.attempts} tries"
+    return told
+
+
+def limit(application: Application) -> str | None:
+    """The budget of a device, if there is one."""
+    budget = application.budget
+    return None if budget is None else f"at most {budget.requests} requests per device in {duration(budget.per)}"
+
+
+def condition(when: Condition) -> str:
+    """A condition as its author wrote it: the name of a function, the body of a lambda."""
+    if when.name != "when":
+        return when.name
+    try:
+        tree = ast.parse(inspect.getsource(inspect.getmodule(when.predicate) or ast))
+    except (OSError, SyntaxError):
+        return f"its condition on {', '.join(when.kinds)} holds"
+    first = when.predicate.__code__.co_firstlineno
+    lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == first]
+    return ast.unparse(lambdas[0].body) if len(lambdas) == 1 else f"its condition on {', '.join(when.kinds)} holds"
+
+
+def duration(time: timedelta) -> str:
+    """A time in the largest unit that holds it without a fraction."""
+    seconds = time.total_seconds()
+    unit, size = next((one for one in UNITS if (seconds / one[1]).is_integer()), UNITS[-1])
+    return f"{seconds / size:g} {unit}"
+
+
+def _step(step: float | timedelta) -> str:
+    return f"{step:g}" if isinstance(step, int | float) else duration(step)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services.graph.__main__ import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+FLIGHTS = "examples.flights.application:app"
+
+
+def test_it_prints_the_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([FLIGHTS]) == 0
+    assert "└─ route " in capsys.readouterr().out
+
+
+def test_it_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([FLIGHTS, "--svg", str(tmp_path / "graph.svg")]) == 0
+    assert (tmp_path / "graph.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert "wrote" in capsys.readouterr().out
+
+
+def test_it_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no.such.module:app"]) == 1
+    assert "Write package.module:name" in capsys.readouterr().err
+    assert main([FLIGHTS, "--svg", str(tmp_path / "none" / "graph.svg")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
