@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Recent, State, enrichment
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Near, Policy, State, enrichment
 
 
 class Ping(Event):  # device_id, event_id, first_seen and ts are there already
@@ -36,7 +36,6 @@ class Scooter(State, lifetime=timedelta(hours=1)):
     speed: Annotated[float | None, Latest()]
     fastest: Annotated[float | None, Max(of="speed")]
     mean_speed: Annotated[float | None, Mean(of="speed")]
-    last_speeds: Annotated[list[float], Recent(5, of="speed")]
     lat: Annotated[float | None, Latest()]
     lon: Annotated[float | None, Latest()]
     place: Annotated[Place | None, Enriched()]
@@ -44,8 +43,8 @@ class Scooter(State, lifetime=timedelta(hours=1)):
 
 
 @enrichment(api="city")
-async def place(api: Api, lat: float, lon: float) -> Place:
-    """Needs two fields of the state."""
+async def place(api: Api, lat: Annotated[float, Near(0.001)], lon: Annotated[float, Near(0.001)]) -> Place:
+    """Needs two fields of the state, rounded: a hundred metres are no other place."""
     return await api.get("/reverse", Place, lat=lat, lon=lon)
 
 

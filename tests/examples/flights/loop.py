@@ -1,4 +1,4 @@
-"""The whole loop in one process and without a broker: events, fold, plan, calls, feedback."""
+"""The reference server, called by the loop in memory."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -6,14 +6,11 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from aiohttp.test_utils import TestClient
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from contracts import Absent, Application, Batch, Event
-from contracts.decode import Decoder
-from contracts.fold import Fold
-from contracts.plan import Request, plan
-from contracts.record import Delta, Record
-from contracts.wire import Feedback, Snapshot, decode_snapshot
+from contracts.testing import Clock, Loop
+from contracts.wire import Snapshot
 
 M = TypeVar("M", bound=BaseModel)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,62 +37,13 @@ class ServedApi:
         return model.model_validate_json(body)
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
-        raise NotImplementedError
+        return await self.get(batch.path, batch.model, **{batch.parameter: key})
 
 
-class Loop:
-    """Feeds events to a fold, and the answers to what each snapshot calls for."""
-
-    def __init__(self, application: Application, api: ServedApi) -> None:
-        self.latest: dict[str, Snapshot] = {}
-        self._application = application
-        self._api = api
-        self._fold = Fold(application)
-        self._decoder = Decoder(application)
-
-    async def run(self, events: Iterable[Event]) -> dict[str, Snapshot]:
-        """The last snapshot of each device."""
-        for event in events:
-            record = _record(event.model_dump_json(exclude_none=True).encode(), event.ts)
-            await self._take(self._decoder.event(record))
-        return self.latest
-
-    async def _take(self, delta: Delta) -> None:
-        deltas = [delta]
-        while deltas:
-            folded = self._fold.add(deltas.pop())
-            assert folded is not None
-            snapshot = decode_snapshot(folded.encode())
-            self.latest[snapshot.device_id] = snapshot
-            if not deltas:
-                requests = plan(self._application, snapshot, NOW)
-                deltas = [self._decoder.feedback(await self._answer(request)) for request in requests]
-
-    async def _answer(self, request: Request) -> Record:
-        one = self._application.by_name[request.enrichment]
-        if request.skipped is not None:
-            return _record(_feedback(request, {"status": "skipped"}).encode(), request.as_of)
-        inputs = {need.name: TypeAdapter(need.kind).validate_python(request.inputs[need.name]) for need in one.needs}
-        facts: dict[str, Any] = {"status": "absence"}
-        try:
-            result = await one(self._api, **inputs)
-            facts = {"status": "result", "result": {one.name: result.model_dump(mode="json", exclude_none=True)}}
-        except Absent:
-            pass
-        return _record(_feedback(request, facts).encode(), request.as_of)
-
-
-def _feedback(request: Request, facts: dict[str, Any]) -> Feedback:
-    return Feedback(
-        device_id=request.device_id,
-        first_seen=request.first_seen,
-        enrichment=request.enrichment,
-        version=request.version,
-        ts=NOW,
-        fingerprint=request.fingerprint,
-        **facts,
-    )
-
-
-def _record(value: bytes, timestamp: datetime) -> Record:
-    return Record(topic="t", partition=0, offset=0, timestamp=timestamp, key=None, value=value)
+async def run(application: Application, api: ServedApi, events: Iterable[Event]) -> dict[str, Snapshot]:
+    """The last snapshot of each device, when all that each event called for was answered before the next."""
+    loop, devices = Loop(application, {"reference": api}, Clock(NOW)), set()
+    for event in events:
+        devices.add(loop.send(event).device_id)
+        await loop.settle()
+    return {device: loop.snapshot(device) for device in devices}

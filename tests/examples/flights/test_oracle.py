@@ -13,7 +13,7 @@ from examples.flights.reference.server import application
 from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.stream import stream
 from tests.examples.flights.agreement import differences
-from tests.examples.flights.loop import NOW, Loop, ServedApi
+from tests.examples.flights.loop import NOW, ServedApi, run
 from tests.examples.flights.oracle import expected
 
 FIRST = date(2013, 1, 1)
@@ -22,7 +22,7 @@ CLOCKS_CHANGE = (date(2013, 3, 10), date(2013, 11, 3))
 
 async def loop(day: date) -> dict[str, Snapshot]:
     async with TestClient(TestServer(application(ReferenceSettings()))) as client:
-        return await Loop(app, ServedApi(client)).run(stream([day]))
+        return await run(app, ServedApi(client), stream([day]))
 
 
 @pytest.mark.parametrize("day", [FIRST, *CLOCKS_CHANGE])

@@ -1,7 +1,6 @@
 """The README's application: a ride through decode, fold and plan, with the city's answers made up here."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,7 +15,6 @@ from contracts.record import Record, Refused
 from contracts.wire import Feedback
 from examples.scooters.application import Ping, app
 
-CHECKOUT = Path(__file__).parents[3]
 NOW = datetime(2026, 5, 1, 8, tzinfo=UTC)
 CITY: dict[str, dict[str, Any]] = {
     "/reverse": {"street": "Oak Street", "district": "North"},
@@ -79,8 +77,3 @@ def test_a_negative_speed_is_refused() -> None:
     bad = ping(1, speed=1.0).value or b""
     with pytest.raises(Refused, match="invalid_field: speed"):
         Decoder(app).event(record(bad.replace(b"1.0", b"-1.0")))
-
-
-def test_the_readme_shows_this_very_file() -> None:
-    source = (CHECKOUT / "examples/scooters/application.py").read_text(encoding="utf-8")
-    assert source.strip() in (CHECKOUT / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,7 @@
+"""For authors' tests: the whole loop in memory, without broker or Spark, with fake APIs and a fake clock."""
+
+from contracts.testing.clock import Clock
+from contracts.testing.fake_api import FakeApi
+from contracts.testing.loop import Loop
+
+__all__ = ["Clock", "FakeApi", "Loop"]

@@ -1,0 +1,61 @@
+"""An API whose answers a test knows."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from pydantic import BaseModel, ValidationError
+
+from contracts.batch import Batch
+from contracts.enrichment import M
+from contracts.errors import CallError, PermanentFailure, StateloopError
+
+Prepared = BaseModel | dict[str, Any] | CallError | list[Any] | Callable[..., Any]
+
+
+class Unprepared(StateloopError):
+    """A call for which the test has no answer. `target` is the path with its query."""
+
+    def __init__(self, target: str, prepared: list[str]) -> None:
+        super().__init__(f"no answer to {target!r}: add it to FakeApi, which has {', '.join(prepared) or 'none'}")
+        self.target = target
+
+
+class FakeApi:
+    """Answers by target, or by path without a query: `{"/aircraft/N1": {"seats": 20}, "/aircraft/N2": Absent("N2")}`.
+
+    An answer is a model, a dict, an error to raise, a function of the call's values, or a list of these, of which each
+    call takes the next; the last one stays. `calls` has the target of each call. Raises Unprepared for any other.
+    """
+
+    def __init__(self, answers: Mapping[str, Prepared]) -> None:
+        self.answers = dict(answers)
+        self.calls: list[str] = []
+
+    async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
+        """What was prepared, as the model. Raises PermanentFailure for what does not fit, as a worker does."""
+        placed = {name: quote(str(value), safe="") for name, value in values.items() if f"{{{name}}}" in path}
+        query = urlencode({name: value for name, value in values.items() if name not in placed})
+        bare = path.format_map(placed)
+        target = f"{bare}?{query}" if query else bare
+        self.calls.append(target)
+        found = self._next(target if target in self.answers else bare, target)
+        answer = found(**values) if callable(found) else found
+        if isinstance(answer, CallError):
+            raise answer
+        try:
+            return model.model_validate(answer.model_dump() if isinstance(answer, BaseModel) else answer)
+        except ValidationError as error:
+            raise PermanentFailure(f"the answer to {target} does not fit {model.__name__}: {error}") from error
+
+    async def get_one(self, batch: Batch[M], key: str | int) -> M:
+        """As `get` of that one key, as in `/planes?tailnum=N1`: an item, or Absent for a key without one."""
+        return await self.get(batch.path, batch.model, **{batch.parameter: key})
+
+    def _next(self, key: str, target: str) -> Any:
+        if key not in self.answers:
+            raise Unprepared(target, sorted(self.answers))
+        found = self.answers[key]
+        if isinstance(found, list):
+            return found.pop(0) if len(found) > 1 else found[0]
+        return found

@@ -1,0 +1,137 @@
+"""The loop in memory: events are folded to snapshots, what these call for is asked, and the answers are folded in."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from contracts.application import Application
+from contracts.budget import Called, afford
+from contracts.decode import Decoder
+from contracts.enrichment import Api
+from contracts.errors import Absent, CallError, PermanentFailure, RetryableFailure
+from contracts.event import Event
+from contracts.fold import Fold
+from contracts.plan import Request, wanted
+from contracts.record import Delta, Record
+from contracts.wire import Feedback, Snapshot, decode_snapshot
+
+MOST_ANSWERS = 10_000
+
+
+class Loop:
+    """An application with its APIs by name, and the time as a worker and the broker have it.
+
+    The state, the plan and the wire are the real ones; only brokers, Spark and HTTP are missing. `calls` has the name
+    of the enrichment for each request that was called for, `under_way` the requests that wait for `settle`.
+    """
+
+    def __init__(self, application: Application, apis: Mapping[str, Api], clock: Callable[[], datetime]) -> None:
+        self.calls: list[str] = []
+        self.under_way: dict[Any, Request] = {}
+        self.stopped = 0
+        """How many requests the budget stopped."""
+        self._application = application
+        self._apis = apis
+        self._clock = clock
+        self._fold = Fold(application)
+        self._decoder = Decoder(application)
+        self._latest: dict[str, Snapshot] = {}
+        self._begun: dict[tuple[Any, str], Called] = {}
+
+    def send(self, event: Event) -> Snapshot:
+        """The snapshot after one event, as it is on the wire; what it calls for waits. Raises Refused as the job does.
+
+        An event sent twice gives the latest snapshot again.
+        """
+        time = event.ts if self._application.topics.replay else self._clock()
+        return self._add(self._decoder.event(_record(event.model_dump_json(exclude_none=True).encode(), time)))
+
+    async def settle(self) -> None:
+        """Answer what is under way, and what the answers call for, until nothing is left to ask.
+
+        Any error of an enrichment's function but those of calls is raised here; a worker would answer with a failure.
+        """
+        for _ in range(MOST_ANSWERS):
+            if not self.under_way:
+                return
+            request = self.under_way.pop(next(iter(self.under_way)))
+            self._add(self._decoder.feedback(await self._answer(request)))
+        raise RuntimeError(f"still asking after {MOST_ANSWERS} answers: send fewer events before you let it settle")
+
+    def snapshot(self, device_id: str) -> Snapshot:
+        """The latest snapshot of a device. Raises KeyError for one that sent nothing."""
+        return self._latest[device_id]
+
+    def statuses(self, device_id: str) -> dict[str, str]:
+        """The status of each slot of a device that has one."""
+        return {name: answer.status for name, answer in self._latest[device_id].enrichments.items()}
+
+    def result(self, device_id: str, enrichment: str) -> dict[str, Any] | None:
+        """What an enrichment found for a device; None where there is no result."""
+        answer = self._latest[device_id].enrichments.get(enrichment)
+        return answer.result if answer else None
+
+    def _add(self, delta: Delta) -> Snapshot:
+        folded = self._fold.add(delta)
+        if folded is None:
+            return self._latest[delta.device_id]
+        snapshot = self._latest[delta.device_id] = decode_snapshot(folded.encode())
+        self._plan(snapshot)
+        return snapshot
+
+    def _plan(self, snapshot: Snapshot) -> None:
+        called_for = wanted(self._application, snapshot, self._clock())
+        new = [request for request in called_for if request.identity not in self.under_way]
+        keys = {name: (snapshot.life, name) for name in self._application.by_name}
+        begun = {name: self._begun[key] for name, key in keys.items() if key in self._begun}
+        afforded = afford(self._application, snapshot, self._clock(), new, begun)
+        self.stopped += len(afforded.stopped)
+        for request in afforded.begin:
+            self.under_way[request.identity] = request
+            if request.skipped is None:
+                self.calls.append(request.enrichment)
+                self._begun[snapshot.life, request.enrichment] = Called(self._clock(), request.spent or 0)
+
+    async def _answer(self, request: Request) -> Record:
+        facts = await self._outcome(request)
+        answer = Feedback(
+            device_id=request.device_id,
+            first_seen=request.first_seen,
+            enrichment=request.enrichment,
+            version=request.version,
+            ts=self._clock(),
+            fingerprint=request.fingerprint,
+            spent=request.spent,
+            **facts,
+        )
+        return _record(answer.encode(), request.as_of if self._application.topics.replay else self._clock())
+
+    async def _outcome(self, request: Request) -> dict[str, Any]:
+        if request.skipped is not None:
+            return {"status": "skipped", "reason": request.skipped}
+        try:
+            return {"status": "result", "result": {request.enrichment: await self._call(request)}}
+        except Absent as absent:
+            return {"status": "absence", "reason": str(absent) or None}
+        except (RetryableFailure, PermanentFailure) as failure:
+            return {"status": "failure", "reason": failure.reason}
+
+    async def _call(self, request: Request) -> dict[str, Any]:
+        """The result, tried as often as the API's policy says, without its pauses."""
+        one = self._application.by_name[request.enrichment]
+        inputs = {need.name: TypeAdapter(need.kind).validate_python(request.inputs[need.name]) for need in one.needs}
+        last: CallError | None = None
+        for _ in range(self._application.apis[one.api].attempts):
+            try:
+                result = await one(self._apis[one.api], **inputs)
+            except RetryableFailure as failure:
+                last = failure
+            else:
+                return result.model_dump(mode="json", exclude_none=True)
+        raise last or PermanentFailure("no attempt is allowed")
+
+
+def _record(value: bytes, time: datetime) -> Record:
+    return Record(topic="", partition=0, offset=0, timestamp=time, key=None, value=value)

@@ -1,0 +1,142 @@
+"""The kit for authors: what it does as a worker would, and what it says when a test is wrong."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel
+
+from contracts import (
+    Absent,
+    Api,
+    Application,
+    Batch,
+    Budget,
+    Enriched,
+    Event,
+    Latest,
+    PermanentFailure,
+    Policy,
+    RetryableFailure,
+    State,
+    enrichment,
+)
+from contracts.record import Refused
+from contracts.testing import Clock, FakeApi, Loop
+from contracts.testing.fake_api import Unprepared
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Ping(Event):
+    plate: str | None = None
+
+
+class Owner(BaseModel):
+    name: str
+
+
+class Score(BaseModel):
+    points: int
+
+
+class Car(State):
+    plate: Annotated[str | None, Latest()]
+    owner: Annotated[Owner | None, Enriched()]
+    score: Annotated[Score | None, Enriched()]
+
+
+@enrichment(api="registry")
+async def owner(api: Api, plate: str) -> Owner:
+    return await api.get("/owners/{plate}", Owner, plate=plate)
+
+
+@enrichment(api="bank", rounds=5)
+async def score(api: Api, owner: Owner, score: Score | None) -> Score:
+    return await api.get("/score", Score, name=owner.name, points=score.points if score else 0)
+
+
+def loop(registry: dict[str, Any], points: Any = None, budget: Budget | None = None) -> Loop:
+    app = Application(
+        name="cars",
+        event=Ping,
+        state=Car,
+        enrichments=(owner, score),
+        apis={"registry": Policy(attempts=3)},
+        budget=budget,
+    )
+    bank = FakeApi({"/score": points or {"points": 1}})
+    return Loop(app, apis={"registry": FakeApi(registry), "bank": bank}, clock=Clock(NOW))
+
+
+def ping(number: int = 1, plate: str = "A 1", ts: datetime = NOW) -> Ping:
+    return Ping(device_id="d", event_id=str(number), first_seen=NOW, ts=ts, plate=plate)
+
+
+async def test_what_is_called_for_waits_until_it_may_settle() -> None:
+    one = loop({"/owners/A%201": {"name": "Ann"}}, points=lambda points, **_: {"points": min(points + 1, 3)})
+    assert one.send(ping()).version == 1
+    assert one.statuses("d") == {}
+    assert len(one.under_way) == 1
+    await one.settle()
+    assert one.calls == ["owner", *["score"] * 4], "the fourth round repeats the third"
+    assert one.result("d", "score") == {"points": 3}
+    assert one.send(ping()).version == one.snapshot("d").version == 6, "the same event counts once"
+
+
+async def test_a_call_is_tried_as_often_as_its_policy_says() -> None:
+    busy = RetryableFailure("busy")
+    one = loop({"/owners/A%201": [busy, busy, Owner(name="Ann")]})
+    one.send(ping())
+    await one.settle()
+    assert one.statuses("d")["owner"] == "result"
+    never = loop({"/owners/A%201": busy})
+    never.send(ping())
+    await never.settle()
+    assert never.statuses("d") == {"owner": "failure", "score": "skipped"}
+    assert never.snapshot("d").enrichments["owner"].reason == "busy"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"), [(Absent("nobody"), "absence"), (PermanentFailure("no"), "failure"), ({"x": 1}, "failure")]
+)
+async def test_what_is_no_result_is_told_as_a_worker_would(answer: Any, status: str) -> None:
+    one = loop({"/owners/A%201": answer})
+    one.send(ping())
+    await one.settle()
+    assert one.statuses("d") == {"owner": status, "score": "skipped"}
+
+
+async def test_a_key_of_a_batch_is_prepared_by_itself() -> None:
+    api = FakeApi({"/owners?plate=A1": {"name": "Ann"}, "/owners": Absent("nobody")})
+    batch = Batch("/owners", Owner, parameter="plate")
+    assert await api.get_one(batch, "A1") == Owner(name="Ann")
+    with pytest.raises(Absent):
+        await api.get_one(batch, "B")
+    assert api.calls == ["/owners?plate=A1", "/owners?plate=B"]
+
+
+async def test_a_budget_stops_what_is_past_it() -> None:
+    one = loop({"/owners/A%201": {"name": "Ann"}, "/owners/B": {"name": "Bob"}}, budget=Budget(requests=1))
+    one.send(ping())
+    one.send(ping(2, "B", NOW + timedelta(seconds=1)))
+    await one.settle()
+    assert one.calls == ["owner"]
+    assert one.stopped > 0
+
+
+async def test_a_call_that_the_test_did_not_prepare_says_what_to_add() -> None:
+    one = loop({"/owners/B": {"name": "Bob"}})
+    one.send(ping())
+    with pytest.raises(Unprepared, match="no answer to '/owners/A%201': add it to FakeApi, which has /owners/B"):
+        await one.settle()
+
+
+def test_an_event_that_the_job_would_refuse_is_refused() -> None:
+    with pytest.raises(Refused, match="incredible_time"):
+        loop({}).send(ping(ts=NOW + timedelta(hours=1)))
+
+
+def test_a_device_that_sent_nothing_has_no_snapshot() -> None:
+    with pytest.raises(KeyError):
+        loop({}).snapshot("d")
