@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from services.enrichment.calls.assembly import assembled, utc_now
 from services.enrichment.calls.headers import revealed
+from services.enrichment.calls.lean import LeanTransport
 from services.enrichment.calls.transport import AiohttpTransport, Bounds
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import TracingMissingError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.tracing import Tracing
 
+TRANSPORTS = {"aiohttp": AiohttpTransport, "lean": LeanTransport}
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -88,4 +90,6 @@ def _transport(
         allowed=settings.allowed_networks,
         headers=revealed(settings.api_headers.get(api, {})),
     )
-    return AiohttpTransport(url, bounds, clock=time.monotonic, traces=[tracing.calls()] if tracing else [])
+    if tracing:  # its spans of calls are aiohttp's
+        return AiohttpTransport(url, bounds, clock=time.monotonic, traces=[tracing.calls()])
+    return TRANSPORTS[settings.http](url, bounds, clock=time.monotonic)

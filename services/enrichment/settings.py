@@ -54,6 +54,8 @@ class EnrichmentSettings(KafkaSettings):
     """Where each API is that the application names: its base URL."""
     api_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
     """Secret headers by API, as {"city": {"Authorization": "Bearer …"}}; a value file:/path is read from there."""
+    http: Literal["aiohttp", "lean"] = "aiohttp"
+    """What calls are made with. `lean` costs a fraction of the CPU, and takes no compressed answers."""
     allowed_networks: tuple[IPvAnyNetwork, ...] = ()
     """The networks that may be called although they are not public, as ["10.1.0.0/16"]."""
     group: str | None = None

@@ -83,11 +83,12 @@ class AiohttpTransport:
         self._clock = clock
         self._headers = dict(bounds.headers or {})
         self._secrets = [value.encode() for value in self._headers.values()]
+        self._resolver = CheckedResolver(resolver or aiohttp.DefaultResolver(), bounds.allowed)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=bounds.connections,
-                resolver=CheckedResolver(resolver or aiohttp.DefaultResolver(), bounds.allowed),
-                socket_factory=partial(_socket, allowed=bounds.allowed),
+                resolver=self._resolver,
+                socket_factory=partial(checked_socket, allowed=bounds.allowed),
                 ssl=trusted or True,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -109,7 +110,7 @@ class AiohttpTransport:
             url, hops = _moved(url, response.location), hops + 1
             try:
                 response = await self._hop(url, until - self._clock())
-            except _RefusedHere as refused:
+            except RefusedHere as refused:
                 raise PermanentFailure(f"redirected to where no call may go: {refused.reason}") from refused
         return response
 
@@ -125,7 +126,7 @@ class AiohttpTransport:
             raise RetryableFailure(f"no answer within {within:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(refused := getattr(error, "os_error", error), AddressRefusedError):
-                raise _RefusedHere(str(refused)) from error
+                raise RefusedHere(str(refused)) from error
             raise RetryableFailure(f"the connection failed ({type(error).__name__})") from error
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
@@ -137,9 +138,12 @@ class AiohttpTransport:
                 raise PermanentFailure(f"the response is larger than {self._bounds.largest} bytes")
             chunks.append(chunk)
         body = b"".join(chunks)
+        self._check_body(body)
+        return body
+
+    def _check_body(self, body: bytes) -> None:
         if any(secret in body for secret in self._secrets):
             raise PermanentFailure("the response repeats a secret header of ours, and must not be written anywhere")
-        return body
 
     async def __aenter__(self) -> Self:
         return self
@@ -150,10 +154,14 @@ class AiohttpTransport:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give back what it holds."""
         await self._session.close()
 
 
-class _RefusedHere(RetryableFailure):  # no error of its own: the connection failed for this reason
+class RefusedHere(RetryableFailure):  # no error of its own: the connection failed for this reason
     """The address may not be called. Names change, and so do settings: a later try may be allowed."""
 
 
@@ -168,7 +176,7 @@ def _moved(url: URL, location: str) -> URL:
     return moved
 
 
-def _socket(info: aiohttp.AddrInfoType, *, allowed: Collection[Network]) -> socket.socket:
+def checked_socket(info: aiohttp.AddrInfoType, *, allowed: Collection[Network]) -> socket.socket:
     """A socket for an address that was found: the last place before the connection, which no address gets around."""
     family, kind, protocol, _, address = info
     check(str(address[0]), allowed)

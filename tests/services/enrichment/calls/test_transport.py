@@ -19,6 +19,8 @@ from tests.services.enrichment.registry import Registry
 FOLLOWING = QUICK.model_copy(update={"redirects": 2})
 SECRET = {"Authorization": "Bearer canary"}
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 
 class Names(AbstractResolver):
     """Gives these addresses, one time after the other; the last ones stay."""
@@ -149,14 +151,14 @@ async def test_a_certificate_for_another_host_is_refused(
         Registry().serving(certificate(authority, name)) as api,
         AiohttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as way,
     ):
-        with pytest.raises(RetryableFailure, match="ClientConnectorCertificateError"):
+        with pytest.raises(RetryableFailure, match=r"ClientConnectorCertificateError|SSLCertVerificationError"):
             await way.get("/owners/P1", 1.0)
         assert api.raw == []
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(authority: trustme.CA) -> None:
     async with Registry().serving(certificate(authority, "127.0.0.1")) as api, transport(api.url) as way:
-        with pytest.raises(RetryableFailure, match="ClientConnectorCertificateError"):
+        with pytest.raises(RetryableFailure, match=r"ClientConnectorCertificateError|SSLCertVerificationError"):
             await way.get("/owners/P1", 1.0)
         assert api.raw == []
 

@@ -1,0 +1,146 @@
+"""The lean transport against a server that answers with given bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from contracts import PermanentFailure, RetryableFailure
+from services.enrichment.calls.lean import LeanTransport
+from services.enrichment.calls.transport import AiohttpTransport
+from services.enrichment.service import TRANSPORTS
+from services.enrichment.settings import EnrichmentSettings
+from tests.services.enrichment.calls.calling import BOUNDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+END = b"\r\n\r\n"
+
+
+class Server:
+    """Answers the requests of each connection with these bytes in turn; None ends the connection instead."""
+
+    def __init__(self, *connections: list[bytes | None]) -> None:
+        self.connections = list(connections)
+        self.requests: list[bytes] = []
+        self.left = asyncio.Event()
+        """Whether a client ended a connection."""
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            for answer in self.connections.pop(0):
+                self.requests.append(await reader.readuntil(END))
+                if answer is None:
+                    return
+                writer.write(answer)
+                if b"Content-Length" not in answer and b"chunked" not in answer:
+                    return
+            await reader.read()
+            self.left.set()
+        except asyncio.IncompleteReadError:
+            return
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def transport(server: Server, headers: dict[str, str] | None = None) -> AsyncIterator[LeanTransport]:
+    async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        bounds = BOUNDS.__class__(1, 100, 0, BOUNDS.allowed, headers)
+        async with LeanTransport(f"http://127.0.0.1:{port}/base", bounds, clock=time.monotonic) as way:
+            yield way
+
+
+async def bodies(server: Server, calls: int) -> list[bytes]:
+    async with transport(server) as way:
+        return [(await way.get("/x", 5.0)).body for _ in range(calls)]
+
+
+def test_the_settings_choose_it() -> None:
+    choices = get_args(EnrichmentSettings.model_fields["http"].annotation)
+    assert [TRANSPORTS[choice] for choice in choices] == [AiohttpTransport, LeanTransport]
+
+
+async def test_a_connection_is_kept_and_what_is_sent_is_whole() -> None:
+    server = Server([OK, OK])
+    async with transport(server, {"Authorization": "Bearer canary"}) as way:
+        for _ in range(2):
+            assert (await way.get("/x?y=%20", 5.0)).body == b"{}"
+    head, *lines = server.requests[1].decode().split("\r\n")
+    assert head == "GET /base/x?y=%20 HTTP/1.1"
+    assert lines[0].startswith("Host: 127.0.0.1:")
+    assert lines[1:] == ["Accept: application/json", "User-Agent: stateloop", "Authorization: Bearer canary", "", ""]
+
+
+async def test_a_kept_connection_that_ended_meanwhile_costs_no_try() -> None:
+    assert await bodies(Server([OK, None], [OK]), 2) == [b"{}", b"{}"]
+
+
+async def test_one_that_is_to_end_is_not_used_again() -> None:
+    last = OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n")
+    server = Server([last, None], [OK])
+    assert await bodies(server, 2) == [b"{}", b"{}"]
+    assert len(server.requests) == 2
+
+
+async def test_an_answer_that_repeats_a_secret_is_not_given() -> None:
+    echo = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n"Bearer canary"'
+    async with transport(Server([echo]), {"Authorization": "Bearer canary"}) as way:
+        with pytest.raises(PermanentFailure, match="repeats a secret"):
+            await way.get("/x", 5.0)
+
+
+async def test_but_a_new_one_that_ends_does() -> None:
+    with pytest.raises(RetryableFailure, match="DisconnectedError"):
+        await bodies(Server([None], [OK]), 1)
+
+
+async def test_chunks_are_put_together() -> None:
+    chunked = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{"\r\n4\r\na":1\r\n1\r\n}\r\n0\r\n\r\n'
+    assert await bodies(Server([chunked, OK]), 2) == [b'{"a":1}', b"{}"]
+
+
+async def test_what_does_not_say_how_long_it_is_ends_with_the_connection() -> None:
+    assert await bodies(Server([b"HTTP/1.1 200 OK\r\n\r\n[1]"], [OK]), 2) == [b"[1]", b"{}"]
+
+
+async def test_an_announcement_is_no_response() -> None:
+    assert await bodies(Server([b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK]), 1) == [b"{}"]
+
+
+async def test_a_response_that_nobody_asked_for_is_not_taken_for_the_next() -> None:
+    server = Server([OK + OK.replace(b"{}", b"[]")], [OK])
+    assert await bodies(server, 2) == [b"{}", b"{}"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "why"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n" + b" " * 101, PermanentFailure, "larger than 100 bytes"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n{}", PermanentFailure, "unasked"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", RetryableFailure, "BadResponse"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + b"x" * 70_000, RetryableFailure, "BadResponse"),
+        (b"SSH-2.0-OpenSSH Content-Length\r\n\r\n", RetryableFailure, "BadResponse"),
+    ],
+)
+async def test_what_cannot_be_taken(answer: bytes, error: type[Exception], why: str) -> None:
+    async with transport(Server([answer], [OK])) as way:
+        with pytest.raises(error, match=why):
+            await way.get("/x", 5.0)
+        assert (await way.get("/x", 5.0)).body == b"{}"
+
+
+async def test_a_call_that_is_given_up_takes_its_connection_with_it() -> None:
+    server = Server([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"], [OK])
+    async with transport(server) as way:
+        with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
+            await way.get("/x", 0.2)
+        await asyncio.wait_for(server.left.wait(), 5)
+        assert (await way.get("/x", 5.0)).body == b"{}"
