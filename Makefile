@@ -90,3 +90,7 @@ bench: jars ## Measure job and workers beside their peers (hours; ARGS=--help: p
 .PHONY: profile
 profile: jars ## Show where the job's CPU goes in a drain (2 minutes; ARGS=--help: others)
 	@exec $(BIN)/python -m bench.profile $(ARGS)
+
+.PHONY: compose-test
+compose-test: install ## Run the stack of compose.yaml on a Docker engine, and kill its containers; installs what it needs (as root)
+	@exec $(BIN)/python -m tests.compose.lab $(ARGS)

@@ -1,0 +1,158 @@
+"""The stack of compose.yaml on a real Docker engine, from the images to the last volume: `make compose-test`.
+
+It takes the engine that runs here, or starts one of its own. Where none can be had it fails, and says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from tests.compose.configured import variables
+from tests.compose.lab.commands import Commands
+from tests.compose.lab.court import Court
+from tests.compose.lab.engine import find
+from tests.compose.lab.errors import LabError
+from tests.compose.lab.images import Images
+from tests.compose.lab.layers import FILES, Layers
+from tests.compose.lab.scenario import Scenario
+from tests.compose.lab.stack import Stack
+from tests.compose.lab.steps import Steps
+from tests.services.broker.embedded import free_port_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from tests.compose.lab.engine import Engine
+
+CHECKOUT = Path(__file__).parents[3]
+HOST_NETWORK = "tests/compose/lab/host-network.yaml"
+WITHOUT_GRAFANA = "tests/compose/lab/without-grafana.yaml"
+DAY, NEXT_DAY = "2013-01-01", "2013-01-02"
+VERSION = "compose-test"
+PARTS = ("stack", "layers")
+INTERRUPTED = 130  # as a shell tells Ctrl-C
+
+
+def main() -> int:
+    """Test the stack: 0, or 1 with the reason. Everything is taken down in any case."""
+    options = argparse.ArgumentParser(prog="python -m tests.compose.lab", description="Test the stack.")
+    options.add_argument("--part", choices=PARTS, action="append", help="this part only")
+    parts = options.parse_args().part or PARTS
+    signal.signal(signal.SIGTERM, stopped)
+    folder = Path(tempfile.mkdtemp(prefix="stateloop-compose-"))
+    steps, log = Steps(folder), folder.with_suffix(".log")
+    try:
+        test(folder, log, steps, parts)
+    except LabError as error:
+        steps.fail(f"{error}\n(the whole log: {log})")
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    steps.summary()
+    log.unlink()
+    return 0
+
+
+def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
+    """The main path."""
+    with steps.step("a Docker engine"):
+        engine = find(folder, log)
+        steps.say("one of its own, in a network of its own" if engine.own else "the one that runs here")
+    commands = Commands(log, engine.environment | settings(free_port_pair()))
+    copy = checkout(folder)
+    only_here = (HOST_NETWORK,) if engine.own else ()
+    with engine.building():
+        left_out = build(engine, Stack(commands, copy, only_here), folder, steps)
+    with engine.running():
+        if "stack" in parts:
+            stack = Stack(commands, copy, only_here)
+            with taken_down(stack):
+                Scenario(stack, steps, Court(stack, steps, engine.inside())).run()
+        if "layers" in parts:
+            commands.environment["REPLAY_FROM"] = NEXT_DAY
+            layered = Stack(commands, copy, (*only_here, *FILES, *left_out))
+            with taken_down(layered):
+                Layers(layered, steps, Court(layered, steps, engine.inside())).run()
+
+
+@contextmanager
+def taken_down(stack: Stack) -> Iterator[None]:
+    """Whatever happens, nothing of the stack stays; if it was not well, its last words are in the log."""
+    try:
+        yield
+    except LabError:
+        stack.logs()
+        raise
+    finally:
+        stack.remove()
+
+
+def build(engine: Engine, stack: Stack, folder: Path, steps: Steps) -> tuple[str, ...]:
+    """The images that the stack starts from, and ours; gives the files that leave out what cannot be had."""
+    images = Images(stack.commands, folder, steps.say, host_network=engine.own)
+    pinned = variables()
+    with steps.step(f"debian:{pinned['DEBIAN_TAG']}"):
+        images.require_debian(pinned["DEBIAN_TAG"])
+    with steps.step(f"apache/kafka:{pinned['KAFKA_TAG']}"):
+        images.require_broker(pinned["KAFKA_TAG"], pinned["DEBIAN_TAG"])
+    with steps.step(f"prom/prometheus:{pinned['PROMETHEUS_TAG']}"):
+        images.require_prometheus(pinned["PROMETHEUS_TAG"], pinned["DEBIAN_TAG"])
+    with steps.step(f"grafana/grafana:{pinned['GRAFANA_TAG']}"):
+        left_out = () if images.has_grafana(pinned["GRAFANA_TAG"]) else (WITHOUT_GRAFANA,)
+    with steps.step("docker compose build"):
+        stack.compose("build")
+        for line in sizes(stack.commands):
+            steps.say(line)
+    return left_out
+
+
+def sizes(commands: Commands) -> list[str]:
+    """Each image and its size, with its layers, some of which it shares with others."""
+    listed = commands.run("docker", "image", "ls", "--format={{.Repository}}:{{.Tag}} {{.Size}}").splitlines()
+    return sorted(line for line in listed if "<none>" not in line)
+
+
+def settings(port: int) -> dict[str, str]:
+    """What the test sets otherwise than .env: a fast day, short batches, and names of its own."""
+    return {
+        "STATELOOP_VERSION": VERSION,
+        "KAFKA_PORT": str(port),
+        "PROMETHEUS_PORT": str(port + 1),
+        "JOB_BATCH": "PT5S",
+        "REPLAY_FROM": DAY,
+        "REPLAY_DAYS": "1",
+        "REPLAY_SPEED": "1000",
+        # Two builds at once would make the stages that they share twice, where the builder is the classic one.
+        "COMPOSE_PARALLEL_LIMIT": "1",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
+
+
+def checkout(folder: Path) -> Path:
+    """A copy of the files that git knows, as they are now: one of them will be changed."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, stdout=subprocess.PIPE, check=True)  # noqa: S607
+    copy = folder / "checkout"
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (CHECKOUT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, copy / name)
+    return copy
+
+
+def stopped(*_: object) -> NoReturn:
+    """As Ctrl-C: whatever was started is stopped on the way out."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

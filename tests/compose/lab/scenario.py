@@ -1,0 +1,85 @@
+"""What must hold of the stack of compose.yaml, in the order in which it is tried."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from tests.compose.lab.errors import Wrong
+
+if TYPE_CHECKING:
+    from tests.compose.lab.court import Court
+    from tests.compose.lab.stack import Stack
+    from tests.compose.lab.steps import Steps
+
+STAY = ("kafka", "job", "enrichment", "reference")
+CRASHES = (("replay", 300), ("job", 900), ("enrichment", 2_000), ("reference", 2_800), ("kafka", 4_000))
+"""Each container, and after how many snapshots it crashes; there are some 8,400. The replay must not have ended."""
+DOWN_AFTER = 5_500
+REBUILD_S = 20.0
+
+
+class Scenario:
+    """The checks. Each raises Wrong, or CommandFailed, when it does not hold."""
+
+    def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
+        self._stack, self._steps, self._court = stack, steps, court
+
+    def run(self) -> None:
+        """All of it."""
+        with self._steps.step("docker compose up"):
+            self._stack.up()
+        self.crashes()
+        self.down_and_up()
+        with self._steps.step("every flight of the day is as the tables say"):
+            self._court.agree()
+            for line in self._stack.usage():
+                self._steps.say(line)
+        self.killed_by_docker()
+        self.code_change()
+        with self._steps.step("docker compose down --volumes leaves nothing"):
+            self._stack.remove()
+
+    def crashes(self) -> None:
+        """Each container crashes once while the day flows, and comes back by itself."""
+        for service, seen in CRASHES:
+            with self._steps.step(f"{service} crashes after {seen} snapshots and comes back by itself"):
+                self._court.seen(seen)
+                self._stack.crash(service)
+
+    def down_and_up(self) -> None:
+        """The stack goes down in the middle of the day, and goes on where it was."""
+        with self._steps.step(f"docker compose down after {DOWN_AFTER} snapshots, and up: it goes on where it was"):
+            self._court.seen(DOWN_AFTER)
+            before = self._stack.batches()
+            self._stack.compose("down")
+            self._stack.up()
+            self._stack.wait(lambda: self._stack.batches() > before, "the job commits the batch after its last")
+
+    def killed_by_docker(self) -> None:
+        """What docker kill has killed counts as stopped by hand: the engine leaves it so, and `up` brings it back."""
+        with self._steps.step("docker kill of all containers, and docker compose up"):
+            self._stack.commands.run("docker", "kill", *(self._stack.container(service)["Id"] for service in STAY))
+            left = [service for service in STAY if self._stack.container(service)["State"]["Running"]]
+            self._steps.say(f"the engine has restarted {', '.join(left) or 'none of them'}")
+            self._stack.up()
+            self._stack.await_well(*STAY)
+        with self._steps.step("every flight is still as the tables say"):
+            self._court.agree()
+
+    def code_change(self) -> None:
+        """A change of code that is in both images is built in seconds, and takes nothing of the state."""
+        source = self._stack.checkout / "contracts" / "__init__.py"
+        source.write_text(source.read_text(encoding="utf-8") + "\n# A change.\n", encoding="utf-8")
+        old = self._stack.container("job")["Image"]
+        with self._steps.step(f"docker compose build after a change of code: within {REBUILD_S:.0f} s"):
+            began = monotonic()
+            self._stack.compose("build")
+            if (took := monotonic() - began) >= REBUILD_S:
+                raise Wrong(f"it took {took:.1f} s")
+        with self._steps.step("docker compose up with the new images: every flight is still as the tables say"):
+            self._stack.up()
+            if self._stack.container("job")["Image"] == old:
+                raise Wrong("the job still runs the old image")
+            self._stack.await_well(*STAY)
+            self._court.agree()

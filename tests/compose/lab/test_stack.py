@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.compose.lab import stack as module
+from tests.compose.lab.commands import Commands
+from tests.compose.lab.errors import Wrong
+from tests.compose.lab.layers import calls
+from tests.compose.lab.stack import Stack, well
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Told(Stack):
+    """A stack whose containers are those that a test tells of, one state after the other."""
+
+    def __init__(self, folder: Path, *states: dict[str, Any]) -> None:
+        super().__init__(Commands(folder / "log", {}), folder, ())
+        self._states = list(states)
+
+    def containers(self, service: str) -> list[dict[str, Any]]:
+        """The next state; the last one for ever."""
+        state = self._states.pop(0) if len(self._states) > 1 else self._states[0]
+        return [{"Name": service, "RestartCount": state.pop("restarts", 0), "State": state}]
+
+
+def test_a_container_that_does_not_run_is_not_killed(tmp_path: Path) -> None:
+    told = Told(tmp_path, {"Pid": 0, "Running": False, "Status": "exited"})
+    with pytest.raises(Wrong, match="it does not run: exited"):
+        told.crash("replay")
+
+
+def test_a_crash_is_over_when_the_container_was_started_again_and_is_well(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        again = {"Pid": 1, "Running": True, "restarts": 1}
+        told = Told(tmp_path, {"Pid": process.pid, "Running": True}, again | {"Health": {"Status": "starting"}}, again)
+        told.crash("job")
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_container_that_stays_away_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BACK_S", 0.3)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        told = Told(tmp_path, {"Pid": process.pid, "Running": True}, {"Pid": 0, "Running": False, "restarts": 9})
+        with pytest.raises(Wrong, match="job is back after a crash"):
+            told.crash("job")
+
+
+@pytest.mark.parametrize(
+    ("state", "is_well"),
+    [
+        ({"Running": True}, True),
+        ({"Running": False}, False),
+        ({"Running": True, "Health": {"Status": "healthy"}}, True),
+        ({"Running": True, "Health": {"Status": "unhealthy"}}, False),
+    ],
+)
+def test_well_is_what_runs_and_says_so(state: dict[str, Any], *, is_well: bool) -> None:
+    assert well({"State": state}) is is_well
+
+
+def test_calls_are_those_of_the_last_line_of_figures() -> None:
+    lines = [json.dumps({"event": "stats", "calls": {"result": count, "absence": 1}}) for count in (1, 5)]
+    assert calls("\n".join(["started", *lines, "stopped"])) == 6
+    assert calls("started") == 0
