@@ -96,9 +96,16 @@ class Launched:
 
     def retried(self) -> int:
         """How many calls the workers had to repeat, by the last figures of each; all of them after the end."""
+        return self._counted("calls", "retryable")
+
+    def shared(self) -> int:
+        """How many answers took no call of their own, for a worker had one to the same question."""
+        return self._counted("cache", "hit", "shared")
+
+    def _counted(self, figure: str, *labels: str) -> int:
         logs = (log.read_text(encoding="utf-8").splitlines() for log in (self.folder / "logs").glob("worker-*.log"))
         last = [next(line for line in reversed(lines) if '"stats"' in line) for lines in logs]
-        return sum(json.loads(line)["calls"].get("retryable", 0) for line in last)
+        return sum(json.loads(line)[figure].get(label, 0) for line in last for label in labels)
 
     def tail(self) -> str:
         """The end of every log, for when a test fails."""
