@@ -13,8 +13,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 REACH = Decimal("0.75")
 """How many steps a value may be away from the multiple that the slot was asked with: half a step, and half of that."""
-EXACT = 2**53
-"""From so many steps on, a float is no finer than the step."""
+EXACT = 2**50
+"""From so many steps on, a float is hardly finer than the step: it may not hold a multiple, and is left as it is."""
 
 
 @dataclass(frozen=True)

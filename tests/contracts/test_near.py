@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -70,6 +70,7 @@ def test_a_value_that_flutters_across_a_border_stays_with_what_was_asked() -> No
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.01, 1 / 3, 1e-9, 2.5, 7, 1e300]))
+@example(3.0411722424048156e16, 7)
 def test_a_rounded_number_is_near_and_rounding_it_again_changes_nothing(value: float, step: float) -> None:
     near = Near(step)
     rounded = near.choices(value)[0]
