@@ -5,7 +5,7 @@ ARG DEBIAN_TAG=bookworm-slim
 
 FROM debian:${DEBIAN_TAG} AS python
 RUN apt-get update \
- && apt-get install -y --no-install-recommends python3 \
+ && apt-get install -y --no-install-recommends python3 ca-certificates \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
  && groupadd --gid 10001 stateloop \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin stateloop \

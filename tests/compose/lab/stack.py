@@ -65,6 +65,8 @@ class Stack:
         pid = int(before["State"]["Pid"])
         if pid == 0:  # to kill process 0 is to kill whoever is in our own group
             raise Wrong(f"{service} cannot crash, for it does not run: {before['State']['Status']}")
+        if str(before["Id"]) not in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"):
+            raise Wrong(f"{service} is no process of this machine: the engine is elsewhere, and this cannot crash it")
         os.kill(pid, signal.SIGKILL)
         restarts = before["RestartCount"]
 

@@ -4,7 +4,8 @@ import json
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from tests.compose.lab.errors import Wrong
 from tests.compose.lab.layers import calls
 from tests.compose.lab.stack import Stack, well
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 class Told(Stack):
     """A stack whose containers are those that a test tells of, one state after the other."""
@@ -24,17 +22,27 @@ class Told(Stack):
     def __init__(self, folder: Path, *states: dict[str, Any]) -> None:
         super().__init__(Commands(folder / "log", {}), folder, ())
         self._states = list(states)
+        self.id = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip()[-1:]  # of a process that a test starts
 
     def containers(self, service: str) -> list[dict[str, Any]]:
         """The next state; the last one for ever."""
         state = self._states.pop(0) if len(self._states) > 1 else self._states[0]
-        return [{"Name": service, "RestartCount": state.pop("restarts", 0), "State": state}]
+        return [{"Name": service, "Id": self.id, "RestartCount": state.pop("restarts", 0), "State": state}]
 
 
 def test_a_container_that_does_not_run_is_not_killed(tmp_path: Path) -> None:
     told = Told(tmp_path, {"Pid": 0, "Running": False, "Status": "exited"})
     with pytest.raises(Wrong, match="it does not run: exited"):
         told.crash("replay")
+
+
+def test_a_process_that_belongs_to_no_container_of_here_is_not_killed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        told = Told(tmp_path, {"Pid": process.pid, "Running": True})
+        told.id = "f00f"
+        with pytest.raises(Wrong, match="the engine is elsewhere"):
+            told.crash("job")
+        assert process.poll() is None
 
 
 def test_a_crash_is_over_when_the_container_was_started_again_and_is_well(tmp_path: Path) -> None:

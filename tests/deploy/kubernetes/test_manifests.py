@@ -116,6 +116,19 @@ def test_whoever_stays_has_a_disruption_budget() -> None:
             assert one["spec"]["selector"]["matchLabels"] in budgets, name
 
 
+def test_the_budget_of_sparks_pods_is_a_number_that_must_stay() -> None:
+    executors = MANIFESTS["job-cluster/SparkApplication"]["spec"]["executor"]["instances"]
+    budget = MANIFESTS["job-cluster/PodDisruptionBudget"]["spec"]
+    assert budget["minAvailable"] == executors
+    assert "maxUnavailable" not in budget
+
+
+def test_sparks_pods_may_write_their_volume() -> None:
+    written = MANIFESTS["job-cluster/SparkApplication"]["spec"]
+    for pod in ("driver", "executor"):
+        assert written[pod]["podSecurityContext"]["fsGroup"] == written[pod]["securityContext"]["runAsUser"]
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
@@ -141,6 +154,7 @@ def test_the_scaler_watches_the_workers_group_and_topic() -> None:
     watched = scaler["triggers"][0]["metadata"]
     assert watched["consumerGroup"] == application.enrichment_group
     assert watched["topic"] == application.topics.snapshots
+    assert watched["bootstrapServers"] == MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_KAFKA"]
     partitions = {one["name"]: one["value"] for one in pods()["topics/Job"]["containers"][0]["env"]}
     assert scaler["maxReplicaCount"] == int(partitions["STATELOOP_PARTITIONS"])
     assert scaler["scaleTargetRef"]["name"] == MANIFESTS["enrichment/Deployment"]["metadata"]["name"]
