@@ -54,7 +54,7 @@ class Gate:
         return len(self._waiting)
 
     def _may_begin(self) -> bool:
-        if self._room == 0 or self.watch is not None:
+        if self._room <= 0 or self.watch is not None:  # what calls nobody begins beyond the room
             return False
         if self._availability.is_available(self._api):
             return True

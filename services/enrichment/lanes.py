@@ -47,24 +47,32 @@ class Lanes:
     def assigned(self, partitions: list[int]) -> None:
         """Begin a lane for each."""
         self.joined = True
-        self._lanes.update({partition: self._new() for partition in partitions})
+        for partition in partitions:
+            self._abandon(partition, self._lanes.get(partition))
+            self._lanes[partition] = self._new()
 
     async def release(self, partitions: list[int]) -> dict[int, int]:
         """Let the requests under way finish, for a while; those that do not are given up. The positions to commit."""
-        lanes = [self._lanes[partition] for partition in partitions if partition in self._lanes]
-        for lane in lanes:
+        lanes = {partition: self._lanes[partition] for partition in partitions if partition in self._lanes}
+        for lane in lanes.values():
             lane.closed = True
-        await _finished(lanes, self._drain)
-        positions = self.positions()
-        self.lost(partitions)
-        return {partition: at for partition, at in positions.items() if partition in partitions}
+        await _finished(lanes.values(), self._drain)
+        positions = {partition: lane.offsets.position for partition, lane in lanes.items()}
+        for partition, lane in lanes.items():  # a partition may be back by now, with a lane of its own
+            self._abandon(partition, lane)
+        self._news.set()
+        return {partition: position for partition, position in positions.items() if position is not None}
 
     def lost(self, partitions: list[int]) -> None:
         """Give up all that is under way there."""
         for partition in partitions:
-            if lane := self._lanes.pop(partition, None):
-                self._counts.add(metrics.ABANDONED, by=lane.abandon())
+            self._abandon(partition, self._lanes.get(partition))
         self._news.set()
+
+    def _abandon(self, partition: int, lane: Lane | None) -> None:
+        if lane is not None and self._lanes.get(partition) is lane:
+            del self._lanes[partition]
+            self._counts.add(metrics.ABANDONED, by=lane.abandon())
 
     def committed(self, positions: dict[int, int]) -> None:
         """Note it."""

@@ -53,7 +53,7 @@ class Choice:
 
 def letters(client: Mapping[str, str], topic: str) -> Iterator[Found]:
     """All that the topic holds when this begins; what comes later is for another time. Raises NotRead."""
-    consumer = Consumer({**client, "group.id": GROUP, "enable.auto.commit": False})
+    consumer = Consumer({**client, "group.id": GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
     try:
         ends = _ends(consumer, topic)
         consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ends.items()])

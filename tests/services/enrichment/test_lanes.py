@@ -101,3 +101,18 @@ async def test_a_partition_is_full_when_it_was_read_a_window_beyond_what_is_unfi
     lane.offsets.finish(0)
     assert ours.full() == frozenset()
     assert ours.positions() == {0: 10}
+
+
+async def test_a_partition_that_is_back_before_it_has_gone_keeps_its_new_lane() -> None:
+    ours, _ = lanes(drain=60)
+    ours.assigned([0])
+    ((former, _),) = ours.sorted([record(5)])
+    former.offsets.take(5, 1)
+    task = asyncio.create_task(asyncio.sleep(3600))
+    former.hold(task)
+    going = asyncio.create_task(ours.release([0]))
+    await asyncio.sleep(0)
+    ours.assigned([0])
+    task.cancel()
+    assert await going == {0: 5}
+    assert [lane is former for lane, _ in ours.sorted([record(6)])] == [False]
