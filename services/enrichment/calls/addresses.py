@@ -13,6 +13,10 @@ Network = IPv4Network | IPv6Network
 TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
 """IPv6 addresses that a gateway makes an IPv4 address of, their last four bytes (RFC 6052, RFC 8215)."""
 
+SPECIAL = tuple(ip_network(network) for network in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20"))
+"""Not public either: some of Python's versions do not know the first and the last (RFC 6890, RFC 9637); a relay of
+6to4 (RFC 7526); and the address by which a cloud speaks to its machines, public by its number."""
+
 
 class AddressRefusedError(OSError):
     """A name led to an address that may not be called. An OSError, for that is what a failed connection is."""
@@ -53,4 +57,5 @@ def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | None:
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
     """Private, shared (CGNAT), loopback, link-local, unique-local, documentation and unspecified are not global."""
     site_local = isinstance(address, IPv6Address) and address.is_site_local
-    return address.is_global and not (address.is_multicast or address.is_reserved or site_local)
+    special = any(address in network for network in SPECIAL)
+    return address.is_global and not (address.is_multicast or address.is_reserved or site_local or special)

@@ -104,7 +104,7 @@ class Answers:
         return kept.answer if fresh else None
 
     def _keep(self, key: Hashable, answer: Answer) -> None:
-        kept = _Kept(answer, self._clock())
+        kept = _Kept(answer, self._clock(), ENTRY_BYTES + len(str(key)) + len(answer.body or b""))
         if self._kept is not None and _size(kept) <= self._kept.maxsize:
             self._kept[key] = kept
 
@@ -112,10 +112,12 @@ class Answers:
 class _Kept(NamedTuple):
     answer: Answer
     at: float
+    size: int
+    """Its key, which an API's path may make long, its body and what an entry takes, in bytes."""
 
 
 def _size(kept: _Kept) -> int:
-    return ENTRY_BYTES + len(kept.answer.body or b"")
+    return kept.size
 
 
 def _store(policy: Cache, clock: Callable[[], float]) -> TLRUCache[Hashable, _Kept, float]:

@@ -42,7 +42,7 @@ def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
         return timedelta(seconds=min(int(text[:10]), 10**9))
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max(until - now, timedelta(0))

@@ -131,7 +131,10 @@ def _one(batch: Batch[M], policy: Policy, item: Any) -> Told[M]:
     if item is None:
         return Absent("not in the response")
     status = item.get(batch.status) if batch.status is not None and isinstance(item, dict) else None
-    body = orjson.dumps(item)
+    try:
+        body = orjson.dumps(item)
+    except TypeError:  # it reads deeper than it writes
+        return MisfitError("the item is nested too deeply")
     if isinstance(status, int) and status not in policy.success:
         return failure(status, policy, body=body)
     try:

@@ -82,7 +82,7 @@ class AiohttpTransport:
         self._bounds = bounds
         self._clock = clock
         self._headers = dict(bounds.headers or {})
-        self._secrets = [value.encode() for value in self._headers.values()]
+        self._secrets = [form for value in self._headers.values() for form in forms(value)]
         self._resolver = CheckedResolver(resolver or aiohttp.DefaultResolver(), bounds.allowed)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -163,6 +163,12 @@ class AiohttpTransport:
 
 class RefusedHere(RetryableFailure):  # no error of its own: the connection failed for this reason
     """The address may not be called. Names change, and so do settings: a later try may be allowed."""
+
+
+def forms(secret: str) -> list[bytes]:
+    """How a response may repeat the value of a header: whole, without its scheme, and as JSON may escape it."""
+    whole = (secret, *(bare for bare in secret.partition(" ")[2:] if bare))
+    return list(dict.fromkeys(form.encode() for one in whole for form in (one, one.replace("/", "\\/"))))
 
 
 def _moved(url: URL, location: str) -> URL:

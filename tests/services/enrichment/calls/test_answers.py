@@ -95,7 +95,7 @@ async def test_another_key_is_another_answer_and_no_cache_keeps_none() -> None:
 
 
 async def test_those_used_longest_ago_make_room() -> None:
-    one = Asked(Cache(size=3 * (ENTRY_BYTES + 4)))
+    one = Asked(Cache(size=3 * (ENTRY_BYTES + 5)))
     for key in "abcad":
         await one.get(key)
     assert one.calls == 4
@@ -104,6 +104,13 @@ async def test_those_used_longest_ago_make_room() -> None:
     assert one.calls == 4
     await one.get("b")
     assert one.calls == 5
+
+
+async def test_a_long_key_takes_its_room() -> None:
+    one = Asked(Cache(size=ENTRY_BYTES + 100))
+    for _ in range(2):
+        await one.get("k" * 101)
+    assert one.calls == 2
 
 
 async def test_one_that_is_larger_than_all_room_is_not_kept() -> None:

@@ -45,6 +45,7 @@ def test_doubles_up_to_its_limit() -> None:
         ("soon", None),
         ("-5", None),
         ("²", None),
+        ("Wed, 21 Oct 99999999999 07:28:00 GMT", None),
         ("9" * 400, 10**9),
     ],
 )

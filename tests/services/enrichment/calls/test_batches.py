@@ -144,6 +144,18 @@ def test_one_bad_key_fails_alone() -> None:
     virtually(scenario())
 
 
+def test_one_item_that_is_nested_too_deeply_fails_alone() -> None:
+    async def scenario() -> None:
+        items = b'{"P0":{"name":"good"},"P1":' + b"[" * 400 + b"]" * 400 + b"}"
+        found = await desk(Scripted(lambda _: Response(200, items))).answers(2)
+        assert [(one.status, one.reason) for one in found] == [
+            ("result", None),
+            ("failure", "the item is nested too deeply"),
+        ]
+
+    virtually(scenario())
+
+
 def test_what_is_forbidden_for_one_is_not_asked_for_each() -> None:
     async def scenario() -> None:
         api = Scripted(lambda _: Response(403, b"no"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, get_args
@@ -79,6 +80,36 @@ async def test_a_connection_is_kept_and_what_is_sent_is_whole() -> None:
     assert lines[1:] == ["Accept: application/json", "User-Agent: stateloop", "Authorization: Bearer canary", "", ""]
 
 
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ("https://api.example.com:443/v1", b"/v1"),
+        ("https://API.Example.com/v1", b"/v1"),
+        ("http://bücher.example", b""),
+    ],
+)
+async def test_a_path_begins_behind_the_host_however_that_is_written(base: str, path: bytes) -> None:
+    server = Server([OK])
+    async with transport(server) as here, LeanTransport(base, BOUNDS, clock=time.monotonic) as way:
+        way._addresses = here._addresses  # type: ignore[method-assign]  # noqa: SLF001
+        way._tls = None  # noqa: SLF001
+        await way.get("/x", 5.0)
+    assert server.requests[0].startswith(b"GET " + path + b"/x HTTP/1.1")
+
+
+async def test_an_address_that_is_silent_does_not_hold_up_the_next() -> None:
+    async with transport(Server([OK])) as way:
+        (info,) = await way._addresses()  # noqa: SLF001
+        with socket.socket() as deaf:  # its queue is full, so whoever comes next waits
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            with socket.create_connection(deaf.getsockname()), socket.socket() as second:
+                second.setblocking(False)  # noqa: FBT003
+                second.connect_ex(deaf.getsockname())
+                way._found = way._found[0], [(*info[:4], deaf.getsockname()), info]  # noqa: SLF001
+                assert (await way.get("/x", 5.0)).body == b"{}"
+
+
 async def test_a_kept_connection_that_ended_meanwhile_costs_no_try() -> None:
     assert await bodies(Server([OK, None], [OK]), 2) == [b"{}", b"{}"]
 
@@ -90,9 +121,10 @@ async def test_one_that_is_to_end_is_not_used_again() -> None:
     assert len(server.requests) == 2
 
 
-async def test_an_answer_that_repeats_a_secret_is_not_given() -> None:
-    echo = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n"Bearer canary"'
-    async with transport(Server([echo]), {"Authorization": "Bearer canary"}) as way:
+@pytest.mark.parametrize("repeated", [b'"Bearer can/ary"', b'{"invalid":"can/ary"}', rb'"can\/ary"'])
+async def test_an_answer_that_repeats_a_secret_is_not_given(repeated: bytes) -> None:
+    echo = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(repeated) + repeated
+    async with transport(Server([echo]), {"Authorization": "Bearer can/ary"}) as way:
         with pytest.raises(PermanentFailure, match="repeats a secret"):
             await way.get("/x", 5.0)
 
