@@ -15,11 +15,12 @@ from bench.enrichment.course import Course
 from bench.enrichment.ledger import await_api, fetch
 from bench.enrichment.measures import Calls
 from bench.enrichment.samples import Sampler
-from bench.enrichment.snapshots import preload, snapshots
+from bench.enrichment.snapshots import snapshots
 from bench.harness import topics
 from bench.harness.background import Background
 from bench.harness.errors import NotCommitted
 from bench.harness.jobs import Job
+from bench.harness.load import preload
 from bench.harness.plan import Plan, Site
 from bench.harness.process import RunningJob
 from bench.harness.progress import Show
@@ -57,7 +58,7 @@ class WorkerDrain:
     def _fill(self, show: Show) -> None:
         topics.renew(self._site.boot, TOPICS)
         events, load = self._calls.events, snapshots(self._calls.events, answered=self._calls.answered)
-        preload(self._site.boot, load, lambda sent: show(f"sent {sent:,} of {events:,} snapshots", 0.0))
+        preload(self._site.boot, TOPICS[0], load, lambda sent: show(f"sent {sent:,} of {events:,} snapshots", 0.0))
 
     @contextmanager
     def _api(self) -> Iterator[int]:

@@ -1,18 +1,15 @@
 """The load: snapshots of as many vehicles, each of which calls for one request, or for none."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import orjson
-from confluent_kafka import Producer
 
 from bench.enrichment import application
 from bench.enrichment.behaviour import place
 from contracts.plan import fingerprint
-from contracts.topics import PARTITIONER
 
 VERSION = 3
-SAY_EVERY = 10_000
 
 
 def device(number: int) -> str:
@@ -24,26 +21,6 @@ def snapshots(count: int, *, answered: bool) -> Iterator[tuple[str, bytes]]:
     """Each one's device and value, as the job publishes them. An answered one has the answer to its inputs."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return ((device(number), _value(number, now, answered=answered)) for number in range(count))
-
-
-def preload(boot: str, load: Iterator[tuple[str, bytes]], say: Callable[[int], None]) -> None:
-    """Send all of them, as fast as possible."""
-    producer = Producer({"bootstrap.servers": boot, "partitioner": PARTITIONER, "linger.ms": 20})
-    for index, (key, value) in enumerate(load):
-        _send(producer, key, value)
-        if index % SAY_EVERY == 0:
-            say(index)
-    producer.flush()
-
-
-def _send(producer: Producer, key: str, value: bytes) -> None:
-    while True:
-        try:
-            producer.produce("snapshots", value, key)
-        except BufferError:
-            producer.poll(0.01)
-        else:
-            return
 
 
 def _value(number: int, now: str, *, answered: bool) -> bytes:

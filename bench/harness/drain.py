@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.harness import topics
 from bench.harness.figures import Figures, largest_gap, rate, within
 from bench.harness.jobs import Job
-from bench.harness.load import Reading, preload, readings
+from bench.harness.load import EVENTS, Reading, preload, readings
 from bench.harness.oracle import Oracle
 from bench.harness.plan import Backlog, Plan, Site
 from bench.harness.process import RunningJob
@@ -53,7 +53,8 @@ class Drain:
         self._oracle, self._ends = None, time.time()  # one at a time: it is large
         topics.renew(self._site.boot, (*topics.INPUTS, *topics.OUTPUTS))
         events = self._backlog.events
-        preload(self._site.boot, self._readings(), lambda sent: show(f"sent {sent:,} of {events:,} events", 0.0))
+        load = ((reading.device, reading.encode()) for reading in self._readings())
+        preload(self._site.boot, EVENTS, load, lambda sent: show(f"sent {sent:,} of {events:,} events", 0.0))
         show("computing what each snapshot must be", 0.0)
         self._oracle = Oracle(self._readings())
         return self._oracle

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from multiprocessing.synchronize import Event as Flag
 from random import Random
@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 from contracts.topics import PARTITIONER
 
+EVENTS = "events"
 SEED = 7
 STEP_S = 1e-4
 """Between the times of two readings that are sent all at once."""
@@ -75,11 +76,11 @@ def readings(count: int, devices: int, ends: float) -> Iterator[Reading]:
     return (fleet.reading(begins + index * STEP_S) for index in range(count))
 
 
-def preload(boot: str, load: Iterator[Reading], say: Callable[[int], None]) -> None:
-    """Send everything, as fast as possible."""
+def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], say: Callable[[int], None]) -> None:
+    """Send everything, keys and values, as fast as possible."""
     producer = _producer(boot, linger_ms=20)
-    for index, reading in enumerate(load):
-        _send(producer, reading)
+    for index, (key, value) in enumerate(load):
+        _send(producer, topic, key, value)
         if index % SAY_EVERY == 0:
             say(index)
     producer.flush()
@@ -95,7 +96,7 @@ def steady(boot: str, rate: int, devices: int, stop: Flag) -> list[Sent]:
         while len(sent) < due:
             reading = fleet.reading(time.time())
             at = time.time()
-            _send(producer, reading)
+            _send(producer, EVENTS, reading.device, reading.encode())
             sent.append(Sent(reading, at, began + len(sent) / rate))
         producer.poll(0)
         time.sleep(PAUSE_S)
@@ -114,10 +115,10 @@ def _producer(boot: str, linger_ms: int) -> Producer:
     )
 
 
-def _send(producer: Producer, reading: Reading) -> None:
+def _send(producer: Producer, topic: str, key: str, value: bytes) -> None:
     while True:
         try:
-            producer.produce("events", reading.encode(), reading.device)
+            producer.produce(topic, value, key)
         except BufferError:
             producer.poll(0.01)
         else:
