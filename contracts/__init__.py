@@ -6,6 +6,7 @@ from contracts.budget import Budget
 from contracts.enrichment import Api, Enrichment, enrichment
 from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
 from contracts.event import Event
+from contracts.named import Asked, Derived, NamedState
 from contracts.near import Near
 from contracts.policy import Breaker, Cache, Policy, Rate
 from contracts.reducers import (
@@ -33,6 +34,7 @@ __all__ = [
     "Absent",
     "Api",
     "Application",
+    "Asked",
     "Batch",
     "Bitmap",
     "Breaker",
@@ -41,6 +43,7 @@ __all__ = [
     "Collect",
     "Count",
     "DeclarationError",
+    "Derived",
     "Distinct",
     "DistinctApprox",
     "Earliest",
@@ -52,6 +55,7 @@ __all__ = [
     "Max",
     "Mean",
     "Min",
+    "NamedState",
     "Near",
     "PermanentFailure",
     "Policy",

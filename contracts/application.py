@@ -13,6 +13,7 @@ from contracts.enrichment import Enrichment
 from contracts.errors import DeclarationError
 from contracts.event import Event
 from contracts.graph import ordered
+from contracts.named import Asked, Derived, NamedState, check_names
 from contracts.policy import Policy
 from contracts.reducers import Enriched, Reducer
 from contracts.state import State, reducers, slots
@@ -32,6 +33,7 @@ class Application:
     device.
     `skew` is how far a device's clock may be ahead of the broker's. `deduplicate` counts an event delivered twice once.
     `largest_record` is in bytes. `traced` carries the trace context of events and feedback through the state.
+    `asked` says how the state may be asked, by the application's name; `derived` and `states` what else may be.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -48,6 +50,9 @@ class Application:
         deduplicate: bool = True,
         largest_record: int = 256 * 1024,
         traced: bool = False,
+        asked: Asked | None = None,
+        derived: tuple[Derived, ...] = (),
+        states: tuple[NamedState, ...] = (),
     ) -> None:
         self.name = name
         self.event = event
@@ -63,6 +68,10 @@ class Application:
             check_event(event)
         self.enrichments = ordered(state, enrichments)
         self.apis = _policies(name, enrichments, apis or {})
+        self.asked = asked or Asked()
+        self.derived = derived
+        self.states = states
+        check_names((name, *(one.name for one in derived), *(one.name for one in states)))
 
     @property
     def enrichment_group(self) -> str:

@@ -1,11 +1,12 @@
 """The catalogue of topics: the one place that says their names, keys, models and how long they are kept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
 from contracts.errors import TopicDiffers
+from contracts.named import Derived
 from contracts.state import State
 
 FOREVER = timedelta(milliseconds=-1)
@@ -84,6 +85,31 @@ class Topics:
     def dead_letters(self) -> str:
         """What could not be used."""
         return f"{self.prefix}dead_letters"
+
+    @property
+    def instances(self) -> str:
+        """What the instances of the query service announce."""
+        return f"{self.prefix}query_instances"
+
+    def asked(self, derived: Sequence[Derived]) -> tuple[Topic, ...]:
+        """The topics that only queries need, with their settings: of the derived states, and of the instances."""
+        count, kept = self.partitions, timedelta(days=1)
+        topics = [
+            Topic(f"{self.prefix}{one.name}", "derived key", "derived", "compact", FOREVER, Stamp.BROKER, count)
+            if one.lifetime is None
+            else Topic(
+                f"{self.prefix}{one.name}",
+                "derived key",
+                "derived",
+                "compact,delete",
+                max(2 * one.lifetime, kept),
+                Stamp.BROKER,
+                count,
+            )
+            for one in derived
+        ]
+        instances = Topic(self.instances, "instance", "instance", "compact,delete", kept, Stamp.BROKER, count)
+        return (*topics, instances)
 
     def catalogue(self, state: type[State]) -> tuple[Topic, ...]:
         """All topics with their settings, for a state with this lifetime."""

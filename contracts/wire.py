@@ -83,6 +83,22 @@ class Snapshot(Wire):
         return self.device_id, self.first_seen
 
 
+class DerivedRecord(Wire):
+    """What a device's snapshot says of another key.
+
+    Of a key's records the one with the greatest life counts, and of those the one with the greatest version.
+    """
+
+    key: str
+    first_seen: AwareDatetime
+    version: int = Field(ge=1)
+    """With `first_seen`, of the snapshot that it was derived from."""
+    as_of: AwareDatetime
+    device_id: str
+    """Whose snapshot that was."""
+    value: dict[str, Any]
+
+
 class DeadLetter(Wire):
     """A record that could not be used, with the reason and where it came from.
 

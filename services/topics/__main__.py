@@ -55,7 +55,9 @@ def main() -> int:
     try:
         settings = read(Settings)
         application = load(settings.application)
-        made = make(connect(settings), application.topics.catalogue(application.state), settings)
+        topics = application.topics
+        wanted = (*topics.catalogue(application.state), *topics.asked(application.derived))
+        made = make(connect(settings), wanted, settings)
     except StateloopError as error:
         print(f"stateloop topics: {error}", file=sys.stderr)
         return 1

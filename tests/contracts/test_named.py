@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts import Application, Asked, DeclarationError, Derived, NamedState
+from contracts.naming import named
+from examples.scooters.application import Ping, Place, Scooter, place, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contracts.wire import Snapshot
+
+
+def _streets(snapshot: Snapshot) -> Iterable[tuple[str, Place]]:
+    result = snapshot.enrichments["place"].result
+    return [("street", Place.model_validate(result))]
+
+
+def _application(**parts: Any) -> Application:
+    return Application(**{"name": "scooters", "event": Ping, "state": Scooter, "enrichments": (place, rule), **parts})
+
+
+def test_application_can_be_asked_by_its_name() -> None:
+    state = named(_application(asked=Asked(history=3, indexes=("state.speed",))))["scooters"]
+    assert (state.topic, state.partitions, state.life) == ("snapshots", 4, "first_seen")
+    assert (state.lifetime, state.asked.history) == (timedelta(hours=1), 3)
+    assert "state" in state.schema["properties"]
+
+
+def test_derived_and_other_topics_are_states_too() -> None:
+    other = NamedState(name="weather", topic="weather.hourly", schema={}, partitions=2, life=None, version=None)
+    derived = Derived("streets", Place, _streets)
+    states = named(_application(derived=(derived,), states=(other,)))
+    assert list(states) == ["scooters", "streets", "weather"]
+    assert states["streets"].topic == "streets"
+    assert states["streets"].lifetime is None
+    assert states["streets"].schema["properties"]["value"] == {"$ref": "#/$defs/Place"}
+
+
+def test_topics_of_queries_are_compacted() -> None:
+    app = _application(
+        derived=(Derived("streets", Place, _streets), Derived("soon", Place, _streets, timedelta(days=1)))
+    )
+    streets, soon, instances = app.topics.asked(app.derived)
+    assert (streets.cleanup, streets.retention) == ("compact", timedelta(milliseconds=-1))
+    assert (soon.cleanup, soon.retention) == ("compact,delete", timedelta(days=2))
+    assert instances.name == "query_instances"
+
+
+@pytest.mark.parametrize("name", ["scooters", "Streets", "a/b", "", "1st", "a" * 64])
+def test_name_is_refused(name: str) -> None:
+    with pytest.raises(DeclarationError, match=r"Name each state once|lower-case"):
+        _application(derived=(Derived(name, Place, _streets),))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"history": 0}, {"indexes": ("",)}, {"indexes": ("a..b",)}, {"stale_after": timedelta(-1)}],
+)
+def test_way_of_asking_is_refused(asked: dict[str, Any]) -> None:
+    with pytest.raises(DeclarationError, match="Write"):
+        Asked(**asked)
