@@ -1,0 +1,1 @@
+"""Answers queries on named states: `python -m services.query`."""

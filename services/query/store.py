@@ -1,0 +1,68 @@
+"""Where a state's entries are kept on this machine: what the follower writes, and what answers are read from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from services.query.entry import Change, Entry
+
+
+class Update(NamedTuple):
+    """One record of the topic, read: the key's new entry, or None for a record without value."""
+
+    key: str
+    partition: int
+    offset: int
+    entry: Entry | None
+
+
+class Page(NamedTuple):
+    """Some keys in their order. `after` continues after the last; None: there are no more."""
+
+    items: Sequence[tuple[str, Entry]]
+    after: str | None
+
+
+class Store(Protocol):
+    """The entries of one named state, of all partitions that this instance ever followed.
+
+    One thread writes; reads are from the event loop, see whole batches, and never wait for the writer.
+    """
+
+    def get(self, key: str) -> Entry | None:
+        """The latest entry of a key, also of a life that has ended but is remembered."""
+
+    def version(self, key: str, version: int) -> Entry | None:
+        """An earlier entry of the key's present life, while it is among the versions kept."""
+
+    def versions(self, key: str) -> Sequence[Entry]:
+        """All entries kept of the key's present life, the earliest first."""
+
+    def page(
+        self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
+    ) -> Page:
+        """The next keys with this prefix and these values of indexed fields, of these partitions and not ended."""
+
+    def watermark(self) -> int:
+        """The largest beginning of a life that was seen, in milliseconds since 1970; 0 without lives."""
+
+    def ended(self, entry: Entry) -> bool:
+        """Whether the entry's life has ended by the watermark."""
+
+    def position(self, partition: int) -> int | None:
+        """The offset of the first record not yet applied; None: nothing of the partition is here."""
+
+    def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> list[Change]:
+        """Write what is newer, together with the partitions' positions, in one transaction; gives what readers see new.
+
+        Drops the buckets of time that nobody remembers any more.
+        """
+
+    def forget(self, partition: int) -> None:
+        """Remove all of a partition, for it has to be read from its beginning."""
+
+    def close(self) -> None:
+        """Make all durable, and close."""
