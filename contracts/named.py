@@ -50,7 +50,8 @@ class Asked:
 class Derived:
     """A state derived from the snapshots, by another key: of several devices, the one whose life began last counts.
 
-    `of` is a pure function: of a snapshot, the keys that it says something of, and what.
+    `of` is a pure function: of a snapshot, the keys that it says something of, and what. `lifetime` is how long after
+    its device's life began a key is known; where it is None, as long as the device.
     """
 
     name: str
@@ -64,15 +65,18 @@ class Derived:
 class NamedState:
     """A keyed topic that can be asked. `life`, `version` and `event_time` are the paths of what orders its records.
 
-    A record is newer than another of its key if its life began later, or it did not and the version is greater. Without
-    `life` all records of a key are of one life; without `version` the offset is the version; without `event_time` the
-    record's timestamp is the event time. Without `lifetime` a key stays until a record without value removes it.
+    `key` is the path of a record's key in its value, for a topic that keeps several records of one; without it the
+    record's own key is the key. A record is newer than another of its key if its life began later, or it did not and
+    the version is greater. Without `life` all records of a key are of one life; without `version` the offset is the
+    version; without `event_time` the record's timestamp is the event time. Without `lifetime` a key stays until a
+    record without value removes it.
     """
 
     name: str
     topic: str
     schema: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
     partitions: int
+    key: str | None = None
     life: str | None = "first_seen"
     version: str | None = "version"
     event_time: str | None = "as_of"

@@ -42,6 +42,7 @@ def _derived(application: Application, one: Derived) -> NamedState:
         topic=f"{application.topics.prefix}{one.name}",
         schema=derived_shape(one).model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
-        lifetime=one.lifetime,
+        key="key",
+        lifetime=one.lifetime or application.state.lifetime,
         asked=one.asked,
     )

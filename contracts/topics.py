@@ -91,25 +91,25 @@ class Topics:
         """What the instances of the query service announce."""
         return f"{self.prefix}query_instances"
 
-    def asked(self, derived: Sequence[Derived]) -> tuple[Topic, ...]:
+    def asked(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
         """The topics that only queries need, with their settings: of the derived states, and of the instances."""
-        count, kept = self.partitions, timedelta(days=1)
-        topics = [
-            Topic(f"{self.prefix}{one.name}", "derived key", "derived", "compact", FOREVER, Stamp.BROKER, count)
-            if one.lifetime is None
-            else Topic(
-                f"{self.prefix}{one.name}",
-                "derived key",
-                "derived",
-                "compact,delete",
-                max(2 * one.lifetime, kept),
-                Stamp.BROKER,
-                count,
-            )
-            for one in derived
-        ]
-        instances = Topic(self.instances, "instance", "instance", "compact,delete", kept, Stamp.BROKER, count)
+        topics = [self._derived(one.name, one.lifetime or state.lifetime) for one in derived]
+        kept = timedelta(days=1)
+        instances = Topic(self.instances, "instance", "instance", "compact,delete", kept, Stamp.BROKER, self.partitions)
         return (*topics, instances)
+
+    def _derived(self, name: str, lifetime: timedelta) -> Topic:
+        """Its records are of a key and a device, so that the earlier of two devices never outlives the later."""
+        kept = max(2 * lifetime, timedelta(days=1))
+        return Topic(
+            f"{self.prefix}{name}",
+            "key and device_id",
+            "derived",
+            "compact,delete",
+            kept,
+            Stamp.BROKER,
+            self.partitions,
+        )
 
     def catalogue(self, state: type[State]) -> tuple[Topic, ...]:
         """All topics with their settings, for a state with this lifetime."""

@@ -86,7 +86,9 @@ class Snapshot(Wire):
 class DerivedRecord(Wire):
     """What a device's snapshot says of another key.
 
-    Of a key's records the one with the greatest life counts, and of those the one with the greatest version.
+    Of a key's records the one with the greatest life counts, and of those the one with the greatest version. It is in
+    the partition of its key; the record's own key names the device besides, so that compaction, which keeps what was
+    written last, keeps each device's last and does not choose between devices.
     """
 
     key: str

@@ -56,7 +56,7 @@ def main() -> int:
         settings = read(Settings)
         application = load(settings.application)
         topics = application.topics
-        wanted = (*topics.catalogue(application.state), *topics.asked(application.derived))
+        wanted = (*topics.catalogue(application.state), *topics.asked(application.state, application.derived))
         made = make(connect(settings), wanted, settings)
     except StateloopError as error:
         print(f"stateloop topics: {error}", file=sys.stderr)

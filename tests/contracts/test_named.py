@@ -37,7 +37,7 @@ def test_derived_and_other_topics_are_states_too() -> None:
     states = named(_application(derived=(derived,), states=(other,)))
     assert list(states) == ["scooters", "streets", "weather"]
     assert states["streets"].topic == "streets"
-    assert states["streets"].lifetime is None
+    assert (states["streets"].key, states["streets"].lifetime) == ("key", timedelta(hours=1))
     assert states["streets"].schema["properties"]["value"] == {"$ref": "#/$defs/Place"}
 
 
@@ -45,8 +45,8 @@ def test_topics_of_queries_are_compacted() -> None:
     app = _application(
         derived=(Derived("streets", Place, _streets), Derived("soon", Place, _streets, timedelta(days=1)))
     )
-    streets, soon, instances = app.topics.asked(app.derived)
-    assert (streets.cleanup, streets.retention) == ("compact", timedelta(milliseconds=-1))
+    streets, soon, instances = app.topics.asked(app.state, app.derived)
+    assert (streets.cleanup, streets.retention) == ("compact,delete", timedelta(days=1))
     assert (soon.cleanup, soon.retention) == ("compact,delete", timedelta(days=2))
     assert instances.name == "query_instances"
 
