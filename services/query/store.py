@@ -49,6 +49,9 @@ class Store(Protocol):
     def watermark(self) -> int:
         """The largest beginning of a life that was seen, in milliseconds since 1970; 0 without lives."""
 
+    def advance(self, watermark: int) -> None:
+        """Another instance saw this: the watermark is at least that from now on."""
+
     def ended(self, entry: Entry) -> bool:
         """Whether the entry's life has ended by the watermark."""
 
