@@ -1,7 +1,7 @@
 """How far the stores are behind their topics, and who says which partitions are followed: the seam to the cluster.
 
-The follower has a consumer of its own, in no group: whoever is a member of the group says what to follow, as owner or for
-a standby copy. So a copy that becomes the owner goes on as it is, without a seek.
+The follower has a consumer of its own, in no group: whoever is a member of the group says what to follow, as owner or
+for a standby copy. So a copy that becomes the owner goes on as it is, without a seek.
 """
 
 from __future__ import annotations
