@@ -1,8 +1,8 @@
 """The catalogue of metrics: the one place that names the figures of every part, and says what they mean."""
 
-from contracts.metrics import job, worker
+from contracts.metrics import job, query, worker
 from contracts.metrics.metric import Metric
 
-CATALOGUE: tuple[Metric, ...] = worker.CATALOGUE + job.CATALOGUE
+CATALOGUE: tuple[Metric, ...] = worker.CATALOGUE + job.CATALOGUE + query.CATALOGUE
 
-__all__ = ["CATALOGUE", "Metric", "job", "worker"]
+__all__ = ["CATALOGUE", "Metric", "job", "query", "worker"]

@@ -3,12 +3,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from contracts.metrics import CATALOGUE, job, worker
+from contracts.metrics import CATALOGUE, job, query, worker
 
 
 def test_each_metric_is_named_once_and_said_in_a_sentence() -> None:
     assert not [name for name, count in Counter(one.exported for one in CATALOGUE).items() if count > 1]
-    assert all(re.fullmatch(r"stateloop_(worker|job)(_[a-z]+)+", one.exported) for one in CATALOGUE)
+    assert all(re.fullmatch(r"stateloop_(worker|job|query)(_[a-z]+)+", one.exported) for one in CATALOGUE)
     assert all(re.fullmatch(r"[A-Z][^|]+\.", one.help) for one in CATALOGUE)
 
 
@@ -16,6 +16,8 @@ def test_the_catalogue_has_what_the_parts_declare() -> None:
     assert worker.CALLS in CATALOGUE
     assert {one.part for one in worker.CATALOGUE} == {"worker"}
     assert {one.part for one in job.CATALOGUE} == {"job"}
+    assert {one.part for one in query.CATALOGUE} == {"query"}
+    assert query.REQUESTS in CATALOGUE
 
 
 def test_only_a_counter_has_total_in_its_name_and_only_a_histogram_has_buckets() -> None:

@@ -1,0 +1,21 @@
+"""The figures of an instance of the query service."""
+
+from functools import partial
+
+from contracts.metrics.metric import Metric, listed
+
+_counter = partial(Metric, "query", "counter")
+_gauge = partial(Metric, "query", "gauge")
+_histogram = partial(Metric, "query", "histogram")
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+REQUESTS = _counter("requests", "Requests answered, by status.", ("status",))
+KEYS = _counter("keys", "Keys that were asked for, those of batches among them.", ("state",))
+REQUEST_SECONDS = _histogram(
+    "request_seconds", "How long answers took, without those given at once and those that stay open.", (), SECONDS
+)
+REFUSED = _counter("refused", "Requests refused: no token, scope, rate, waits.", ("reason",))
+WAITS = _gauge("waits", "Requests that wait for a version.")
+
+CATALOGUE = listed(dict(globals()))

@@ -1,0 +1,1 @@
+"""The HTTP API: what is asked, who may, and how answers look."""

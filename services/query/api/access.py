@@ -1,0 +1,127 @@
+"""Who may ask, and for what: bearer tokens with scopes, from a file."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from services.query.api.problems import Problem, ProblemError
+from services.query.errors import TokensUnreadableError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ALL_STATES = "*"
+Secret = Annotated[SecretStr, Field(min_length=16)]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who asks. `states` are the names that it may read, `*` all; of those, keys that begin with one of `keys`."""
+
+    name: str
+    states: tuple[str, ...] = (ALL_STATES,)
+    keys: tuple[str, ...] = ("",)
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether it may read everything."""
+        return ALL_STATES in self.states and "" in self.keys
+
+    def reads(self, state: str) -> bool:
+        """Whether it may ask for the state at all."""
+        return ALL_STATES in self.states or state in self.states
+
+    def reads_key(self, state: str, key: str) -> bool:
+        """Whether it may ask for the key, or for all that begin with it."""
+        return self.reads(state) and key.startswith(self.keys)
+
+    def check(self, state: str, key: str | None = None) -> None:
+        """Refuse what is beyond the scope. `key` may be a prefix of keys. Raises ProblemError."""
+        if key is None:
+            if not self.reads(state):
+                raise ProblemError(Problem("not_yours", f"{self.name} may not read {state!r}"))
+        elif not self.reads_key(state, key):
+            raise ProblemError(Problem("not_yours", f"{self.name} may not read {key!r} of {state!r}"))
+
+
+ANYBODY = Holder("anybody")
+"""Who asks where no token is needed."""
+
+
+class Access:
+    """Finds the holder of a token. `refresh` reads the file anew; while that is wrong, the old tokens count."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._holders: list[tuple[bytes, Holder]] = []
+        self._stamp: tuple[int, int] | None = None
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Read the file if it has changed, and say so. Raises TokensUnreadableError."""
+        if self._path is None:
+            return False
+        try:
+            found = self._path.stat()
+            stamp = found.st_mtime_ns, found.st_ino
+            if stamp == self._stamp:
+                return False
+            self._holders = _holders(self._path)
+        except OSError as error:
+            raise TokensUnreadableError(self._path, error.strerror or str(error)) from error
+        self._stamp = stamp
+        return True
+
+    def holder(self, authorization: str | None) -> Holder | None:
+        """Whose the header's token is; None: nobody's. Takes as long whichever token it is."""
+        if self._path is None:
+            return ANYBODY
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            return None
+        digest, found = sha256(token.strip().encode("utf-8", "surrogateescape")).digest(), None
+        for known, holder in self._holders:
+            if hmac.compare_digest(known, digest):
+                found = holder
+        return found
+
+
+class _Token(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    name: str = Field(min_length=1)
+    token: Secret | None = None
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    states: tuple[str, ...] = (ALL_STATES,)
+    keys: tuple[str, ...] = ("",)
+
+    @model_validator(mode="after")
+    def _check_one(self) -> _Token:
+        if (self.token is None) == (self.sha256 is None):
+            raise ValueError("write either token or sha256")
+        return self
+
+    def digest(self) -> bytes:
+        if self.token is None:
+            return bytes.fromhex(self.sha256 or "")
+        return sha256(self.token.get_secret_value().encode()).digest()
+
+
+class _Tokens(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    tokens: tuple[_Token, ...]
+
+
+def _holders(path: Path) -> list[tuple[bytes, Holder]]:
+    try:
+        read = _Tokens.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        told = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
+        raise TokensUnreadableError(path, told) from None
+    return [(one.digest(), Holder(one.name, one.states, one.keys)) for one in read.tokens]

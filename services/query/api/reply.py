@@ -1,0 +1,50 @@
+"""A response before it is sent, whichever way that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+from aiohttp import web
+from multidict import CIMultiDict
+
+from services.query.api.problems import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from services.query.api.problems import Problem
+
+JSON = "application/json"
+SECURITY = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("Referrer-Policy", "no-referrer"),
+)
+"""What every response says, unless a piece says otherwise: nothing of it is a page, and nobody frames it."""
+Headers = tuple[tuple[str, str], ...]
+
+
+class Reply(NamedTuple):
+    """Status, headers in their order, and body."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+    def response(self) -> web.Response:
+        """As aiohttp sends it."""
+        return web.Response(status=self.status, headers=CIMultiDict(self.headers), body=self.body)
+
+
+def reply(value: Mapping[str, Any], headers: Headers = ()) -> Reply:
+    """An answer that nobody keeps."""
+    return Reply(200, (("Content-Type", JSON), *headers, ("Cache-Control", "no-store"), *SECURITY), orjson.dumps(value))
+
+
+def told(problem: Problem, headers: Headers = ()) -> Reply:
+    """A problem, as its client gets it."""
+    again = () if problem.retry_after is None else (("Retry-After", str(problem.retry_after)),)
+    said = (("Content-Type", CONTENT_TYPE), *again, *headers, ("Cache-Control", "no-store"), *SECURITY)
+    return Reply(problem.status, said, orjson.dumps(problem.members()))

@@ -1,0 +1,52 @@
+"""What can end the service, each with the way out in its message. What a client is told is in api/problems.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contracts.errors import StateloopError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class QueryError(StateloopError):
+    """The base of what ends the service. Nothing is lost: after a restart it goes on where its store is."""
+
+
+class RetryableError(QueryError):
+    """A restart may cure it."""
+
+
+class PermanentError(QueryError):
+    """Nothing changes until somebody does what the message says."""
+
+
+class PortTakenError(PermanentError):
+    """Nobody can be answered where the settings say."""
+
+    def __init__(self, host: str, port: int, detail: str) -> None:
+        super().__init__(
+            f"States cannot be asked at {host}:{port} ({detail}): "
+            "set STATELOOP_HTTP_PORT to a free port, or to 0 for any",
+        )
+        self.port = port
+
+
+class ExposedError(PermanentError):
+    """Anybody who reaches this address would read all states."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"At {host} anybody could read all states: set STATELOOP_TOKENS to a file of tokens (docs/query.md shows "
+            "one), or STATELOOP_HTTP_HOST=127.0.0.1",
+        )
+        self.host = host
+
+
+class TokensUnreadableError(PermanentError):
+    """The file of tokens is not there, or says something else. The message tells none of them."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path}, the file of tokens (STATELOOP_TOKENS): {problem}. docs/query.md shows one")
+        self.path = path

@@ -1,0 +1,40 @@
+"""What the pieces of the service share, and what a piece with routes of its own is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from aiohttp import web
+
+    from contracts.named import NamedState
+    from services.query.metrics import Metrics
+    from services.query.roles import Roles
+    from services.query.settings import QuerySettings
+    from services.query.store import Store
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The states that can be asked with their stores, by name, and what answers about them need."""
+
+    settings: QuerySettings
+    states: Mapping[str, NamedState]
+    stores: Mapping[str, Store]
+    roles: Roles
+    counts: Metrics
+    now: Callable[[], int]
+    """The time, in milliseconds since 1970."""
+    clock: Callable[[], float]
+    """A monotonic clock, in seconds."""
+
+
+class Routed(Protocol):
+    """A piece of the service that answers requests; service.py has the list of them."""
+
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """What it answers. A path below /v1/ wants a token, and its handler looks at the scope: `holder(request)`."""
+        ...

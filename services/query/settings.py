@@ -1,0 +1,83 @@
+"""What the service is told from outside, by environment variables with the prefix STATELOOP_."""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from contracts.settings import KafkaSettings
+from services.query.errors import ExposedError
+
+
+def _seconds(value: object) -> object:
+    """A plain number in the environment is a text, which pydantic does not take for seconds."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _address(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https") or not rest or "/" in rest.rstrip("/") or "@" in rest:
+        raise ValueError("write it as http(s)://host:port")
+    return url.rstrip("/")
+
+
+Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0))]
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class QuerySettings(KafkaSettings):
+    """One instance. Times are durations: a number of seconds, or ISO 8601."""
+
+    application: str
+    """Where the application is: package.module:name. Its states can be asked."""
+    query_data: Path = Path(".stateloop/query")
+    """The folder of the embedded store. It may be lost: it is made again from the topics."""
+    http_host: str = "127.0.0.1"
+    """The address at which it answers; in a container, 0.0.0.0."""
+    http_port: int = Field(default=8080, ge=0, le=65535)
+    """Its port; 0 is any free one, which the log tells."""
+    url: Address | None = None
+    """Where other instances and clients reach this one; unset, host and port."""
+    instance: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    """Its name, the same after a restart and no other's; the machine's unless set."""
+    group: str | None = None
+    """The consumer group; `<application's name>-query` unless set. Instances of one group share the partitions."""
+    tokens: Path | None = None
+    """The file of the tokens that may ask; unset, anybody may, which is refused but on a loopback address."""
+    rate: int = Field(default=10_000, ge=0)
+    """How many keys a second a token, or an address without one, may ask for; 0: as many as it likes."""
+    batch_most: int = Field(default=1_000, ge=1)
+    """How many keys one batch may have."""
+    page_most: int = Field(default=1_000, ge=1)
+    """How many keys one page may have."""
+    largest_request: int = Field(default=1024 * 1024, ge=1024)
+    """How many bytes the body of a request may have."""
+    waits: int = Field(default=1_000, ge=0)
+    """How many requests may wait for a version at once."""
+    wait_most: Duration = timedelta(seconds=30)
+    """How long one may wait."""
+    stop_within: Duration = timedelta(seconds=5)
+    """How long answers under way may take when it is told to stop."""
+    stuck_after: Duration = timedelta(seconds=120)
+    """After how long without progress /healthz asks for a restart."""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can ask."""
+        try:
+            return ip_address(self.http_host).is_loopback
+        except ValueError:
+            return self.http_host == "localhost"
+
+    def check_exposure(self) -> None:
+        """Nobody but this machine may ask without a token. Raises ExposedError."""
+        if self.tokens is None and not self.loopback:
+            raise ExposedError(self.http_host)
