@@ -23,9 +23,9 @@ def check(answers: Iterable[bytes], snapshots: int) -> Verdict:
         else:
             verdict.duplicates += seen[number]
             seen[number] = 1
-            verdict.wrong += _is_wrong(answer, number)
             if not _is_wrong(answer, number):
                 continue
+            verdict.wrong += 1
         verdict.example = verdict.example or repr(value[:300])
     verdict.missing = seen.count(0)
     return verdict

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from pydantic import BaseModel
 
+from bench.enrichment.measures import QUOTA
+from bench.harness.topics import PARTITIONS
 from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Rate, State, enrichment
 from contracts.topics import Topics
 
-PARTITIONS = 2
 PATIENT = Policy(timeout=timedelta(seconds=10), concurrency=1_000)
 """A slow answer takes five seconds, and is an answer."""
-QUOTA = 1_000
 
 
 class Ping(Event):

@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bench.harness.errors import BrokerEnded
+from bench.harness.errors import BrokerEnded, last_line
 from bench.harness.plan import CHECKOUT, Site
 from bench.harness.process import Group
 
@@ -46,7 +46,7 @@ def _await(group: Group, site: Site) -> None:
             client.list_topics(timeout=ANSWER_S)
             return
     log = site.log("broker")
-    raise BrokerEnded(log, next(iter(log.read_text(errors="replace").strip().splitlines()[-1:]), "it said nothing"))
+    raise BrokerEnded(log, last_line(log.read_text(errors="replace")))
 
 
 def _free_ports() -> int:

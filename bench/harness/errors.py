@@ -62,3 +62,8 @@ class NothingKept(BenchError):
     def __init__(self, path: Path) -> None:
         super().__init__(f"no results are in {path} yet: measure first, with make bench")
         self.path = path
+
+
+def last_line(said: str, otherwise: str = "it said nothing") -> str:
+    """How what a program wrote ends: that is where most say why they do."""
+    return next(iter(said.strip().splitlines()[-1:]), otherwise)

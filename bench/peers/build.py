@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.harness.errors import BenchError
+from bench.harness.errors import BenchError, last_line
 from bench.peers.errors import BuildFailed
 from bench.peers.jdk import tool
 
@@ -89,7 +89,7 @@ def _run(peer: str, step: str, command: Sequence[str], folder: Path) -> None:
     if done.returncode:
         log = folder / f"{peer}.log"
         log.write_text(done.stdout)
-        raise BuildFailed(peer, step, next(iter(done.stdout.strip().splitlines()[-1:]), "it said nothing"), log)
+        raise BuildFailed(peer, step, last_line(done.stdout), log)
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.harness.errors import last_line
 from bench.harness.plan import CHECKOUT
 from bench.peers.build import ivy_command
 from bench.profile.errors import AgentMissing, NoAgent
@@ -51,4 +52,4 @@ def _download(into: Path) -> None:
     command = ivy_command("profile", into, IVY_XML)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode or not list(into.glob("*.jar")):
-        raise AgentMissing(next(iter(done.stdout.strip().splitlines()[-1:]), "Ivy said nothing"))
+        raise AgentMissing(last_line(done.stdout, "Ivy said nothing"))

@@ -54,16 +54,7 @@ def shares(collapsed: Iterable[str]) -> dict[str, float]:
 def part(stack: str) -> str:
     """The name of the part that a stack belongs to: its first frame is the thread's name in brackets."""
     thread, _, frames = stack.partition(";")
-    for one in _COMPILED:
-        if one.thread.search(thread) and (one.frame is None or one.frame.search(frames)):
+    for one in PARTS:
+        if re.search(one.thread, thread) and re.search(one.frame, frames):
             return one.name
     return REST
-
-
-class _Compiled(NamedTuple):
-    name: str
-    thread: re.Pattern[str]
-    frame: re.Pattern[str] | None
-
-
-_COMPILED = [_Compiled(one.name, re.compile(one.thread), re.compile(one.frame) if one.frame else None) for one in PARTS]
