@@ -88,14 +88,13 @@ def wanted(application: Application, snapshot: Snapshot, now: datetime) -> list[
     One that cannot or need not run is told so once, by a request without a call. None at all once the life and its
     grace are over by the clock; a replay's times are not those of the clock.
     """
-    standings = _standings(application, snapshot, now).values()
-    return [standing.request for standing in standings if standing.request]
+    return _requests(_standings(application, snapshot, now))
 
 
 def progress(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> Progress:
     """Where one enrichment stands on a snapshot."""
-    standing = _standings(application, snapshot, now)[one.name]
-    afforded = afford(application, snapshot, now, wanted(application, snapshot, now), {})
+    standings = _standings(application, snapshot, now)
+    standing, afforded = standings[one.name], afford(application, snapshot, now, _requests(standings), {})
     if standing.request in afforded.held:
         return Progress.HELD
     return Progress.STOPPED if standing.request in afforded.stopped else standing.progress
@@ -114,6 +113,10 @@ def _standings(application: Application, snapshot: Snapshot, now: datetime) -> d
         needs = {need.name: found.get(need.name) or _field(snapshot.state.get(need.name)) for need in one.needs}
         found[one.name] = _blocked(one, needs, snapshot, over=over) or _free(one, needs, snapshot, now, over=over)
     return found
+
+
+def _requests(standings: dict[str, _Standing]) -> list[Request]:
+    return [standing.request for standing in standings.values() if standing.request]
 
 
 def _is_over(application: Application, snapshot: Snapshot, now: datetime) -> bool:
