@@ -10,7 +10,7 @@ from contracts.metrics import worker as metrics
 from services.enrichment.lane import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from datetime import timedelta
 
     from contracts import Application
@@ -48,8 +48,7 @@ class Lanes:
         """Begin a lane for each."""
         self.joined = True
         for partition in partitions:
-            self._abandon(partition, self._lanes.get(partition))
-            self._lanes[partition] = self._new()
+            self._begin(partition)
 
     async def release(self, partitions: list[int]) -> dict[int, int]:
         """Let the requests under way finish, for a while; those that do not are given up. The positions to commit."""
@@ -57,11 +56,11 @@ class Lanes:
         for lane in lanes.values():
             lane.closed = True
         await _finished(lanes.values(), self._drain)
-        positions = {partition: lane.offsets.position for partition, lane in lanes.items()}
+        positions = _positions(lanes)
         for partition, lane in lanes.items():  # a partition may be back by now, with a lane of its own
             self._abandon(partition, lane)
         self._news.set()
-        return {partition: position for partition, position in positions.items() if position is not None}
+        return positions
 
     def lost(self, partitions: list[int]) -> None:
         """Give up all that is under way there."""
@@ -92,8 +91,7 @@ class Lanes:
 
     def positions(self) -> dict[int, int]:
         """What may be committed now."""
-        found = {partition: lane.offsets.position for partition, lane in self._lanes.items()}
-        return {partition: position for partition, position in found.items() if position is not None}
+        return _positions(self._lanes)
 
     def full(self) -> frozenset[int]:
         """The partitions that were read so far beyond something unfinished that they must wait for it."""
@@ -134,8 +132,11 @@ class Lanes:
         self._counts.set(metrics.FULL, len(self.full()))
         self._counts.set(metrics.UNCOMMITTED, sum(lane.offsets.span for lane in self._lanes.values()))
 
-    def _new(self) -> Lane:
-        return Lane(self._size, self._age, self._clock, self._pressure)
+    def _begin(self, partition: int) -> Lane:
+        """A new lane in the place of the one that the partition has, if it has one."""
+        self._abandon(partition, self._lanes.get(partition))
+        lane = self._lanes[partition] = Lane(self._size, self._age, self._clock, self._pressure)
+        return lane
 
     def _lane(self, record: Record) -> Lane | None:
         """The lane of a record. One that goes back (topic made anew, position reset) begins anew."""
@@ -143,10 +144,15 @@ class Lanes:
         if lane is None:
             return None
         if record.offset <= lane.read:
-            self._counts.add(metrics.ABANDONED, by=lane.abandon())
-            lane = self._lanes[record.partition] = self._new()
+            lane = self._begin(record.partition)
         lane.read = record.offset
         return lane
+
+
+def _positions(lanes: Mapping[int, Lane]) -> dict[int, int]:
+    """What may be committed of each; nothing of those of which nothing was read."""
+    found = {partition: lane.offsets.position for partition, lane in lanes.items()}
+    return {partition: position for partition, position in found.items() if position is not None}
 
 
 async def _finished(lanes: Collection[Lane], within: timedelta) -> None:

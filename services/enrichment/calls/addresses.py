@@ -28,11 +28,16 @@ class AddressRefusedError(OSError):
         self.address = address
 
 
+def parsed(address: str) -> IPv4Address | IPv6Address:
+    """An address as a resolver or a socket writes it, without the zone of a link-local one."""
+    return ip_address(address.partition("%")[0])
+
+
 def check(address: str, allowed: Collection[Network]) -> None:
     """Raise AddressRefusedError for an address that is neither public nor in a network that is allowed."""
-    parsed = ip_address(address.partition("%")[0])  # without the zone of a link-local one
-    if not may_be_called(parsed, allowed):
-        raise AddressRefusedError(str(parsed))
+    found = parsed(address)
+    if not may_be_called(found, allowed):
+        raise AddressRefusedError(str(found))
 
 
 def may_be_called(address: IPv4Address | IPv6Address, allowed: Collection[Network]) -> bool:

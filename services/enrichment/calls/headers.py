@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import orjson
+
 from services.enrichment.errors import HeaderUnreadableError
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 FILE = "file:"
 NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+PLAIN = re.compile(r"accept(-.*)?|user-agent|cache-control", re.IGNORECASE)
+"""The names of headers that may be set for an API and are no secret."""
+SHORTEST = 6
 VALUE = re.compile(r"[\t\x20-\x7e]+")
 
 
@@ -24,6 +29,18 @@ def revealed(headers: Mapping[str, SecretStr]) -> dict[str, str]:
     Raises HeaderUnreadableError, which tells names and paths only.
     """
     return {name: _value(name, secret.get_secret_value()) for name, secret in headers.items()}
+
+
+def secrets(headers: Mapping[str, str]) -> list[bytes]:
+    """How a response may repeat these headers: whole, without a scheme such as Bearer, and as JSON may escape them.
+
+    What every client sends is no secret, and what is shorter than 6 characters would be found where it is not meant.
+    """
+    whole = [value for name, value in headers.items() if not PLAIN.fullmatch(name)]
+    told = [one for value in whole for one in (value, value.partition(" ")[2]) if len(one) >= SHORTEST]
+    escaped = [orjson.dumps(one)[1:-1] for one in told]
+    forms = [*(one.encode() for one in told), *escaped, *(one.replace(b"/", b"\\/") for one in escaped)]
+    return list(dict.fromkeys(forms))
 
 
 def _value(name: str, told: str) -> str:

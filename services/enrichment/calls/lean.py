@@ -12,10 +12,8 @@ import aiohappyeyeballs
 from typing_extensions import override
 from yarl import URL
 
-from contracts import RetryableFailure
-from services.enrichment.calls.addresses import AddressRefusedError
 from services.enrichment.calls.connection import Connection, DisconnectedError
-from services.enrichment.calls.transport import HEADERS, AiohttpTransport, RefusedHere, checked_socket
+from services.enrichment.calls.transport import HEADERS, AiohttpTransport, checked_socket, unanswered
 
 if TYPE_CHECKING:
     from services.enrichment.calls.transport import Response
@@ -50,12 +48,8 @@ class LeanTransport(AiohttpTransport):
         try:
             async with asyncio.timeout(max(within, 0)), self._places:
                 response = await self._asked(request)
-        except TimeoutError as error:
-            raise RetryableFailure(f"no answer within {within:g} s") from error
-        except AddressRefusedError as refused:
-            raise RefusedHere(str(refused)) from refused
         except OSError as error:
-            raise RetryableFailure(f"the connection failed ({type(error).__name__})") from error
+            raise unanswered(error, within) from error
         self._check_body(response.body)
         return response
 

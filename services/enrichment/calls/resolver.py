@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import socket
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from services.enrichment.calls.addresses import AddressRefusedError, may_be_called
+from services.enrichment.calls.addresses import AddressRefusedError, may_be_called, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,7 +27,7 @@ class CheckedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """The addresses of a host that may be called. Raises AddressRefusedError when there are none but others."""
         found = await self._resolver.resolve(host, port, family)
-        passed = [one for one in found if may_be_called(ip_address(one["host"].partition("%")[0]), self._allowed)]
+        passed = [one for one in found if may_be_called(parsed(one["host"]), self._allowed)]
         if found and not passed:
             raise AddressRefusedError(f"{found[0]['host']} of {host}")
         return passed

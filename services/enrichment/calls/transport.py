@@ -12,6 +12,7 @@ from yarl import URL
 
 from contracts import PermanentFailure, RetryableFailure
 from services.enrichment.calls.addresses import AddressRefusedError, check
+from services.enrichment.calls.headers import secrets
 from services.enrichment.calls.resolver import CheckedResolver
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class AiohttpTransport:
         self._bounds = bounds
         self._clock = clock
         self._headers = dict(bounds.headers or {})
-        self._secrets = [form for value in self._headers.values() for form in forms(value)]
+        self._secrets = secrets(self._headers)
         self._resolver = CheckedResolver(resolver or aiohttp.DefaultResolver(), bounds.allowed)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -122,12 +123,8 @@ class AiohttpTransport:
                 body = await self._body(response)
                 found = response.headers
                 return Response(response.status, body, found.get("Retry-After"), found.get("Location"))
-        except TimeoutError as error:
-            raise RetryableFailure(f"no answer within {within:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            if isinstance(refused := getattr(error, "os_error", error), AddressRefusedError):
-                raise RefusedHere(str(refused)) from error
-            raise RetryableFailure(f"the connection failed ({type(error).__name__})") from error
+            raise unanswered(error, within) from error
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         chunks, size = [], 0
@@ -165,10 +162,13 @@ class RefusedHere(RetryableFailure):  # no error of its own: the connection fail
     """The address may not be called. Names change, and so do settings: a later try may be allowed."""
 
 
-def forms(secret: str) -> list[bytes]:
-    """How a response may repeat the value of a header: whole, without its scheme, and as JSON may escape it."""
-    whole = (secret, *(bare for bare in secret.partition(" ")[2:] if bare))
-    return list(dict.fromkeys(form.encode() for one in whole for form in (one, one.replace("/", "\\/"))))
+def unanswered(error: Exception, within: float) -> RetryableFailure:
+    """Why there is no whole answer, from what a socket or aiohttp raised."""
+    if isinstance(error, TimeoutError):
+        return RetryableFailure(f"no answer within {within:g} s")
+    if isinstance(refused := getattr(error, "os_error", error), AddressRefusedError):
+        return RefusedHere(str(refused))
+    return RetryableFailure(f"the connection failed ({type(error).__name__})")
 
 
 def _moved(url: URL, location: str) -> URL:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 from pydantic import SecretStr
 
-from services.enrichment.calls.headers import revealed
+from services.enrichment.calls.headers import revealed, secrets
 from services.enrichment.errors import HeaderUnreadableError
 from services.enrichment.settings import EnrichmentSettings
 
@@ -48,3 +49,20 @@ def test_the_settings_do_not_print_them() -> None:
     told = EnrichmentSettings.model_validate({"application": "a:b", "api_headers": {"city": {"X-Key": "canary"}}})
     assert "X-Key" in told.model_dump_json()
     assert "canary" not in told.model_dump_json() + repr(told) + str(told)
+
+
+@pytest.mark.parametrize("repeated", [b"Bearer canary/4711", b"canary/4711", b"canary\\/4711"])
+def test_a_secret_is_known_without_its_scheme_and_as_json_escapes_it(repeated: bytes) -> None:
+    assert any(secret in b'{"you":"' + repeated + b'"}' for secret in secrets({"Authorization": "Bearer canary/4711"}))
+
+
+def test_a_secret_with_a_quote_is_known_as_json_escapes_it() -> None:
+    told = {"Authorization": 'Digest user="canary-4711"'}
+    assert any(secret in orjson.dumps(told) for secret in secrets(told))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("Accept-Language", "en-US, german"), ("User-Agent", "fleet (of ours)"), ("X-Version", "v 2")]
+)
+def test_what_is_no_secret_may_be_in_a_response(name: str, value: str) -> None:
+    assert secrets({name: value}) == []
