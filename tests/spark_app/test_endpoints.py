@@ -2,33 +2,16 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from http.client import HTTPConnection
 
 import pytest
 
 from spark_app.endpoints import serving
 from spark_app.errors import PortTaken
 from spark_app.figures import MARGIN, Figures
+from tests.asked import ask
+from tests.clock import Clock
 
 HOST = "127.0.0.1"
-ANSWER_S = 10
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def ask(port: int, path: str) -> tuple[int, str]:
-    connection = HTTPConnection(HOST, port, timeout=ANSWER_S)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-    finally:
-        connection.close()
 
 
 def test_the_endpoints_answer_until_they_end() -> None:

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.metrics import job as names
 from spark_app.figures import MARGIN, Figures
+from tests.clock import Clock
 
 BATCH = timedelta(minutes=5)
 ENOUGH_S = (BATCH + MARGIN).total_seconds()
@@ -63,17 +64,9 @@ def source(topic: str, rows: int, end: int, latest: int) -> dict[str, Any]:
     }
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 50.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(50.0)
 
 
 @pytest.fixture

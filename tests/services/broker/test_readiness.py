@@ -4,33 +4,28 @@ import pytest
 
 from services.broker.errors import NotReadyError
 from services.broker.readiness import PAUSE_S, answers, wait_until
+from tests.clock import Clock
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
+class PausedClock(Clock):
     def pause(self, seconds: float) -> None:
         self.now += seconds
 
 
 def test_what_holds_already_is_not_waited_for() -> None:
-    clock = Clock()
+    clock = PausedClock()
     wait_until(lambda: True, "true", 0, clock=clock, pause=clock.pause)
     assert clock.now == 0
 
 
 def test_it_returns_as_soon_as_the_condition_holds() -> None:
-    clock = Clock()
+    clock = PausedClock()
     wait_until(lambda: clock.now >= 2, "two", 10, clock=clock, pause=clock.pause)
     assert 2 <= clock.now <= 2 + PAUSE_S
 
 
 def test_the_deadline_is_told_with_what_was_waited_for() -> None:
-    clock = Clock()
+    clock = PausedClock()
     with pytest.raises(NotReadyError, match="broker ready: not so after 3 s") as late:
         wait_until(lambda: False, "broker ready", 3, clock=clock, pause=clock.pause)
     assert late.value.deadline_s == 3

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
     from contracts import Application, Batch
     from contracts.enrichment import M
+    from services.enrichment.availability import Availability
     from services.enrichment.calls.assembly import Calls
-    from services.enrichment.source import Listener
+    from services.enrichment.calls.caller import Answering
+    from services.enrichment.publisher import Publisher
+    from services.enrichment.source import Listener, Source
 
 ROUND_S = 0.001
 DEADLINE_S = 10
-QUICK = {"application": "fleet", "commit_every": 0, "stats_every": 0.01}
 
 
 class Log:
@@ -146,19 +148,41 @@ async def running(
     log: Log, gated: Gated, application: Application = app, calls: Calls | None = None, **settings: object
 ) -> AsyncIterator[Worker]:
     """A worker at work. It calls by `calls` if they are given."""
-    told = EnrichmentSettings.model_validate(
-        {"application": "fleet", "commit_every": 0, "stats_every": 0.01, **settings}
-    )
     tries = Tries(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, again=lambda: None)
     fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, tries))
-    parts = Parts(
-        application=application,
-        settings=told,
-        source=log,
+    async with at_work(
+        application,
+        log,
         caller=calls.caller if calls else fake,
         availability=calls.breakers if calls else gated,
         publisher=gated,
         counts=gated.counts,
+        stats_every=0.01,
+        **settings,
+    ) as worker:
+        yield worker
+
+
+@asynccontextmanager
+async def at_work(  # noqa: PLR0913  # the parts of a worker
+    application: Application,
+    source: Source,
+    *,
+    caller: Answering,
+    availability: Availability,
+    publisher: Publisher,
+    counts: Metrics,
+    **settings: object,
+) -> AsyncIterator[Worker]:
+    """A worker made of these, until the end of the block."""
+    parts = Parts(
+        application=application,
+        settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),
+        source=source,
+        caller=caller,
+        availability=availability,
+        publisher=publisher,
+        counts=counts,
         now=lambda: START,
         clock=asyncio.get_running_loop().time,
     )

@@ -7,7 +7,6 @@ import json
 import threading
 from contextlib import contextmanager
 from datetime import timedelta
-from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,11 +17,11 @@ from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import PortTakenError
 from services.enrichment.health import Standing
 from services.enrichment.metrics import Metrics
+from tests.asked import ANSWER_S, ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ANSWER_S = 10.0
 WITHIN = timedelta(seconds=60)
 WELL = Standing(0.1, 0.1, 5, member=True, stopping=False)
 
@@ -51,13 +50,7 @@ class Served:
         self.port = 0
 
     def ask(self, path: str, within_s: float = ANSWER_S) -> tuple[int, str]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=within_s)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            connection.close()
+        return ask(self.port, path, within_s)
 
     @contextmanager
     def serving(self) -> Iterator[Served]:

@@ -12,20 +12,10 @@ from services.enrichment.lane import Lane
 from services.enrichment.pressure import Pressure
 from services.enrichment.source import Record
 from tests.services.enrichment.fleet import START, app, snapshot
+from tests.services.enrichment.in_memory import Gated
 
 if TYPE_CHECKING:
     from services.enrichment.work import Work
-
-
-class Open:
-    """An API that is always available."""
-
-    def is_available(self, api: str) -> bool:
-        """It is."""
-        return bool(api)
-
-    async def available(self, api: str) -> None:
-        """At once."""
 
 
 def works(lane: Lane, count: int) -> list[Work]:
@@ -48,7 +38,7 @@ async def test_a_request_that_calls_nobody_makes_no_room_for_those_that_do() -> 
         await end.wait()
 
     lane = Lane(1000, timedelta(hours=1), lambda: 0.0, Pressure(1000, 10**6))
-    gate = Gate("registry", 2, Open(), asyncio.create_task, run)
+    gate = Gate("registry", 2, Gated(), asyncio.create_task, run)
     *ordinary, last = works(lane, 6)
     last.request = dataclasses.replace(last.request, skipped="place: absence")
     for work in [*ordinary[:4], last, ordinary[4]]:

@@ -9,21 +9,14 @@ from contracts.metrics import Metric
 from contracts.metrics import worker as names
 from services.enrichment.health import MOVES, Pulse, Standing, patience
 from services.enrichment.metrics import Metrics
+from tests.clock import Clock
 
 WITHIN = timedelta(seconds=60)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from services.enrichment.logs import MOST_KINDS, JsonLines, Repeats
+from tests.clock import Clock
 
 FAILED = "FAIL: 127.0.0.1:%d/bootstrap: Connect to ipv4#127.0.0.1:%d failed: Connection refused (after %dms)"
 LOST_BROKER = """
@@ -26,13 +27,6 @@ while time.monotonic() < deadline:
     consumer.poll(0.1)
 consumer.close()
 """
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Logged:

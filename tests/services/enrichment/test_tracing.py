@@ -32,10 +32,9 @@ from services.enrichment.metrics import Metrics
 from services.enrichment.service import traced
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.tracing import Tracing
-from services.enrichment.worker import Parts, Worker
 from tests.services.enrichment.calls.calling import BOUNDS
 from tests.services.enrichment.fleet import QUICK, START, Car, Seen, owner, quote, street
-from tests.services.enrichment.in_memory import Log, until
+from tests.services.enrichment.in_memory import Log, at_work, until
 from tests.services.enrichment.registry import Registry
 from tests.traced import context
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from contracts.wire import Snapshot
+    from services.enrichment.worker import Worker
 
 DEVICE = context(7)
 """What the device's own tracer would have made."""
@@ -122,23 +122,10 @@ async def working(url: str, loop: Loop, tracing: Tracing | None) -> AsyncIterato
     async with AiohttpTransport(url, BOUNDS, clock=time.monotonic, traces=traces) as transport:
         calls = assembled(app, {"registry": transport}, Metrics())
         caller = tracing.answering(calls.caller) if tracing else calls.caller
-        told = EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, "stop_within": 0})
-        parts = Parts(
-            application=app,
-            settings=told,
-            source=loop.log,
-            caller=caller,
-            availability=calls.breakers,
-            publisher=loop,
-            counts=Metrics(),
-            now=lambda: START,
-            clock=asyncio.get_running_loop().time,
-        )
-        worker = Worker(parts)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(worker.run())
+        async with at_work(
+            app, loop.log, caller=caller, availability=calls.breakers, publisher=loop, counts=Metrics(), stop_within=0
+        ) as worker:
             yield worker
-            worker.stop()
         calls.close()
 
 
