@@ -12,7 +12,7 @@ LARGEST_HEAD = 1_000
 
 
 class Reason(StrEnum):
-    """Why there is a dead letter: the job's reasons in the order in which it checks them, then the worker's."""
+    """Why there is a dead letter: the job's reasons in the order in which it checks them, then the workers'."""
 
     EMPTY = "empty"
     """No value: a tombstone, or nothing in it."""
@@ -32,6 +32,8 @@ class Reason(StrEnum):
     """A record of the snapshots topic is no snapshot."""
     ENRICHMENT_FAILED = "enrichment_failed"
     """A request ended in a failure; the detail says of which enrichment, and why."""
+    NOT_DERIVED = "not_derived"
+    """The function of a derived state raised on a snapshot; the detail is what."""
 
 
 @dataclass(frozen=True)

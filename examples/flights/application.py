@@ -1,6 +1,7 @@
 """The application: `examples.flights.application:app`."""
 
-from contracts import Application, Topics
+from contracts import Application, Asked, Topics
+from examples.flights import derived
 from examples.flights.enrichments import aircraft, airline, dest_airport, origin_airport, performance, route, weather
 from examples.flights.event import FlightEvent
 from examples.flights.state import FlightState
@@ -11,4 +12,6 @@ app = Application(
     state=FlightState,
     enrichments=(airline, origin_airport, dest_airport, aircraft, weather, route, performance),
     topics=Topics(replay=True),
+    asked=Asked(history=16, indexes=("state.status", "state.carrier", "state.origin", "state.dest")),
+    derived=(derived.aircraft,),
 )

@@ -1,6 +1,8 @@
-"""What the enrichments give. Miles are statute miles; a field is None where the tables have no value."""
+"""What the enrichments and the derived state give. Miles are statute; None is what the tables do not have."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from examples.flights.event import Kind
 
 
 class Result(BaseModel):
@@ -77,3 +79,20 @@ class Performance(Result):
     """The ground speed / the aircraft's cruising speed."""
     headwind_mph: float | None = None
     """The wind at departure against the route's bearing: negative from behind. None when it had no direction."""
+
+
+class LastFlight(Result):
+    """The flight of an aircraft that was announced last. The delay is in minutes."""
+
+    flight: str
+    status: Kind | None = None
+    carrier: str | None = None
+    number: int | None = None
+    origin: str | None = None
+    dest: str | None = None
+    departed_at: AwareDatetime | None = None
+    landed_at: AwareDatetime | None = None
+    delay: int | None = None
+    manufacturer: str | None = None
+    """Of the aircraft, as is the model."""
+    model: str | None = None

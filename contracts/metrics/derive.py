@@ -1,0 +1,14 @@
+"""The figures of the worker that writes derived states."""
+
+from functools import partial
+
+from contracts.metrics.metric import Metric, listed
+
+_counter = partial(Metric, "derive", "counter")
+
+SNAPSHOTS = _counter("snapshots", "Snapshots read, and all that they say of other keys written.")
+REJECTED = _counter("rejected", "Records of the snapshots topic that are no snapshots.")
+WRITTEN = _counter("written", "Records written to the topics of derived states.")
+FAILED = _counter("failed", "Snapshots whose function raised, which made a dead letter.")
+
+CATALOGUE = listed(dict(globals()))

@@ -1,0 +1,69 @@
+"""Runs the worker in the foreground: `python -m services.derive`. SIGTERM and SIGINT stop it cleanly."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, start_http_server
+
+from contracts import Application, StateloopError
+from contracts.application import load
+from contracts.metrics import Metric
+from contracts.metrics import derive as metrics
+from contracts.settings import read
+from services.derive.errors import NothingDerived, PortTaken
+from services.derive.kafka import RealKafka
+from services.derive.settings import DeriveSettings
+from services.derive.worker import Worker, names
+
+
+def main() -> int:
+    """Work until told to stop: 0. Or return 1 after a line that says what to do."""
+    try:
+        settings = read(DeriveSettings)
+        application = load(settings.application)
+        if not application.derived:
+            raise NothingDerived(settings.application)
+        print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+        _work(settings, application)
+    except StateloopError as error:
+        print(f"stateloop derive: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+def _work(settings: DeriveSettings, application: Application) -> None:
+    counters = _Counters(settings)
+    consumer = settings.consumer(application)
+    kafka = RealKafka(settings.client(), consumer, application.topics.snapshots, settings.fetch_most)
+    try:
+        worker = Worker(application, kafka, kafka.partitions(list(names(application)), settings.kafka), counters)
+        signal.signal(signal.SIGTERM, worker.stop)
+        signal.signal(signal.SIGINT, worker.stop)
+        worker.run()
+    finally:
+        kafka.close()
+
+
+class _Counters:
+    """The catalogue's counters, served where the settings say. Raises PortTaken."""
+
+    def __init__(self, settings: DeriveSettings) -> None:
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._counters = {one: Counter(one.family, one.help, registry=registry) for one in metrics.CATALOGUE}
+        if settings.http_port is not None:
+            try:
+                start_http_server(settings.http_port, settings.http_host, registry)
+            except OSError as error:
+                raise PortTaken(settings.http_host, settings.http_port, str(error)) from error
+
+    def __call__(self, metric: Metric, by: int) -> None:
+        self._counters[metric].inc(by)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What snapshots say of other keys: pure functions from a record to the records that are written for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from contracts.partition import partition
+from contracts.record import LARGEST_HEAD, Reason
+from contracts.wire import DeadLetter, DerivedRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from contracts import Application, Derived
+    from contracts.record import Record
+    from contracts.wire import Snapshot
+
+DETAIL = 500
+"""How much a dead letter says of what happened, in characters."""
+BETWEEN = b"\x1f"
+"""Between the key and the device in a record's key: ASCII's separator of units."""
+
+
+BY_KEY = -1
+"""The partition of a record whose key says which it is."""
+
+
+class Written(NamedTuple):
+    """A record to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    partition: int = BY_KEY
+
+
+def derived(application: Application, snapshot: Snapshot, partitions: Mapping[str, int]) -> Iterator[Written]:
+    """What a snapshot says of other keys, by all that the application derives. Raises whatever their functions raise.
+
+    `partitions` has the number of each topic's partitions.
+    """
+    for one in application.derived:
+        topic = f"{application.topics.prefix}{one.name}"
+        yield from _records(one, snapshot, topic, partitions[topic])
+
+
+def failed(application: Application, record: Record, error: Exception) -> Written:
+    """The dead letter of a snapshot from which nothing could be derived."""
+    letter = DeadLetter(
+        reason=Reason.NOT_DERIVED,
+        detail=f"{type(error).__name__}: {error}"[:DETAIL],
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=record.timestamp,
+        head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
+    )
+    return Written(application.topics.dead_letters, record.key, letter.encode())
+
+
+def _records(one: Derived, snapshot: Snapshot, topic: str, partitions: int) -> Iterator[Written]:
+    for key, value in one.of(snapshot):
+        record = DerivedRecord(
+            key=key,
+            first_seen=snapshot.first_seen,
+            version=snapshot.version,
+            as_of=snapshot.as_of,
+            device_id=snapshot.device_id,
+            value=value.model_dump(mode="json", exclude_none=True),
+        )
+        name = key.encode()
+        whole = name + BETWEEN + snapshot.device_id.encode()
+        yield Written(topic, whole, record.encode(), partition(name, partitions))

@@ -1,0 +1,62 @@
+"""What ends the worker that derives. Nothing is lost: it goes on where it was."""
+
+from contracts.errors import StateloopError
+
+
+class DeriveError(StateloopError):
+    """The base of what ends it."""
+
+
+class RetryableError(DeriveError):
+    """A restart may cure it."""
+
+
+class PermanentError(DeriveError):
+    """Nothing changes until somebody does what the message says."""
+
+
+class NothingDerived(PermanentError):
+    """The application declares no derived state."""
+
+    def __init__(self, application: str) -> None:
+        super().__init__(
+            f"{application} derives no state: declare one with Application(derived=(Derived(…),)), or leave this out"
+        )
+
+
+class NoTopic(PermanentError):
+    """The topic of a derived state is not there."""
+
+    def __init__(self, topic: str, kafka: str) -> None:
+        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with python -m services.topics")
+        self.topic = topic
+
+
+class PortTaken(PermanentError):
+    """The figures cannot be served where the settings say."""
+
+    def __init__(self, host: str, port: int, problem: str) -> None:
+        super().__init__(
+            f"/metrics cannot be served at {host}:{port} ({problem}): set STATELOOP_HTTP_PORT to a free one"
+        )
+        self.port = port
+
+
+class KafkaFailed(RetryableError):
+    """Kafka did not read, write or commit. `code` is its name of the error."""
+
+    def __init__(self, what: str, code: str, detail: str) -> None:
+        super().__init__(f"{what} ({code}: {detail}): start the worker again, it goes on where it was")
+        self.code = code
+
+
+class EverythingFails(PermanentError):
+    """The application's functions raise on all that comes: more dead letters help nobody."""
+
+    def __init__(self, failures: int, last: Exception) -> None:
+        super().__init__(
+            f"nothing could be derived from {failures} snapshots in a row, the last time because of "
+            f"{type(last).__name__}: {last}. Mend the function of the derived state, then start the worker again: "
+            "it goes on where it was"
+        )
+        self.failures = failures

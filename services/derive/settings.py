@@ -1,0 +1,35 @@
+"""The settings of the worker that derives."""
+
+from pydantic import Field
+
+from contracts.application import Application
+from contracts.settings import KafkaSettings
+
+SESSION_MS = 10_000
+"""How long a worker that is gone keeps its partitions."""
+
+
+class DeriveSettings(KafkaSettings):
+    """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, STATELOOP_GROUP, and so on."""
+
+    application: str
+    """The application, as package.module:name."""
+    group: str | None = None
+    """The consumer group; `<application>-derive` if unset."""
+    fetch_most: int = Field(default=500, ge=1)
+    """How many snapshots at once: they are committed together."""
+    http_host: str = "127.0.0.1"
+    """Where Prometheus asks for /metrics."""
+    http_port: int | None = Field(default=None, ge=0, le=65535)
+    """Unset, nobody is answered."""
+
+    def consumer(self, application: Application) -> dict[str, str | int | bool]:
+        """The consumer's settings. It says itself what it has finished."""
+        return {
+            "auto.offset.reset": "earliest",
+            **self.client(),
+            "group.id": self.group or f"{application.name}-derive",
+            "enable.auto.commit": False,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": SESSION_MS,
+        }

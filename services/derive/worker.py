@@ -1,0 +1,84 @@
+"""The main path: read snapshots, write what they say of other keys, commit."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from contracts.metrics import derive as metrics
+from contracts.wire import decode_snapshot
+from services.derive.derive import derived, failed
+from services.derive.errors import EverythingFails
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from contracts import Application
+    from contracts.metrics import Metric
+    from contracts.record import Record
+    from services.derive.derive import Written
+    from services.derive.kafka import Kafka
+
+log = logging.getLogger(__name__)
+
+MOST_FAILURES = 100
+"""So many snapshots in a row that fail are no accident of one device."""
+
+
+class Worker:
+    """Derives until it is told to stop. A snapshot is committed once all that it says is safe; `count` is told."""
+
+    def __init__(
+        self,
+        application: Application,
+        kafka: Kafka,
+        partitions: Mapping[str, int],
+        count: Callable[[Metric, int], None],
+    ) -> None:
+        self._application = application
+        self._kafka = kafka
+        self._partitions = partitions
+        self._count = count
+        self._stopping = False
+        self._failures = 0
+
+    def run(self) -> None:
+        """Work until `stop`. Raises KafkaFailed, EverythingFails."""
+        while not self._stopping:
+            records = self._kafka.read()
+            self._kafka.write([written for record in records for written in self._said(record)])
+            self._kafka.commit(records)
+            self._count(metrics.SNAPSHOTS, len(records))
+
+    def stop(self, *_: object) -> None:
+        """End after the snapshots at hand."""
+        self._stopping = True
+
+    def _said(self, record: Record) -> Sequence[Written]:
+        """The records for one snapshot. Of one that cannot be read the enrichment worker makes a dead letter."""
+        try:
+            snapshot = decode_snapshot(record.value or b"")
+        except ValueError as error:
+            self._count(metrics.REJECTED, 1)
+            log.warning("no snapshot at %s of partition %s: %.200s", record.offset, record.partition, error)
+            return ()
+        try:
+            said = tuple(derived(self._application, snapshot, self._partitions))
+        except Exception as error:  # noqa: BLE001 (whatever the application's function raises)
+            return (self._failed(record, error),)
+        self._failures = 0
+        self._count(metrics.WRITTEN, len(said))
+        return said
+
+    def _failed(self, record: Record, error: Exception) -> Written:
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            raise EverythingFails(self._failures, error) from error
+        self._count(metrics.FAILED, 1)
+        log.warning("nothing derived from offset %s of partition %s", record.offset, record.partition, exc_info=error)
+        return failed(self._application, record, error)
+
+
+def names(application: Application) -> Iterator[str]:
+    """The topics of the derived states."""
+    yield from (f"{application.topics.prefix}{one.name}" for one in application.derived)

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections import Counter, deque
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+from contracts import Application, Derived
+from contracts.metrics import Metric
+from contracts.metrics import derive as metrics
+from contracts.partition import partition
+from contracts.record import Record
+from contracts.wire import Answer, DeadLetter, DerivedRecord, Snapshot
+from examples.scooters.application import Ping, Place, Scooter, place, rule
+from services.derive.derive import BY_KEY, Written
+from services.derive.errors import EverythingFails
+from services.derive.worker import MOST_FAILURES, Worker, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def _streets(snapshot: Snapshot) -> Iterable[tuple[str, Place]]:
+    """One key for each place that is known; raises for one without a district."""
+    answer = snapshot.enrichments.get("place")
+    return [(answer.result["street"], Place.model_validate(answer.result))] if answer and answer.result else []
+
+
+APP = Application(
+    name="scooters",
+    event=Ping,
+    state=Scooter,
+    enrichments=(place, rule),
+    derived=(Derived("streets", Place, _streets),),
+)
+
+
+class InMemory:
+    """Gives batches, one after the other, then stops the worker; keeps what was written and committed."""
+
+    def __init__(self, *batches: Sequence[Record]) -> None:
+        self.batches = deque(batches)
+        self.written: list[Written] = []
+        self.committed: list[int] = []
+        self.worker: Worker | None = None
+        self.counts: Counter[str] = Counter()
+
+    def read(self) -> Sequence[Record]:
+        if not self.batches and self.worker:
+            self.worker.stop()
+        return self.batches.popleft() if self.batches else ()
+
+    def write(self, records: Iterable[Written]) -> None:
+        self.written.extend(records)
+
+    def commit(self, records: Sequence[Record]) -> None:
+        self.committed.extend(record.offset for record in records)
+
+    def count(self, metric: Metric, by: int) -> None:
+        self.counts[metric.name] += by
+
+    def work(self) -> None:
+        self.worker = Worker(APP, self, dict.fromkeys(names(APP), 4), self.count)
+        self.worker.run()
+
+
+def _record(offset: int, value: bytes) -> Record:
+    return Record("snapshots", 0, offset, NOON, b"device", value)
+
+
+def _snapshot(version: int, device: str = "s1", **result: str) -> bytes:
+    answer = Answer(version=1, status="result", ts=NOON, fingerprint="f", result=result)
+    enrichments = {"place": answer} if result else {}
+    return Snapshot(
+        device_id=device, first_seen=NOON, version=version, as_of=NOON, state={}, enrichments=enrichments
+    ).encode()
+
+
+def test_record_is_of_key_and_device_in_the_partition_of_the_key() -> None:
+    kafka = InMemory([_record(0, _snapshot(3, street="Low Road", district="south"))])
+    kafka.work()
+    (written,) = kafka.written
+    assert (written.topic, written.key) == ("streets", b"Low Road\x1fs1")
+    assert written.partition == partition(b"Low Road", 4)
+    assert DerivedRecord.model_validate(orjson.loads(written.value)) == DerivedRecord(
+        key="Low Road",
+        first_seen=NOON,
+        version=3,
+        as_of=NOON,
+        device_id="s1",
+        value={"street": "Low Road", "district": "south"},
+    )
+    assert kafka.counts == {metrics.SNAPSHOTS.name: 1, metrics.WRITTEN.name: 1}
+
+
+def test_snapshot_that_says_nothing_is_committed_too() -> None:
+    kafka = InMemory([_record(0, _snapshot(1))], [_record(1, _snapshot(2))])
+    kafka.work()
+    assert (kafka.written, kafka.committed) == ([], [0, 1])
+
+
+def test_function_that_raises_makes_a_dead_letter() -> None:
+    kafka = InMemory([_record(7, _snapshot(1, street="Nowhere")), _record(8, _snapshot(1, street="A", district="b"))])
+    kafka.work()
+    letter, derived = kafka.written
+    assert (letter.topic, letter.key, letter.partition) == ("dead_letters", b"device", BY_KEY)
+    told = DeadLetter.model_validate(orjson.loads(letter.value))
+    assert (told.reason, told.topic, told.offset) == ("not_derived", "snapshots", 7)
+    assert told.detail is not None
+    assert "district" in told.detail
+    assert derived.topic == "streets"
+    assert kafka.committed == [7, 8]
+
+
+def test_what_is_no_snapshot_is_counted_and_passed() -> None:
+    kafka = InMemory([_record(0, b"{}"), _record(1, b"")])
+    kafka.work()
+    assert (kafka.written, kafka.committed) == ([], [0, 1])
+    assert kafka.counts[metrics.REJECTED.name] == 2
+
+
+def test_worker_stops_when_everything_fails() -> None:
+    bad = [_record(offset, _snapshot(1, street="Nowhere")) for offset in range(MOST_FAILURES)]
+    kafka = InMemory(bad)
+    with pytest.raises(EverythingFails, match="Mend the function"):
+        kafka.work()
+    assert (kafka.written, kafka.committed) == ([], [])
+
+
+def test_failures_between_others_do_not_stop_it() -> None:
+    bad, good = _snapshot(1, street="Nowhere"), _snapshot(1, street="A", district="b")
+    half = [_record(offset, bad) for offset in range(MOST_FAILURES - 1)]
+    kafka = InMemory([*half, _record(MOST_FAILURES, good), *half])
+    kafka.work()
+    assert kafka.counts[metrics.FAILED.name] == 2 * (MOST_FAILURES - 1)
+
+
+def test_names_have_the_prefix() -> None:
+    assert list(names(APP)) == ["streets"]
