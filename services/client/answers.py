@@ -1,0 +1,91 @@
+"""What one may learn of a key, each as a type of its own, and how it is read from an answer's JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+
+class Source(NamedTuple):
+    """The record that an answer was read from."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """What the service holds of a key. `value` is the record as on the topic, or the model that was asked for.
+
+    `age` is since the event time; `lag` how many records the instance was behind; `life` None in a state without lives.
+    """
+
+    state: str
+    key: str
+    value: T
+    version: int
+    life: datetime | None
+    event_time: datetime
+    age: timedelta
+    source: Source
+    lag: int
+    role: str
+    instance: str
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two of one key, the one with the greater order is the later. The life is in milliseconds since 1970."""
+        return (round(self.life.timestamp() * 1000) if self.life else 0), self.version
+
+
+@dataclass(frozen=True, slots=True)
+class NeverSeen:
+    """No record of the key is remembered. `facts` is what else the service says."""
+
+    state: str
+    key: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The key's lifetime has ended. `facts` is what else the service says."""
+
+    state: str
+    key: str
+    facts: Mapping[str, Any]
+
+
+Answer: TypeAlias = Found[T] | NeverSeen | Expired
+
+
+def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:
+    """The answer in this JSON, its value as `read` makes it. Raises KeyError, TypeError or ValueError for others."""
+    source = body["source"]
+    life = body["life"]
+    return Found(
+        state=body["state"],
+        key=body["key"],
+        value=read(body["value"]),
+        version=_whole(body["version"]),
+        life=datetime.fromisoformat(life) if life is not None else None,
+        event_time=datetime.fromisoformat(body["event_time"]),
+        age=timedelta(milliseconds=body["age_ms"]),
+        source=Source(source["topic"], _whole(source["partition"]), _whole(source["offset"])),
+        lag=_whole(body["lag"]["records"]),
+        role=body["role"],
+        instance=body["instance"],
+    )
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value

@@ -1,0 +1,92 @@
+"""Finds the instances of the service, and remembers which ones do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from services.client.errors import AddressWrong, QueryError
+from services.client.instances import Directory, candidates, directory
+from services.client.replies import content
+from services.client.tries import TryAgain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from services.client.transport import Transport
+
+WITHIN_S = 2.0
+PAUSE_S = 1.0
+"""Between two looks at who is there."""
+FIRST_DOUBT_S = 1.0
+MOST_DOUBT_S = 60.0
+PATH = "/v1/instances"
+
+
+class Discovery:
+    """The instances as this client knows them: those it was given, and those that they tell of, if it is to ask."""
+
+    def __init__(self, urls: Sequence[str], transport: Transport, clock: Callable[[], float], *, ask: bool) -> None:
+        self._seeds = [_seed(url) for url in urls]
+        self._scheme = urlsplit(self._seeds[0]).scheme
+        self._transport = transport
+        self._clock = clock
+        self._ask = ask
+        self._directory = Directory()
+        self._doubts: dict[str, tuple[float, float]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._looked = float("-inf")
+
+    def candidates(self, place: tuple[str, str] | None) -> list[str]:
+        """The addresses to try for a state and key, the best first; for None, of any instance."""
+        if not self._directory.members:
+            self.look()
+        now = self._clock()
+        suspects = {url for url, (until, _) in self._doubts.items() if now < until}
+        return candidates(self._directory, self._seeds, suspects, place)
+
+    def owner(self, state: str, key: str) -> str | None:
+        """Where the key's owner is, as far as it is known."""
+        return self._directory.owner(state, key)
+
+    def failed(self, url: str) -> None:
+        """It did not answer: it comes last for a while, for longer each time. Perhaps others know who is there now."""
+        _, waited = self._doubts.get(url, (0.0, FIRST_DOUBT_S / 2))
+        longer = min(waited * 2, MOST_DOUBT_S)
+        self._doubts[url] = self._clock() + longer, longer
+        self.look()
+
+    def worked(self, url: str) -> None:
+        """It answered."""
+        self._doubts.pop(url, None)
+
+    def look(self) -> None:
+        """See who is there, in the background and not too often."""
+        now = self._clock()
+        if self._ask and (self._task is None or self._task.done()) and now - self._looked >= PAUSE_S:
+            self._looked = now
+            self._task = asyncio.create_task(self._look())
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _look(self) -> None:
+        """Nobody waits for this: as long as it fails, what was known before, or given, has to do."""
+        for url in self.candidates(None):
+            with suppress(TryAgain, QueryError, KeyError, TypeError, ValueError, AttributeError):
+                told = content(await self._transport.ask(url, PATH, WITHIN_S), PATH)
+                self._directory = directory(told).of_scheme(self._scheme)
+                return
+
+
+def _seed(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise AddressWrong(url)
+    return url.rstrip("/")

@@ -1,0 +1,69 @@
+"""Pages of keys, and the states themselves, as the service lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic
+
+from services.client.answers import Found, T, found
+from services.client.errors import Unreadable
+from services.client.reading import reader
+from services.client.replies import content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic import BaseModel
+
+    from services.client.transport import Reply
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Some keys of a state with what they are. `after` continues after the last; None: there are no more."""
+
+    items: Sequence[Found[T]]
+    after: str | None
+
+
+@dataclass(frozen=True)
+class StateInfo:
+    """A state that can be asked. `lag` is in records; `keys` are all that are held; `told` is the whole of it."""
+
+    name: str
+    partitions: int
+    keys: int
+    lag: int
+    told: Mapping[str, Any]
+
+
+def page(reply: Reply, state: str, model: type[BaseModel] | None) -> Page[Any]:
+    """The page in a reply. Raises TryAgain, Refused or Unreadable."""
+    told = content(reply, state)
+    return Page(_items(reply, told, "items", state, model), told.get("after"))
+
+
+def versions(reply: Reply, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
+    """The versions in a reply, the earliest first."""
+    return _items(reply, content(reply, f"{state}/{key}"), "versions", state, model)
+
+
+def states(reply: Reply) -> list[StateInfo]:
+    """The states in a reply."""
+    try:
+        return [_state(one) for one in content(reply, "states")["states"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable(reply.url, f"of a state, {error}") from error
+
+
+def _items(
+    reply: Reply, told: Mapping[str, Any], name: str, state: str, model: type[BaseModel] | None
+) -> list[Found[Any]]:
+    try:
+        return [found(one, reader(state, one["key"], model)) for one in told[name]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable(reply.url, f"of an item's fields, {error}") from error
+
+
+def _state(one: Mapping[str, Any]) -> StateInfo:
+    return StateInfo(one["name"], int(one["partitions"]), int(one["keys"]), int(one["lag"]["records"]), one)

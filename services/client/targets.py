@@ -1,0 +1,54 @@
+"""What is asked, as the path and query of a URL. Keys and values are percent-encoded whole, slashes too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = "/v1/states"
+
+
+class Asking(TypedDict, total=False):
+    """How a key may be asked for. `wait` and `deadline` are in seconds."""
+
+    fields: Sequence[str]
+    """Dotted paths from the top of the record's value, as state.status: only these are sent."""
+    min_version: int
+    """An answer of this version or a later one, for which the service waits up to `wait`."""
+    wait: float
+    as_of: int
+    """This very version, while it is kept."""
+    deadline: float
+    """All tries together may take so long; that of the client unless told."""
+
+
+def key_target(state: str, key: str, asking: Asking, rest: str = "") -> str:
+    """Of one key."""
+    given = {
+        "fields": ",".join(asking.get("fields", ())),
+        "min_version": asking.get("min_version"),
+        "wait": asking.get("wait"),
+        "as_of": asking.get("as_of"),
+    }
+    return f"{state_target(state)}/{quote(key, safe='')}{rest}{query(given)}"
+
+
+def page_target(state: str, prefix: str, where: Mapping[str, str], after: str | None, limit: int | None) -> str:
+    """Of a page of keys."""
+    filters = [("where", f"{path}:{value}") for path, value in where.items()]
+    return state_target(state) + query({"prefix": prefix, "after": after, "limit": limit}, filters)
+
+
+def state_target(state: str) -> str:
+    """Of a state."""
+    return f"{ROOT}/{quote(state, safe='')}"
+
+
+def query(given: Mapping[str, object], more: Sequence[tuple[str, str]] = ()) -> str:
+    """The query of a URL, without what is not given."""
+    pairs = [(name, str(value)) for name, value in given.items() if value is not None and value != ""]
+    told = "&".join(f"{name}={quote(value, safe='')}" for name, value in [*pairs, *more])
+    return f"?{told}" if told else ""

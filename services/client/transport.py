@@ -1,0 +1,112 @@
+"""One exchange with one instance over pooled connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from services.client.errors import Unreadable
+from services.client.tries import TryAgain
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+CONNECT_S = 1.0
+FAR_TOO_LONG = 100
+"""Characters of a failure's text that are worth telling."""
+
+
+class Reply(NamedTuple):
+    """An instance's answer. `body` is its JSON; None where there is none."""
+
+    url: str
+    status: int
+    body: Any
+    after_s: float | None
+    """What Retry-After asks for."""
+
+
+class Unreachable(TryAgain):
+    """The instance did not answer."""
+
+
+class Transport:
+    """Asks instances over HTTP. `async with`."""
+
+    def __init__(self, token: str | None, connections: int) -> None:
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections), headers=self._headers
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def ask(self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None) -> Reply:
+        """The reply to a GET, or to a POST of this body. Raises Unreachable."""
+        timeout = aiohttp.ClientTimeout(total=within_s, connect=CONNECT_S)
+        method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
+        headers = {"Content-Type": "application/json"} if data else {}
+        try:
+            async with self.session.request(
+                method, full(url, target), data=data, headers=headers, timeout=timeout, allow_redirects=False
+            ) as answer:
+                return Reply(url, answer.status, _json(url, answer.status, await answer.read()), after_s(answer))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise unreachable(url, error) from error
+
+    def stream(self, url: str, target: str, headers: Mapping[str, str], silence_s: float) -> Stream:
+        """A GET whose answer goes on; silence for so long ends it."""
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=silence_s)
+        return self.session.get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The pool. Raises RuntimeError outside of `async with`."""
+        if self._session is None:
+            raise RuntimeError("use the client inside `async with`")
+        return self._session
+
+
+if TYPE_CHECKING:
+    Stream = AbstractAsyncContextManager[aiohttp.ClientResponse]
+    Chunks = AsyncIterator[bytes]
+
+
+def full(url: str, target: str) -> URL:
+    """The target is percent-encoded already: a key's own slashes and per cents must stay as they are."""
+    return URL(url + target, encoded=True)
+
+
+def after_s(answer: aiohttp.ClientResponse) -> float | None:
+    """What Retry-After asks for, in seconds; its other form, a date, no instance sends."""
+    text = answer.headers.get("Retry-After", "")
+    return float(text[:9]) if text.isascii() and text.isdigit() else None
+
+
+def unreachable(url: str, error: Exception) -> Unreachable:
+    """What is told of a failed exchange."""
+    told = str(error)[:FAR_TOO_LONG] or (
+        "it took too long" if isinstance(error, TimeoutError) else type(error).__name__
+    )
+    return Unreachable(f"{url}: {told}")
+
+
+def _json(url: str, status: int, body: bytes) -> Any:
+    """A proxy's own page says little beside its status."""
+    try:
+        return orjson.loads(body)
+    except ValueError as error:
+        if status == 200:  # noqa: PLR2004
+            raise Unreadable(url, f"{body[:20]!r} is no JSON") from error
+        return None

@@ -1,0 +1,195 @@
+"""A real HTTP server that speaks as the query service does, and behaves as badly as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from contracts.partition import partition
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+    Fault = Callable[["Fake", web.Request], Awaitable[web.StreamResponse]]
+
+PARTITIONS = 4
+LIFE = "2026-01-01T12:00:00Z"
+EVENT_TIME = "2026-01-01T12:34:56.789Z"
+DEADLINE_S = 10.0
+
+
+def entry(key: str, version: int, life: str | None = LIFE, state: str = "flights", **fields: Any) -> dict[str, Any]:
+    """An answer, but for who gives it."""
+    return {
+        "state": state,
+        "key": key,
+        "version": version,
+        "life": life,
+        "event_time": EVENT_TIME,
+        "age_ms": 1234,
+        "source": {"topic": "snapshots", "partition": partition(key.encode(), PARTITIONS), "offset": version},
+        "lag": {"records": 3},
+        "value": {"device_id": key, "state": {"status": "landed"} | fields},
+    }
+
+
+def problem(kind: str, status: int, **facts: Any) -> dict[str, Any]:
+    return {"type": kind, "title": kind, "status": status, "detail": f"it is {kind}", **facts}
+
+
+class Fake:
+    """One instance. It answers from `entries`; `faults` come first, one for each request to a state."""
+
+    def __init__(self, name: str = "q1") -> None:
+        self.name = name
+        self.url = ""
+        self.entries: dict[tuple[str, str], dict[str, Any]] = {}
+        self.faults: deque[Fault] = deque()
+        self.always: Fault | None = None
+        self.asked: list[str] = []
+        self.tokens: set[str | None] = set()
+        self.batches: list[list[str]] = []
+        self.looks = 0
+        self.instances: Mapping[str, Any] | None = None
+        self._runner: web.AppRunner | None = None
+
+    def put(self, *entries: dict[str, Any]) -> None:
+        for one in entries:
+            self.entries[one["state"], one["key"]] = one
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """All below /v1/states."""
+        self.asked.append(request.raw_path)
+        self.tokens.add(request.headers.get("Authorization"))
+        fault = self.faults.popleft() if self.faults else self.always
+        if fault is not None:
+            return await fault(self, request)
+        return await self.right(request)
+
+    async def right(self, request: web.Request) -> web.StreamResponse:
+        match [unquote(part) for part in request.raw_path.partition("?")[0].split("/")[3:]]:
+            case []:
+                return web.json_response({"states": [described("flights"), described("cities")]})
+            case [name] if name.endswith(":batchGet"):
+                return await self._batch(request, name.removesuffix(":batchGet"))
+            case [state]:
+                return self._page(request, state)
+            case [state, key, "versions"]:
+                return web.json_response({"versions": self._versions(state, key)})
+            case [state, key]:
+                told = self.told(state, key)
+                return web.json_response(told, status=told.get("status", 200))
+        raise AssertionError(request.path)
+
+    def told(self, state: str, key: str) -> dict[str, Any]:
+        found = self.entries.get((state, key))
+        if found is None:
+            return problem("never_seen", 404, state=state, key=key)
+        return found if "status" in found else {**found, "role": "owner", "instance": self.name}
+
+    async def discovered(self, _: web.Request) -> web.StreamResponse:
+        self.looks += 1
+        return web.Response(status=404) if self.instances is None else web.json_response(self.instances)
+
+    async def _batch(self, request: web.Request, state: str) -> web.StreamResponse:
+        keys = (await request.json())["keys"]
+        self.batches.append(keys)
+        return web.json_response({"answers": [self.told(state, key) for key in keys]})
+
+    def _page(self, request: web.Request, state: str) -> web.StreamResponse:
+        prefix, after = request.query.get("prefix", ""), request.query.get("after", "")
+        limit = int(request.query.get("limit", "2"))
+        keys = sorted(key for of, key in self.entries if of == state and key.startswith(prefix) and key > after)
+        more = keys[limit - 1] if len(keys) > limit else None
+        return web.json_response({"items": [self.told(state, key) for key in keys[:limit]], "after": more})
+
+    def _versions(self, state: str, key: str) -> list[dict[str, Any]]:
+        last = self.told(state, key)
+        return [{**last, "version": version} for version in range(1, last["version"] + 1)]
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Fake]:
+        server = web.Application()
+        server.router.add_get("/v1/instances", self.discovered)
+        server.router.add_route("*", "/v1/states", self.answer)
+        server.router.add_route("*", "/v1/states/{rest:.*}", self.answer)
+        self._runner = web.AppRunner(server, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        try:
+            yield self
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Answer nobody any more."""
+        if self._runner:
+            await self._runner.cleanup()
+
+
+def described(name: str) -> dict[str, Any]:
+    return {"name": name, "partitions": PARTITIONS, "keys": 7, "lag": {"records": 2}, "schema": {"type": "object"}}
+
+
+def cluster(*fakes: Fake, owners: Sequence[Fake] = ()) -> None:
+    """Let them know each other. `owners` are those of the partitions of flights; unless told, they take turns."""
+    owning = owners or [fakes[number % len(fakes)] for number in range(PARTITIONS)]
+    instances = [
+        {"instance": one.name, "url": one.url, "owns": {"flights": [n for n, of in enumerate(owning) if of is one]}}
+        for one in fakes
+    ]
+    for one in fakes:
+        one.instances = {"instances": instances, "partitions": {"flights": PARTITIONS}}
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for something that another task does."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110  # there is no event to wait for
+            await asyncio.sleep(0.005)
+    assert condition(), what
+
+
+def telling(kind: str, status: int, **headers: str) -> Fault:
+    async def tell(_: Fake, __: web.Request) -> web.StreamResponse:
+        return web.json_response(problem(kind, status), status=status, headers=headers)
+
+    return tell
+
+
+async def hanging(_: Fake, __: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def resetting(_: Fake, request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"state": ')
+    if request.transport is not None:
+        request.transport.abort()
+    return response
+
+
+def saying(body: bytes, status: int = 200) -> Fault:
+    async def say(_: Fake, __: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, status=status)
+
+    return say
+
+
+def older(version: int) -> Fault:
+    """As if it had not read on."""
+
+    async def answer(fake: Fake, request: web.Request) -> web.StreamResponse:
+        key = unquote(request.rel_url.raw_path).removeprefix("/v1/states/flights/")
+        return web.json_response({**fake.told("flights", key), "version": version})
+
+    return answer

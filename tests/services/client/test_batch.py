@@ -1,0 +1,89 @@
+"""Many keys at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.client import CatchingUp, Client, Expired, Found, NeverSeen, Refused, SteppedBack, Unreadable
+from tests.services.client.fake import Fake, entry, problem, resetting, saying, telling
+from tests.services.client.test_get import Flight
+from tests.services.client.test_routes import KEYS, fill, informed, owner
+
+
+async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
+    fake.put(entry("a", 1), entry("b", 2), {"state": "flights", "key": "old", **problem("expired", 410)})
+    async with Client(fake.url) as states:
+        answers = await states.get_many("flights", ["b", "old", "nobody", "a", "b"])
+        assert await states.get_many("flights", []) == []
+    assert [one.key for one in answers] == ["b", "old", "nobody", "a", "b"]
+    assert [type(one) for one in answers] == [Found, Expired, NeverSeen, Found, Found]
+    assert fake.batches == [["b", "old", "nobody", "a"]]
+
+
+async def test_each_owner_is_asked_for_its_own(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client(fakes[0].url) as states:
+        await informed(states, fakes)
+        answers = await states.get_many("flights", KEYS)
+    assert [one.key for one in answers] == KEYS
+    for fake in fakes:
+        assert [[key for key in KEYS if owner(fakes, key) is fake]] == fake.batches
+
+
+async def test_many_keys_are_split(fake: Fake) -> None:
+    keys = [f"k{number}" for number in range(250)]
+    fake.put(*(entry(key, 1) for key in keys))
+    async with Client(fake.url) as states:
+        answers = await states.get_many("flights", keys, model=Flight)
+    assert [one.value.device_id for one in answers if isinstance(one, Found)] == keys
+    assert sorted(len(batch) for batch in fake.batches) == [50, 100, 100]
+
+
+async def test_only_what_gave_no_answer_is_asked_again(fake: Fake) -> None:
+    fake.put(entry("a", 1), {"state": "flights", "key": "b", **problem("catching_up", 503)})
+    async with Client(fake.url) as states:
+        with pytest.raises(CatchingUp):
+            await states.get_many("flights", ["a", "b"], deadline=0.2)
+        assert fake.batches[:3] == [["a", "b"], ["b"], ["b"]]
+        fake.put(entry("b", 1))
+        assert [type(one) for one in await states.get_many("flights", ["a", "b"])] == [Found, Found]
+
+
+async def test_a_batch_survives_what_passes(fake: Fake) -> None:
+    fake.put(entry("a", 1))
+    fake.faults.extend([resetting, telling("too_many", 429), saying(b"", 502)])
+    async with Client(fake.url) as states:
+        assert [type(one) for one in await states.get_many("flights", ["a"])] == [Found]
+
+
+async def test_an_owner_that_is_gone_holds_up_nobody(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client([fake.url for fake in fakes]) as states:
+        await informed(states, fakes)
+        await fakes[1].stop()
+        answers = await states.get_many("flights", KEYS, deadline=3.0)
+    assert {type(one) for one in answers} == {Found}
+
+
+async def test_nothing_of_a_batch_goes_back(fake: Fake) -> None:
+    fake.put(entry("a", 5), entry("b", 5))
+    async with Client(fake.url) as states:
+        await states.get("flights", "a")
+        fake.put(entry("a", 4))
+        with pytest.raises(SteppedBack):
+            await states.get_many("flights", ["a", "b"], deadline=0.1)
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"answers": []}', b'{"answers": [1]}', b'{"answers": [{}]}', b"[]"])
+async def test_answers_that_are_none_are_told(fake: Fake, body: bytes) -> None:
+    fake.always = saying(body)
+    async with Client(fake.url, deadline=0.1) as states:
+        with pytest.raises(Unreadable):
+            await states.get_many("flights", ["a"])
+
+
+async def test_a_refusal_of_one_is_told(fake: Fake) -> None:
+    fake.put(entry("a", 1), {"state": "flights", "key": "b", **problem("not_yours", 403)})
+    async with Client(fake.url) as states:
+        with pytest.raises(Refused, match="flights/b was refused"):
+            await states.get_many("flights", ["a", "b"])

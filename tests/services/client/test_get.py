@@ -1,0 +1,263 @@
+"""One key, asked of one instance that behaves well, and badly."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+
+from services.client import (
+    AccessDenied,
+    AddressWrong,
+    CatchingUp,
+    Client,
+    Expired,
+    Found,
+    ModelRefused,
+    NeverSeen,
+    NoAnswer,
+    Refused,
+    Source,
+    SteppedBack,
+    Unreadable,
+)
+from tests.services.client.fake import entry, hanging, older, problem, resetting, saying, telling
+
+if TYPE_CHECKING:
+    from tests.services.client.fake import Fake, Fault
+
+KEY = "UA/1545/2013-01-01"
+AWKWARD = ["a/b", "a b", "ä€😀", "..", ".", "100%", "%2F", "a?b#c", "a+b&c=d", '"', "\\", "a//b", "/", "x" * 200]
+
+
+class Status(BaseModel):
+    status: str
+
+
+class Flight(BaseModel):
+    device_id: str
+    state: Status
+
+
+async def test_what_is_found_has_all_its_facts(fake: Fake) -> None:
+    fake.put(entry(KEY, 7))
+    async with Client(fake.url) as states:
+        found = await states.get("flights", KEY)
+    assert found == Found(
+        state="flights",
+        key=KEY,
+        value={"device_id": KEY, "state": {"status": "landed"}},
+        version=7,
+        life=datetime(2026, 1, 1, 12, tzinfo=UTC),
+        event_time=datetime(2026, 1, 1, 12, 34, 56, 789000, tzinfo=UTC),
+        age=timedelta(milliseconds=1234),
+        source=Source("snapshots", found.source.partition if isinstance(found, Found) else -1, 7),
+        lag=3,
+        role="owner",
+        instance="q1",
+    )
+
+
+@pytest.mark.parametrize("key", AWKWARD)
+async def test_any_key_arrives_as_it_is(fake: Fake, key: str) -> None:
+    fake.put(entry(key, 1))
+    async with Client(fake.url) as states:
+        found = await states.get("flights", key)
+    assert isinstance(found, Found)
+    assert found.key == key
+
+
+async def test_never_seen_and_expired_are_answers(fake: Fake) -> None:
+    fake.put({"state": "flights", "key": "old", **problem("expired", 410, ended="2026-01-01T13:00:00Z")})
+    async with Client(fake.url) as states:
+        never = await states.get("flights", "nobody")
+        old = await states.get("flights", "old")
+    assert isinstance(never, NeverSeen)
+    assert never.facts["detail"] == "it is never_seen"
+    assert isinstance(old, Expired)
+    assert old.facts["ended"] == "2026-01-01T13:00:00Z"
+
+
+async def test_a_model_is_what_the_value_is_read_as(fake: Fake) -> None:
+    fake.put(entry(KEY, 1))
+    async with Client(fake.url) as states:
+        found = await states.get("flights", KEY, model=Flight)
+        assert isinstance(found, Found)
+        assert found.value == Flight(device_id=KEY, state=Status(status="landed"))
+        with pytest.raises(ModelRefused, match=r"flights/UA/1545/2013-01-01 is no Status \(status: Field required\)"):
+            await states.get("flights", KEY, model=Status)
+
+
+async def test_the_question_is_on_the_wire(fake: Fake) -> None:
+    fake.put(entry("k", 1))
+    async with Client(fake.url, token="s3cret") as states:  # noqa: S106
+        await states.get("flights", "k", fields=["state.status", "state.a b"], min_version=3, wait=1.5)
+        await states.get("flights", "k", as_of=2)
+    assert fake.asked == [
+        "/v1/states/flights/k?fields=state.status%2Cstate.a%20b&min_version=3&wait=1.5",
+        "/v1/states/flights/k?as_of=2",
+    ]
+    assert fake.tokens == {"Bearer s3cret"}
+
+
+FAULTS: dict[str, Fault] = {
+    "503": telling("catching_up", 503),
+    "500": telling("failed", 500),
+    "429": telling("too_many", 429, **{"Retry-After": "0"}),
+    "proxy": saying(b"<html>Bad Gateway</html>", 502),
+    "reset": resetting,
+    "421": telling("elsewhere", 421),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_what_passes_is_tried_again(fake: Fake, fault: str) -> None:
+    fake.put(entry("k", 1))
+    fake.faults.extend([FAULTS[fault]] * 3)
+    async with Client(fake.url) as states:
+        assert isinstance(await states.get("flights", "k"), Found)
+    assert len(fake.asked) == 4
+
+
+async def test_retry_after_is_obeyed(fake: Fake) -> None:
+    fake.put(entry("k", 1))
+    fake.faults.append(telling("catching_up", 503, **{"Retry-After": "1"}))
+    async with Client(fake.url) as states:
+        with pytest.raises(CatchingUp, match=r"no answer within 0.9 s and 1 try; .* 503 it is catching_up"):
+            await states.get("flights", "k", deadline=0.9)
+        assert isinstance(await states.get("flights", "k", deadline=5.0), Found)
+
+
+async def test_a_storm_ends_with_the_deadline(fake: Fake) -> None:
+    fake.always = telling("catching_up", 503)
+    began = datetime.now(UTC)
+    async with Client(fake.url, deadline=0.4) as states:
+        with pytest.raises(CatchingUp, match="allow more time") as caught:
+            await states.get("flights", "k")
+    assert (datetime.now(UTC) - began).total_seconds() < 2
+    assert caught.value.tries == len(fake.asked) > 2
+
+
+async def test_silence_ends_with_the_deadline(fake: Fake) -> None:
+    fake.always = hanging
+    async with Client(fake.url, deadline=0.3) as states:
+        with pytest.raises(NoAnswer, match=r"took too long|[Tt]imeout") as caught:
+            await states.get("flights", "k")
+    assert type(caught.value) is NoAnswer
+
+
+async def test_nobody_there_is_told(fake: Fake) -> None:
+    await fake.stop()
+    async with Client(fake.url, deadline=0.3) as states:
+        with pytest.raises(NoAnswer, match="check that the query service runs"):
+            await states.get("flights", "k")
+
+
+REFUSALS: list[tuple[str, int, type[Exception]]] = [
+    ("bad_request", 400, Refused),
+    ("no_token", 401, AccessDenied),
+    ("not_yours", 403, AccessDenied),
+    ("unknown_state", 404, Refused),
+    ("version_not_kept", 404, Refused),
+    ("too_large", 413, Refused),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "error"), REFUSALS)
+async def test_what_does_not_pass_is_asked_once(fake: Fake, kind: str, status: int, error: type[Exception]) -> None:
+    fake.always = telling(kind, status)
+    async with Client(fake.url) as states:
+        with pytest.raises(error, match=rf"flights/k was refused \({status}\): it is {kind}"):
+            await states.get("flights", "k")
+    assert len(fake.asked) == 1
+
+
+GARBAGE: list[bytes] = [
+    b"<html>It works!</html>",
+    b"",
+    b"[]",
+    b"null",
+    b"{}",
+    b'{"state": "flights", "key": "k"}',
+    b'{"state":"flights","key":"k","version":true,"life":null,"event_time":"now","age_ms":1,"source":{}}',
+]
+
+
+@pytest.mark.parametrize("body", GARBAGE)
+async def test_garbage_is_no_answer(fake: Fake, body: bytes) -> None:
+    fake.always = saying(body)
+    async with Client(fake.url) as states:
+        with pytest.raises(Unreadable, match="check the address"):
+            await states.get("flights", "k")
+
+
+async def test_the_answer_to_another_question_is_none(fake: Fake) -> None:
+    fake.put({**entry("other", 1), "key": "k"}, entry("k", 1))
+    fake.entries["flights", "k"] = entry("other", 1)
+    async with Client(fake.url) as states:
+        with pytest.raises(Unreadable, match="flights/other, asked for flights/k"):
+            await states.get("flights", "k")
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host", "http://", "http://host?a=b"])
+def test_a_wrong_address_is_told(url: str) -> None:
+    with pytest.raises(AddressWrong, match=r"such as http://127\.0\.0\.1:8080"):
+        Client(url)
+
+
+async def test_nothing_goes_back(fake: Fake) -> None:
+    fake.put(entry("k", 7))
+    async with Client(fake.url) as states:
+        await states.get("flights", "k")
+        fake.faults.append(older(6))
+        again = await states.get("flights", "k")
+        assert isinstance(again, Found)
+        assert again.version == 7
+        assert len(fake.asked) == 3
+        fake.always = older(6)
+        with pytest.raises(SteppedBack, match="an earlier version than was shown"):
+            await states.get("flights", "k", deadline=0.2)
+        assert isinstance(await states.get("flights", "k", as_of=6), Found)
+
+
+async def test_a_later_life_begins_with_a_low_version(fake: Fake) -> None:
+    fake.put(entry("k", 7))
+    async with Client(fake.url) as states:
+        await states.get("flights", "k")
+        fake.put(entry("k", 1, life="2026-01-02T12:00:00Z"))
+        assert _version(await states.get("flights", "k")) == 1
+        fake.put(entry("k", 8))
+        with pytest.raises(SteppedBack):
+            await states.get("flights", "k", deadline=0.2)
+
+
+async def test_a_key_that_was_removed_begins_anew(fake: Fake) -> None:
+    fake.put(entry("k", 7, life=None))
+    async with Client(fake.url) as states:
+        await states.get("flights", "k")
+        del fake.entries["flights", "k"]
+        await states.get("flights", "k")
+        fake.put(entry("k", 1, life=None))
+        assert _version(await states.get("flights", "k")) == 1
+
+
+async def test_so_many_keys_are_remembered(fake: Fake) -> None:
+    fake.put(entry("a", 7), entry("b", 7))
+    async with Client(fake.url, remember=1) as states:
+        await states.get("flights", "a")
+        await states.get("flights", "b")
+        fake.put(entry("a", 6), entry("b", 6))
+        with pytest.raises(SteppedBack):
+            await states.get("flights", "b", deadline=0.1)
+        assert _version(await states.get("flights", "a")) == 6
+    async with Client(fake.url, remember=0) as states:
+        for version in (7, 6):
+            fake.put(entry("a", version))
+            assert _version(await states.get("flights", "a")) == version
+
+
+def _version(answer: Any) -> int:
+    assert isinstance(answer, Found)
+    return answer.version

@@ -1,0 +1,160 @@
+"""Several instances: the owner is asked, and others when it is away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contracts.partition import partition
+from services.client import Client, Found, NoAnswer
+from services.client.instances import Directory, candidates, directory
+from tests.services.client.fake import PARTITIONS, Fake, cluster, entry, hanging, older, telling, until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KEYS = [f"k{number}" for number in range(40)]
+
+
+def owner(fakes: Sequence[Fake], key: str) -> Fake:
+    return fakes[partition(key.encode(), PARTITIONS) % len(fakes)]
+
+
+def fill(fakes: Sequence[Fake]) -> None:
+    for fake in fakes:
+        fake.put(*(entry(key, 1) for key in KEYS))
+
+
+async def informed(states: Client, fakes: Sequence[Fake]) -> None:
+    """Ask once, so that it looks who is there, and wait until it knows."""
+    await states.get("flights", KEYS[0])
+    await until(lambda: states._discovery.owner("flights", KEYS[0]) is not None, "discovered")  # noqa: SLF001
+    for fake in fakes:
+        fake.asked.clear()
+
+
+async def test_each_key_is_asked_of_its_owner(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client(fakes[0].url) as states:
+        await informed(states, fakes)
+        for key in KEYS:
+            found = await states.get("flights", key)
+            assert isinstance(found, Found)
+            assert found.instance == owner(fakes, key).name
+    assert sum(len(fake.asked) for fake in fakes) == len(KEYS)
+    assert sum(fake.looks for fake in fakes) == 1
+
+
+async def test_without_discovery_only_the_given_one_is_asked(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client(fakes[1].url, discover=False) as states:
+        for key in KEYS:
+            await states.get("flights", key)
+    assert [len(fake.asked) for fake in fakes] == [0, len(KEYS), 0]
+    assert [fake.looks for fake in fakes] == [0, 0, 0]
+
+
+async def test_another_is_asked_when_the_owner_is_gone(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client([fake.url for fake in fakes]) as states:
+        await informed(states, fakes)
+        await fakes[0].stop()
+        cluster(*fakes[1:])
+        for key in KEYS:
+            assert isinstance(await states.get("flights", key, deadline=1.0), Found)
+        await until(lambda: states._discovery.owner("flights", "k0") in {f.url for f in fakes[1:]}, "looked")  # noqa: SLF001
+
+
+async def test_another_is_asked_when_the_owner_is_silent(fakes: list[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.client.calls.TRY_S", 0.2)
+    fill(fakes)
+    key = KEYS[1]
+    async with Client(fakes[0].url) as states:
+        await informed(states, fakes)
+        owner(fakes, key).always = hanging
+        found = await states.get("flights", key, deadline=2.0)
+        assert isinstance(found, Found)
+        assert found.instance != owner(fakes, key).name
+        await states.get("flights", key, deadline=2.0)
+    assert len(owner(fakes, key).asked) == 1  # the silent one comes last for a while
+
+
+async def test_what_is_another_s_now_is_asked_there(fakes: list[Fake]) -> None:
+    fill(fakes)
+    key = KEYS[2]
+    before = owner(fakes, key)
+    after = next(fake for fake in fakes if fake is not before)
+    async with Client(fakes[0].url) as states:
+        await informed(states, fakes)
+        states._discovery._looked = float("-inf")  # noqa: SLF001  # it looked just now, and would wait for a second
+        before.always = telling("elsewhere", 421)
+        cluster(*fakes, owners=[after] * PARTITIONS)
+        assert isinstance(await states.get("flights", key), Found)
+        await until(lambda: states._discovery.owner("flights", key) == after.url, "looked")  # noqa: SLF001
+        before.asked.clear()
+        await states.get("flights", key)
+    assert before.asked == []
+
+
+async def test_of_two_instances_the_one_behind_is_not_believed(fakes: list[Fake]) -> None:
+    fill(fakes)
+    key = KEYS[3]
+    async with Client(fakes[0].url) as states:
+        for fake in fakes:
+            fake.put(entry(key, 9))
+        await informed(states, fakes)
+        await states.get("flights", key)
+        owner(fakes, key).always = older(8)
+        found = await states.get("flights", key)
+        assert isinstance(found, Found)
+        assert found.version == 9
+
+
+async def test_a_client_comes_back_when_the_service_does(fake: Fake) -> None:
+    fake.put(entry("k", 1))
+    fake.always = telling("failed", 500)
+    async with Client(fake.url) as states:
+        with pytest.raises(NoAnswer):
+            await states.get("flights", "k", deadline=0.1)
+        fake.always = None
+        assert isinstance(await states.get("flights", "k"), Found)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        {},
+        {"instances": None},
+        {"instances": [{"url": 5, "owns": {}}], "partitions": {}},
+        {"instances": [{"url": "ftp://x", "owns": {}}], "partitions": {}},
+        {"instances": [], "partitions": {"flights": "many"}},
+    ],
+)
+async def test_a_directory_that_cannot_be_read_does_no_harm(fake: Fake, told: dict[str, object] | None) -> None:
+    fake.put(entry("k", 1))
+    fake.instances = told
+    async with Client(fake.url) as states:
+        await states.get("flights", "k")
+        await until(lambda: fake.looks == 1, "looked")
+        assert isinstance(await states.get("flights", "k"), Found)
+
+
+def test_suspects_come_last_and_the_owner_first() -> None:
+    owners = {("s", number): "http://b" for number in range(4)}
+    known = Directory(("http://a", "http://b", "http://c"), {"s": 4}, owners)
+    assert candidates(known, ["http://seed"], (), ("s", "k")) == ["http://b", "http://a", "http://c", "http://seed"]
+    assert candidates(known, ["http://c"], ("http://b",), ("s", "k")) == ["http://a", "http://c", "http://b"]
+    assert candidates(known, ["http://c"], (), ("other", "k")) == ["http://c", "http://a", "http://b"]
+    assert candidates(known, ["http://c"], (), None) == ["http://c", "http://a", "http://b"]
+
+
+def test_a_token_for_https_is_not_sent_over_http() -> None:
+    told = {
+        "instances": [{"url": url, "owns": {"s": [0]}} for url in ("https://a/", "http://b")],
+        "partitions": {"s": 1},
+    }
+    known = directory(told).of_scheme("https")
+    assert known.members == ("https://a",)
+    assert set(known.owners.values()) <= {"https://a"}
