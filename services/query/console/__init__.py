@@ -1,0 +1,1 @@
+"""The web page about the loop, and the JSON that it draws."""

@@ -1,0 +1,112 @@
+"""The course of the loop over the last ten minutes: what each look adds to it, and what it then shows. No I/O."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from contracts.metrics import job, worker
+from services.query.console.answers import Figures, LoopAnswer, Point
+from services.query.console.figures import JOB, WORKER, figures, milliseconds
+from services.query.console.look import Growth
+from services.query.console.quantile import quantile
+from services.query.console.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contracts import Application
+    from services.query.console.look import Look
+
+KEPT_S = 600.0
+RATES_S = 10.0
+"""Rates and latencies are those of this long."""
+
+
+class Course:
+    """The latest look, and a point for each of the last ten minutes."""
+
+    def __init__(self, application: Application, every_s: float) -> None:
+        self._application = application
+        self._every_s = every_s
+        self._looks: deque[Look] = deque()
+        self._points: deque[Point] = deque(maxlen=max(1, round(KEPT_S / every_s)))
+        self._failures: deque[float | None] = deque(maxlen=self._points.maxlen)
+        self._answered: dict[str, float] = {}
+        self._watermark: tuple[float | None, float] = (None, 0.0)
+        self._figures: Figures | None = None
+
+    def note(self, look: Look) -> None:
+        """Take what was seen."""
+        self._looks.append(look)
+        while len(self._looks) > 2 and look.at - self._looks[0].at > RATES_S:  # noqa: PLR2004  # growth is between two
+            self._looks.popleft()
+        found = figures(self._application, self._looks[0], look, self._away(look))
+        self._failures.append(look.total(JOB, job.FAILURES))
+        still_s, failures = self._still(look, found), _failed(self._failures)
+        self._figures = found.model_copy(update={"watermark_still_s": still_s, "failures_lately": failures})
+        self._points.append(_point(found, look, Growth(self._looks[0], look)))
+
+    def answer(self, since: int | None) -> LoopAnswer | None:
+        """What there is to show: with the points after a time in milliseconds, if one is given; None before a look."""
+        if self._figures is None:
+            return None
+        points = () if since is None else tuple(one for one in self._points if one.at > since)
+        told = verdict(self._figures, self._points)
+        return LoopAnswer(**dict(self._figures), verdict=told, every_ms=round(self._every_s * 1000), course=points)
+
+    @property
+    def span(self) -> tuple[Look, Look] | None:
+        """The looks that rates are between now."""
+        return (self._looks[0], self._looks[-1]) if self._looks else None
+
+    def _away(self, look: Look) -> dict[str, float]:
+        """For how long each part has not answered; from the first look on, for one that never did."""
+        for part in look.parts:
+            if part.samples is not None or part.address.url not in self._answered:
+                self._answered[part.address.url] = look.at
+        return {url: look.at - at for url, at in self._answered.items()}
+
+    def _still(self, look: Look, found: Figures) -> float | None:
+        """For how long the watermark has stood still; while nothing comes in, it need not move."""
+        watermark, since = look.total(JOB, job.WATERMARK), self._watermark[1]
+        idle = not found.topics["events"].rate
+        if idle or watermark != self._watermark[0]:
+            since = look.at
+        self._watermark = (watermark, since)
+        return None if watermark is None else look.at - since
+
+
+def _point(found: Figures, look: Look, growth: Growth) -> Point:
+    rates = {what: topic.rate for what, topic in found.topics.items()}
+    calls, buckets = growth.rate(WORKER, worker.CALLS), _all_calls(growth)
+    return Point(
+        at=round(look.clock.timestamp() * 1000),
+        **rates,
+        calls=calls.get(()),
+        job_lag=_lag(one.lag for one in found.job),
+        worker_lag=_lag(one.lag for one in found.workers),
+        query_lag=sum(one.lag for one in found.states) if found.states else None,
+        p50_ms=milliseconds(quantile(0.5, buckets)),
+        p95_ms=milliseconds(quantile(0.95, buckets)),
+    )
+
+
+def _all_calls(growth: Growth) -> dict[float, float]:
+    total: dict[float, float] = {}
+    for buckets in growth.buckets(WORKER, worker.CALL_SECONDS, "api").values():
+        for bound, count in buckets.items():
+            total[bound] = total.get(bound, 0.0) + count
+    return total
+
+
+def _lag(lags: Iterable[int | None]) -> int | None:
+    known = [lag for lag in lags if lag is not None]
+    return sum(known) if known else None
+
+
+def _failed(counts: Iterable[float | None]) -> int:
+    """How often the job failed by these counts, which begin at 0 with each start."""
+    known = [count for count in counts if count is not None]
+    return round(sum(max(0.0, after - before) for before, after in pairwise(known)))

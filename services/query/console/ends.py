@@ -1,0 +1,51 @@
+"""Where topics end: asked of the broker by a consumer that joins no group and commits nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ANSWER_S = 2.0
+GROUP = "stateloop-console"
+"""Needed by the client, never joined."""
+Offsets = dict[str, dict[int, int]]
+
+
+class Ends:
+    """The offsets after the last record of each partition of these topics. For one thread at a time; it blocks."""
+
+    def __init__(self, client: Mapping[str, str], topics: Sequence[str]) -> None:
+        self._consumer = Consumer({"enable.auto.commit": False, "log_level": 0, **client, "group.id": GROUP})
+        self._topics = topics
+        self._asked: list[TopicPartition] = []
+
+    def read(self) -> Offsets | None:
+        """The ends now, of the topics that are there; None while the broker does not answer."""
+        try:
+            self._asked = self._asked if self._complete() else self._partitions()
+            # The time -1 stands for the end, so one request asks for all partitions of a broker.
+            found = self._consumer.offsets_for_times(self._asked, timeout=ANSWER_S) if self._asked else []
+        except KafkaException:
+            self._asked = []
+            return None
+        ends: Offsets = {}
+        for one in found:
+            if one.error is None and one.offset >= 0:
+                ends.setdefault(one.topic, {})[one.partition] = one.offset
+        return ends
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+    def _complete(self) -> bool:
+        return {one.topic for one in self._asked} == set(self._topics)
+
+    def _partitions(self) -> list[TopicPartition]:
+        known = self._consumer.list_topics(timeout=ANSWER_S).topics
+        there = [known[topic] for topic in self._topics if topic in known and known[topic].error is None]
+        return [TopicPartition(one.topic, number, OFFSET_END) for one in there for number in one.partitions]

@@ -1,0 +1,151 @@
+"""From looks at the loop to its figures: pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypedDict
+
+from contracts.metrics import job, worker
+from services.query.console.answers import ApiNow, BreakerState, Figures, JobNow, PartNow, StateNow, TopicNow, WorkerNow
+from services.query.console.look import Growth
+from services.query.console.quantile import quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from contracts import Application
+    from services.query.console.look import Look
+    from services.query.console.scrape import Scraped
+
+JOB, WORKER = "job", "enrichment"
+BREAKERS: dict[float, BreakerState] = {0.0: "closed", 1.0: "half-open", 2.0: "open"}
+
+
+class _Part(TypedDict):
+    url: str
+    up: bool
+    why: str | None
+    away_s: float
+
+
+def figures(application: Application, before: Look, now: Look, away: Mapping[str, float]) -> Figures:
+    """What is known of the loop now; rates are those since `before`. `away`: for how long each address was silent."""
+    growth = Growth(before, now)
+    kinds = {one.address.kind for one in now.parts}
+    return Figures(
+        application=application.name,
+        at=now.clock,
+        kafka=now.ends is not None,
+        topics=_topics(application, growth, now),
+        job=tuple(_job(one, growth, now, away) for one in _parts(now, JOB)),
+        workers=tuple(_worker(one, growth, away) for one in _parts(now, WORKER)),
+        others={
+            kind: tuple(PartNow(**_part(one, away)) for one in _parts(now, kind))
+            for kind in sorted(kinds - {JOB, WORKER})
+        },
+        apis=tuple(_api(name, growth, now) for name in sorted(application.apis)),
+        states=tuple(
+            StateNow(
+                name=one.name,
+                topic=one.topic,
+                roles={str(role): count for role, count in one.roles.items()},
+                lag=one.lag,
+                unowned=one.unowned,
+            )
+            for one in now.held
+        ),
+        instances=now.instances,
+    )
+
+
+def _parts(look: Look, kind: str) -> Iterator[Scraped]:
+    return (one for one in look.parts if one.address.kind == kind)
+
+
+def _topics(application: Application, growth: Growth, now: Look) -> dict[str, TopicNow]:
+    topics, ends = application.topics, now.ends or {}
+    names = {name: str(getattr(topics, name)) for name in ("events", "feedback", "snapshots", "dead_letters")}
+    return {
+        what: TopicNow(
+            name=name,
+            end=sum(ends[name].values()) if name in ends else None,
+            rate=growth.topic(name),
+            partitions=len(ends.get(name, ())),
+        )
+        for what, name in names.items()
+    }
+
+
+def _part(one: Scraped, away: Mapping[str, float]) -> _Part:
+    url = one.address.url
+    return {"url": url, "up": one.samples is not None, "why": one.why, "away_s": away.get(url, 0.0)}
+
+
+def _job(one: Scraped, growth: Growth, now: Look, away: Mapping[str, float]) -> JobNow:
+    found, part = one.samples, _part(one, away)
+    if found is None:
+        return JobNow(**part)
+    committed, watermark = found.total(job.COMMITTED_AT), found.total(job.WATERMARK)
+    return JobNow(
+        **part,
+        read=growth.part(part["url"], job.RECORDS),
+        late=growth.part(part["url"], job.LATE),
+        lag=_whole(found.total(job.LAG)),
+        keys=_whole(found.largest(job.STATE_KEYS)),
+        batch_s=found.total(job.BATCH_SECONDS),
+        pause_s=found.total(job.PAUSE_SECONDS),
+        committed_s=now.clock.timestamp() - committed if committed else None,
+        watermark=datetime.fromtimestamp(watermark, UTC) if watermark else None,
+        failures=_whole(found.total(job.FAILURES)),
+    )
+
+
+def _worker(one: Scraped, growth: Growth, away: Mapping[str, float]) -> WorkerNow:
+    found, part = one.samples, _part(one, away)
+    if found is None:
+        return WorkerNow(**part)
+    return WorkerNow(
+        **part,
+        snapshots=growth.part(part["url"], worker.SNAPSHOTS),
+        calls=growth.part(part["url"], worker.CALLS),
+        lag=_whole(found.total(worker.LAG)),
+        in_flight=_whole(found.total(worker.IN_FLIGHT)),
+        waiting=_whole(found.total(worker.WAITING)),
+        partitions=_whole(found.total(worker.PARTITIONS)),
+        paused=bool(found.total(worker.PAUSED)),
+    )
+
+
+def _api(name: str, growth: Growth, now: Look) -> ApiNow:
+    calls, sought = (
+        growth.rate(WORKER, worker.CALLS, "api", "outcome"),
+        growth.by(WORKER, worker.CACHE, "api", "outcome"),
+    )
+    buckets = growth.buckets(WORKER, worker.CALL_SECONDS, "api").get(name, {})
+    total = sum(count for (api, _), count in sought.items() if api == name)
+    return ApiNow(
+        name=name,
+        calls={outcome: rate for (api, outcome), rate in calls.items() if api == name},
+        retries=growth.rate(WORKER, worker.RETRIES, "api").get((name,)),
+        cached=sought[name, "hit"] / total if total else None,
+        p50_ms=milliseconds(quantile(0.5, buckets)),
+        p95_ms=milliseconds(quantile(0.95, buckets)),
+        p99_ms=milliseconds(quantile(0.99, buckets)),
+        breaker=breaker(name, now),
+        held=round(now.divided(WORKER, worker.HELD, "api")[name,]),
+    )
+
+
+def breaker(api: str, now: Look) -> BreakerState:
+    """The worst that any worker says: each has a breaker of its own."""
+    stands = [samples.divided(worker.BREAKER, "api").get((api,), 0.0) for _, samples in now.of(WORKER)]
+    return BREAKERS.get(max(stands, default=0.0), "closed")
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Seconds as the answers tell them."""
+    return None if seconds is None else round(seconds * 1000, 3)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)

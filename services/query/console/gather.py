@@ -1,0 +1,78 @@
+"""Looks at the loop every so often, for as long as the service runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import ClientSession, DummyCookieJar
+
+from services.query.console.look import Look, held
+from services.query.console.scrape import Address, scrape
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from contracts.named import NamedState
+    from services.query.console.course import Course
+    from services.query.console.ends import Ends
+    from services.query.roles import Roles
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a look comes from. `clock` is monotonic, in seconds; `now` is the time of day."""
+
+    addresses: Sequence[Address]
+    ends: Ends
+    states: Mapping[str, NamedState]
+    roles: Roles
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+
+
+def addresses(parts: Mapping[str, Sequence[str]]) -> tuple[Address, ...]:
+    """The parts as the setting names them, by kind."""
+    return tuple(Address(kind, url) for kind, urls in parts.items() for url in urls)
+
+
+@asynccontextmanager
+async def gathering(sources: Sources, course: Course, every_s: float) -> AsyncIterator[None]:
+    """Note a look in the course every so many seconds, in the background."""
+    async with ClientSession(cookie_jar=DummyCookieJar(), trust_env=False) as session:
+        task = asyncio.create_task(_gather(session, sources, course, every_s), name="console")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.to_thread(sources.ends.close)
+
+
+async def look(session: ClientSession, sources: Sources) -> Look:
+    """One look: the parts and the broker are asked at the same time."""
+    parts, ends = await asyncio.gather(scrape(session, sources.addresses), asyncio.to_thread(sources.ends.read))
+    return Look(
+        at=sources.clock(),
+        clock=sources.now(),
+        parts=parts,
+        ends=ends,
+        held=held(sources.states, sources.roles),
+        instances=tuple(sorted(member.instance for member in sources.roles.members())),
+    )
+
+
+async def _gather(session: ClientSession, sources: Sources, course: Course, every_s: float) -> None:
+    while True:
+        begun = sources.clock()
+        try:
+            course.note(await look(session, sources))
+        except Exception:  # the console is not what the service is for: reads go on
+            log.exception("the loop could not be looked at")
+        await asyncio.sleep(max(0.1, begun + every_s - sources.clock()))

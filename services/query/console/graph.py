@@ -1,0 +1,60 @@
+"""The application's graph of enrichments, with what came of their requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contracts.metrics import worker
+from services.query.console.answers import GraphAnswer, Node
+from services.query.console.figures import WORKER, breaker
+from services.query.console.look import Growth
+
+if TYPE_CHECKING:
+    from contracts import Application, Enrichment
+    from services.query.console.look import Look
+
+
+def graph(application: Application, before: Look, now: Look) -> GraphAnswer:
+    """The enrichments with their counts; rates are those since `before`."""
+    names, steps = set(application.by_name), _steps(application)
+    growth = Growth(before, now)
+    totals = now.divided(WORKER, worker.ANSWERS, "enrichment", "status")
+    rates = growth.rate(WORKER, worker.ANSWERS, "enrichment", "status")
+    calls = growth.rate(WORKER, worker.CALLS, "enrichment")
+    return GraphAnswer(
+        application=application.name,
+        nodes=tuple(
+            Node(
+                name=one.name,
+                step=steps[one.name],
+                api=one.api,
+                gives=one.result.__name__,
+                needs=tuple(need.name for need in one.needs),
+                optional=tuple(need.name for need in one.needs if need.optional),
+                notes=_notes(one),
+                totals={status: round(count) for (name, status), count in totals.items() if name == one.name},
+                rates={status: rate for (name, status), rate in rates.items() if name == one.name},
+                calls=calls.get((one.name,)),
+                breaker=breaker(one.api, now),
+            )
+            for one in application.enrichments
+        ),
+        fields=tuple(
+            dict.fromkeys(need.name for one in application.enrichments for need in one.needs if need.name not in names)
+        ),
+    )
+
+
+def _steps(application: Application) -> dict[str, int]:
+    """The step of each enrichment: one more than the last of those that it needs."""
+    found: dict[str, int] = {}
+    for one in application.enrichments:
+        found[one.name] = 1 + max((found.get(need.name, 0) for need in one.needs), default=0)
+    return found
+
+
+def _notes(one: Enrichment) -> tuple[str, ...]:
+    told = ["conditional"] if one.when else []
+    told += [f"up to {one.rounds} rounds"] if one.rounds else []
+    told += [f"stale after {one.stale_after.total_seconds():g} s"] if one.stale_after else []
+    return (*told, *([f"at most every {one.at_most_every.total_seconds():g} s"] if one.at_most_every else []))

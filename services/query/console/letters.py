@@ -1,0 +1,148 @@
+"""The latest dead letters: a bounded tail of their topic, followed by a thread in no group."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from pydantic import ValidationError
+
+from contracts.wire import DeadLetter
+from services.query.console.answers import Letter, LettersAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GROUP = "stateloop-console"
+KEPT = 200
+LOOKED_BACK = 200
+"""How many letters of each partition are read that were there before."""
+MOST_REASONS = 50
+OTHERS = "others"
+UNREADABLE = "unreadable"
+LONGEST = 1_000
+"""Characters of a text that are shown."""
+ANSWER_S = 5.0
+POLL_S = 0.5
+SMALL = {"fetch.message.max.bytes": 1024 * 1024, "queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": 500}
+
+
+class Letters:
+    """Those seen, by reason, and the latest of them. Written by one thread, read by any."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._latest: list[Letter] = []
+        self._since: datetime | None = None
+
+    def note(self, letter: Letter) -> None:
+        """Take one. Reasons beyond the first fifty are counted together: anybody may write to a topic."""
+        with self._lock:
+            known = letter.reason in self._counts or len(self._counts) < MOST_REASONS
+            self._counts[letter.reason if known else OTHERS] += 1
+            self._since = min(self._since or letter.written, letter.written)
+            self._latest.append(letter)
+            if len(self._latest) > 2 * KEPT:
+                self._latest = _newest(self._latest, KEPT)[::-1]
+
+    def answer(self, limit: int) -> LettersAnswer:
+        """The counts, and so many of the latest, the last one first."""
+        with self._lock:
+            latest = tuple(_newest(self._latest, min(limit, KEPT)))
+            counts = dict(self._counts.most_common())
+            return LettersAnswer(topic=self._topic, since=self._since, counts=counts, latest=latest)
+
+
+class Follower:
+    """Reads the topic until it is closed. A context manager; what fails is tried again."""
+
+    def __init__(self, client: Mapping[str, str], topic: str, letters: Letters) -> None:
+        self._client = client
+        self._topic = topic
+        self._letters = letters
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="dead-letters", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join(2 * ANSWER_S)
+
+    def _follow(self) -> None:
+        options = {"enable.auto.commit": False, "auto.offset.reset": "latest", "log_level": 0}
+        consumer = Consumer({**options, **SMALL, **self._client, "group.id": GROUP})
+        try:
+            while not self._stopping.is_set() and not self._begin(consumer):
+                self._stopping.wait(POLL_S)
+            while not self._stopping.is_set():
+                message = consumer.poll(POLL_S)
+                if message is not None and message.error() is None:
+                    self._letters.note(letter(message))
+        finally:
+            consumer.close()
+
+    def _begin(self, consumer: Consumer) -> bool:
+        try:
+            found = consumer.list_topics(self._topic, ANSWER_S).topics[self._topic]
+            places = [TopicPartition(self._topic, number) for number in found.partitions]
+            ends = [consumer.get_watermark_offsets(place, ANSWER_S) for place in places]
+        except KafkaException:
+            return False
+        if found.error is not None or not places or None in ends:
+            return False
+        for place, (low, high) in zip(places, ends, strict=True):
+            place.offset = max(low, high - LOOKED_BACK)
+        consumer.assign(places)
+        return True
+
+
+def letter(message: Message) -> Letter:
+    """A record of the topic as it is shown: one that is no letter too, for somebody wrote it."""
+    written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
+    key = None if (found := message.key()) is None else _short(found.decode(errors="replace"))
+    value = message.value() or b""
+    try:
+        told = DeadLetter.model_validate_json(value)
+    except ValidationError:
+        return Letter(
+            reason=UNREADABLE,
+            detail="no dead letter of ours",
+            key=key,
+            written=written,
+            topic=message.topic() or "",
+            partition=message.partition() or 0,
+            offset=message.offset() or 0,
+            timestamp=None,
+            head=_short(value.decode(errors="replace")),
+        )
+    return Letter(
+        reason=told.reason[:80],
+        detail=_short(told.detail),
+        key=key,
+        written=written,
+        topic=told.topic[:255],
+        partition=told.partition,
+        offset=told.offset,
+        timestamp=told.timestamp,
+        head=_short(told.head),
+        enrichment=_short(told.enrichment),
+        attempts=told.attempts,
+        response=_short(told.response),
+    )
+
+
+def _newest(letters: list[Letter], count: int) -> list[Letter]:
+    """The last one first, also of those that were written in the same millisecond."""
+    return sorted(letters, key=lambda one: one.written)[::-1][:count]
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else text[:LONGEST]

@@ -1,0 +1,137 @@
+"""All that was seen of the loop at one time, and what has grown between two such looks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from services.query.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from contracts.metrics import Metric
+    from contracts.named import NamedState
+    from services.query.console.ends import Offsets
+    from services.query.console.samples import Samples
+    from services.query.console.scrape import Scraped
+    from services.query.roles import Roles
+
+Key = tuple[str, ...]
+Read = Callable[["Samples"], "dict[Key, float]"]
+
+
+class Held(NamedTuple):
+    """What this instance is to one named state: how many partitions in which role, and how far it is behind."""
+
+    name: str
+    topic: str
+    roles: Mapping[Role, int]
+    lag: int
+    unowned: int
+    """Partitions for which nobody is known to answer."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Everything at one time. `at` is in seconds of a monotonic clock; `ends` is None while the broker is away."""
+
+    at: float
+    clock: datetime
+    parts: tuple[Scraped, ...]
+    ends: Offsets | None
+    held: tuple[Held, ...]
+    instances: tuple[str, ...] = ()
+
+    def of(self, kind: str) -> Iterator[tuple[str, Samples]]:
+        """The parts of a kind that answered, by their address."""
+        return ((one.address.url, one.samples) for one in self.parts if one.address.kind == kind and one.samples)
+
+    def samples(self, url: str) -> Samples | None:
+        """What the part at this address told."""
+        return next((one.samples for one in self.parts if one.address.url == url), None)
+
+    def total(self, kind: str, metric: Metric) -> float | None:
+        """A figure summed over the parts of a kind; None when none of them tells it."""
+        told = [found for _, samples in self.of(kind) if (found := samples.total(metric)) is not None]
+        return sum(told) if told else None
+
+    def divided(self, kind: str, metric: Metric, *labels: str) -> Counter[Key]:
+        """A figure by its labels, summed over the parts of a kind."""
+        found: Counter[Key] = Counter()
+        for _, samples in self.of(kind):
+            found.update(samples.divided(metric, *labels))
+        return found
+
+
+def held(states: Mapping[str, NamedState], roles: Roles) -> tuple[Held, ...]:
+    """What this instance is to each state now."""
+    return tuple(_held(state, roles) for state in states.values())
+
+
+def _held(state: NamedState, roles: Roles) -> Held:
+    counts: Counter[Role] = Counter()
+    lag = unowned = 0
+    for number in range(state.partitions):
+        standing = roles.standing(state.name, number)
+        counts[standing.role] += 1
+        lag += standing.lag if standing.role is not Role.ELSEWHERE else 0
+        unowned += not roles.owners(state.name, number)
+    return Held(state.name, state.topic, dict(counts), lag, unowned)
+
+
+class Growth:
+    """What counters have grown by between two looks. A part that was started again has counted from 0 since."""
+
+    def __init__(self, before: Look, after: Look) -> None:
+        self._before = before
+        self._after = after
+        self.seconds = max(after.at - before.at, 0.0)
+
+    def by(self, kind: str, metric: Metric, *labels: str) -> Counter[Key]:
+        """By how much, by labels, summed over the parts of a kind that answered both times."""
+        return self._sum(kind, lambda samples: samples.divided(metric, *labels))
+
+    def rate(self, kind: str, metric: Metric, *labels: str) -> dict[Key, float]:
+        """The same per second; nothing while there is but one look."""
+        return self._per_second(self.by(kind, metric, *labels))
+
+    def buckets(self, kind: str, metric: Metric, label: str) -> dict[str, dict[float, float]]:
+        """Of a histogram, how many values were not above each bound meanwhile."""
+        found: dict[str, dict[float, float]] = {}
+        for (name, bound), count in self._sum(kind, lambda samples: samples.buckets(metric, label)).items():
+            found.setdefault(name, {})[float(bound)] = count
+        return found
+
+    def part(self, url: str, metric: Metric) -> float | None:
+        """The rate of one part's counter; None when it did not answer both times."""
+        grown = self._grown(url, lambda samples: samples.divided(metric))
+        return None if grown is None else self._per_second(grown).get(())
+
+    def topic(self, name: str) -> float | None:
+        """How many records per second came into a topic; None when that is not known."""
+        before, after = (self._before.ends or {}).get(name), (self._after.ends or {}).get(name)
+        if before is None or after is None or not self.seconds:
+            return None
+        return sum(max(0, end - before.get(number, end)) for number, end in after.items()) / self.seconds
+
+    def _sum(self, kind: str, read: Read) -> Counter[Key]:
+        found: Counter[Key] = Counter()
+        for url, _ in self._after.of(kind):
+            found.update(self._grown(url, read) or {})
+        return found
+
+    def _grown(self, url: str, read: Read) -> dict[Key, float] | None:
+        earlier, later = self._before.samples(url), self._after.samples(url)
+        if earlier is None or later is None:
+            return None
+        before = read(earlier)
+        return {
+            key: count - at if count >= (at := before.get(key, 0.0)) else count for key, count in read(later).items()
+        }
+
+    def _per_second(self, grown: Mapping[Key, float]) -> dict[Key, float]:
+        return {key: count / self.seconds for key, count in grown.items()} if self.seconds else {}

@@ -1,0 +1,94 @@
+"""The console's routes: the page, and the JSON that it draws."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import orjson
+from aiohttp import web
+
+from services.query.console.graph import graph
+from services.query.console.page import send
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import BaseModel
+
+    from contracts import Application
+    from services.query.console.course import Course
+    from services.query.console.letters import Letters
+
+LETTERS = 50
+
+
+class Console:
+    """Answers from what was gathered. `sees_records`: whether a request may see records of any device."""
+
+    def __init__(
+        self,
+        application: Application,
+        course: Course,
+        letters: Letters,
+        sees_records: Callable[[web.Request], bool],
+    ) -> None:
+        self._application = application
+        self._course = course
+        self._letters = letters
+        self._sees_records = sees_records
+
+    def routes(self) -> list[web.RouteDef]:
+        """The page's own routes hold no data, and need no token."""
+        return [
+            web.get("/", send),
+            web.get("/console/{file:.+}", send),
+            web.get("/v1/loop", self.loop),
+            web.get("/v1/loop/graph", self.graph),
+            web.get("/v1/loop/dead_letters", self.dead_letters),
+        ]
+
+    async def loop(self, request: web.Request) -> web.Response:
+        """The figures and the verdict; `since` (milliseconds since 1970) asks for their course after that time."""
+        found = self._course.answer(_number(request, "since"))
+        return _not_yet() if found is None else _json(found)
+
+    async def graph(self, _: web.Request) -> web.Response:
+        """The application's enrichments with their counts."""
+        span = self._course.span
+        return _not_yet() if span is None else _json(graph(self._application, *span))
+
+    async def dead_letters(self, request: web.Request) -> web.Response:
+        """The counts by reason and the latest letters, without what devices sent for who may not see all of them."""
+        limit = _number(request, "limit")
+        found = self._letters.answer(LETTERS if limit is None else limit)
+        if not self._sees_records(request):
+            hidden = {"key": None, "head": None, "response": None, "detail": None}
+            found = found.model_copy(update={"latest": tuple(one.model_copy(update=hidden) for one in found.latest)})
+        return _json(found)
+
+
+def _json(answer: BaseModel) -> web.Response:
+    body = orjson.dumps(answer.model_dump(mode="json"))
+    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+def _not_yet() -> web.Response:
+    problem = {"type": "not_yet", "title": "The loop was not looked at yet", "status": 503, "detail": "Ask again"}
+    return web.Response(
+        body=orjson.dumps(problem),
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        content_type="application/problem+json",
+        headers={"Retry-After": "1"},
+    )
+
+
+def _number(request: web.Request, name: str) -> int | None:
+    """A whole number of the query. Raises HTTPBadRequest."""
+    told = request.query.get(name)
+    if told is None:
+        return None
+    if not (told.isascii() and told.isdigit() and len(told) <= 16):  # noqa: PLR2004  # as many as milliseconds need
+        problem = {"type": "invalid", "title": f"{name} is no whole number", "status": 400, "detail": f"Write {name}=1"}
+        raise web.HTTPBadRequest(body=orjson.dumps(problem), content_type="application/problem+json")
+    return int(told)

@@ -1,0 +1,70 @@
+"""The figures that a part serves at /metrics, read from Prometheus' text format."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from contracts.metrics import Metric
+
+Labels = frozenset[tuple[str, str]]
+Values = dict[Labels, float]
+
+MOST = 20_000
+"""Samples of one part that are read: more of them are of no worker and no job."""
+OURS = "stateloop_"
+
+
+class Samples:
+    """The values of one part at one time, asked for by what the catalogue calls them."""
+
+    def __init__(self, values: Mapping[str, Values]) -> None:
+        self._values = values
+
+    def total(self, metric: Metric) -> float | None:
+        """The sum over all labels; None for what the part does not tell."""
+        found = self._values.get(metric.exported)
+        return sum(found.values()) if found else None
+
+    def divided(self, metric: Metric, *labels: str) -> dict[tuple[str, ...], float]:
+        """The values by these labels, summed over the others."""
+        return _by(self._values.get(metric.exported, {}), labels)
+
+    def largest(self, metric: Metric) -> float | None:
+        """The largest over all labels; None for what the part does not tell."""
+        return max(self._values.get(metric.exported, {}).values(), default=None)
+
+    def buckets(self, metric: Metric, label: str) -> dict[tuple[str, ...], float]:
+        """Of a histogram, by a label and a bound: the number of values that are not above it."""
+        return _by(self._values.get(f"{metric.family}_bucket", {}), (label, "le"))
+
+
+def samples(text: str) -> Samples:
+    """Read the text, up to 20,000 samples of ours. Raises ValueError for what is not of that format."""
+    values: dict[str, Values] = defaultdict(dict)
+    for name, labels, value in islice(_ours(text), MOST):
+        values[name][labels] = value
+    return Samples(values)
+
+
+def _ours(text: str) -> Iterator[tuple[str, Labels, float]]:
+    for family in text_string_to_metric_families(text):
+        if family.name.startswith(OURS):
+            for sample in family.samples:
+                if math.isfinite(sample.value):
+                    yield sample.name, frozenset(sample.labels.items()), sample.value
+
+
+def _by(values: Values, labels: tuple[str, ...]) -> dict[tuple[str, ...], float]:
+    found: dict[tuple[str, ...], float] = defaultdict(float)
+    for told, value in values.items():
+        by_name = dict(told)
+        found[tuple(by_name.get(label, "") for label in labels)] += value
+    return dict(found)

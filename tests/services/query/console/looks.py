@@ -1,0 +1,71 @@
+"""Looks at a loop of flights, made without one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from contracts.metrics import job, worker
+from services.query.console.look import Held, Look
+from services.query.console.samples import samples
+from services.query.console.scrape import Address, Scraped
+from services.query.roles import Role
+from tests.services.query.console.exposed import exposed
+
+if TYPE_CHECKING:
+    from services.query.console.ends import Offsets
+    from tests.services.query.console.exposed import Seconds, Told
+
+JOB = Address("job", "http://127.0.0.1:9100")
+WORKERS = (Address("enrichment", "http://127.0.0.1:9101"), Address("enrichment", "http://127.0.0.1:9102"))
+BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def job_part(**told: float) -> Scraped:
+    """A job that read so many records, and so on; `lag` is that of both topics together."""
+    values: Told = {
+        job.RECORDS: {("events",): told.get("events", 0.0), ("feedback",): told.get("feedback", 0.0)},
+        job.LAG: {("events",): told.get("lag", 0.0), ("feedback",): 0.0},
+        job.COMMITTED_AT: {(): told.get("committed_at", BEGIN.timestamp())},
+        job.BATCH_SECONDS: {(): told.get("batch_s", 5.0)},
+        job.STATE_KEYS: {("dedupe",): 9.0, ("state",): told.get("keys", 40.0)},
+        job.FAILURES: {(): told.get("failures", 0.0)},
+        job.WATERMARK: {(): told.get("watermark", 1357000000.0)},
+    }
+    return Scraped(JOB, samples(exposed(values)))
+
+
+def worker_part(address: Address = WORKERS[0], seconds: Seconds | None = None, **told: float) -> Scraped:
+    """A worker that made so many calls of each outcome, and so on."""
+    values: Told = {
+        worker.SNAPSHOTS: {(): told.get("snapshots", 0.0)},
+        worker.CALLS: {
+            ("reference", "aircraft", "result"): told.get("result", 0.0),
+            ("reference", "weather", "absence"): told.get("absence", 0.0),
+        },
+        worker.CACHE: {("reference", "hit"): told.get("hit", 0.0), ("reference", "miss"): told.get("miss", 0.0)},
+        worker.ANSWERS: {("aircraft", "result"): told.get("result", 0.0)},
+        worker.BREAKER: {("reference",): told.get("breaker", 0.0)},
+        worker.HELD: {("reference",): told.get("held", 0.0)},
+        worker.LAG: {(): told.get("lag", 0.0)},
+        worker.IN_FLIGHT: {(): 3.0},
+        worker.PARTITIONS: {(): 2.0},
+    }
+    return Scraped(address, samples(exposed(values, seconds)))
+
+
+def away(address: Address, why: str = "Connection refused") -> Scraped:
+    """A part that does not answer."""
+    return Scraped(address, None, why)
+
+
+def look(at: float, *parts: Scraped, ends: Offsets | None = None, held: tuple[Held, ...] = ()) -> Look:
+    """A look so many seconds after the beginning; the topics are there, and empty, unless their ends are given."""
+    topics = ("events", "feedback", "snapshots", "dead_letters")
+    known = {name: {0: 0, 1: 0} for name in topics} | (ends or {})
+    return Look(at, BEGIN + timedelta(seconds=at), parts, known, held)
+
+
+def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: int = 0) -> Held:
+    """What an instance alone is to a state of four partitions."""
+    return Held(name, "snapshots", {Role.OWNER: 4 - catching_up, Role.CATCHING_UP: catching_up}, lag, unowned)

@@ -1,0 +1,149 @@
+"""From looks to what is shown: rates, restarts, parts that are away, and the points of the course."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contracts.metrics import worker
+from examples.flights.application import app
+from services.query.console.course import Course
+from services.query.console.graph import graph
+from tests.services.query.console.looks import BEGIN, JOB, WORKERS, away, job_part, look, owner, worker_part
+
+if TYPE_CHECKING:
+    from services.query.console.answers import LoopAnswer
+    from services.query.console.look import Look
+
+
+def shown(*looks: Look) -> LoopAnswer:
+    course = Course(app, 2.0)
+    for one in looks:
+        course.note(one)
+    found = course.answer(0)
+    assert found is not None
+    return found
+
+
+def test_nothing_is_shown_before_the_first_look() -> None:
+    assert Course(app, 2.0).answer(None) is None
+
+
+def test_topics_have_their_ends_and_rates() -> None:
+    found = shown(look(0, ends={"events": {0: 10, 1: 5}}), look(2, ends={"events": {0: 20, 1: 15}}))
+    assert (found.topics["events"].end, found.topics["events"].rate) == (35, 10.0)
+    assert found.topics["events"].partitions == 2
+    assert found.topics["dead_letters"].rate == 0
+
+
+def test_a_broker_that_is_away_is_told() -> None:
+    broken = look(2)
+    found = shown(look(0), type(broken)(broken.at, broken.clock, broken.parts, None, broken.held))
+    assert not found.kafka
+    assert found.topics["events"].rate is None
+    assert found.verdict.troubles[0].what == "kafka_away"
+
+
+def test_calls_of_all_workers_are_added_up() -> None:
+    found = shown(
+        look(0, worker_part(WORKERS[0], result=10), worker_part(WORKERS[1], result=100)),
+        look(2, worker_part(WORKERS[0], result=20, absence=2), worker_part(WORKERS[1], result=104)),
+    )
+    (api,) = found.apis
+    assert api.calls == {"result": 7.0, "absence": 1.0}
+    assert [one.calls for one in found.workers] == [6.0, 2.0]
+    assert found.course[-1].calls == 8.0
+
+
+def test_a_part_that_began_anew_has_counted_from_zero() -> None:
+    found = shown(look(0, worker_part(result=1000)), look(2, worker_part(result=6)))
+    assert found.apis[0].calls["result"] == 3.0
+
+
+def test_a_part_that_comes_back_brings_no_burst() -> None:
+    found = shown(look(0, away(WORKERS[0])), look(2, worker_part(result=1000)))
+    assert found.apis[0].calls == {}
+    assert found.workers[0].calls is None
+
+
+def test_latency_is_that_of_the_calls_since() -> None:
+    slow, fast = [5.0] * 100, [0.02] * 100
+    found = shown(
+        look(0, worker_part(seconds={worker.CALL_SECONDS: {"reference": slow}})),
+        look(2, worker_part(seconds={worker.CALL_SECONDS: {"reference": slow + fast}})),
+    )
+    assert found.apis[0].p99_ms == pytest.approx(25, abs=1)
+    assert found.course[-1].p50_ms == pytest.approx(17.5, abs=1)
+
+
+def test_the_worst_breaker_counts() -> None:
+    found = shown(look(0, worker_part(WORKERS[0], breaker=0), worker_part(WORKERS[1], breaker=2, held=7)))
+    assert (found.apis[0].breaker, found.apis[0].held) == ("open", 7)
+
+
+def test_the_cache_has_its_share() -> None:
+    found = shown(look(0, worker_part(hit=0, miss=10)), look(2, worker_part(hit=30, miss=20)))
+    assert found.apis[0].cached == 0.75
+
+
+def test_a_job_tells_of_its_last_batch() -> None:
+    found = shown(look(0, job_part(events=10)), look(2, job_part(events=30, lag=4, watermark=1357000000.0)))
+    (job,) = found.job
+    assert (job.read, job.lag, job.keys, job.up) == (10.0, 4, 40, True)
+    assert job.committed_s == 2.0
+
+
+def test_what_is_away_says_why_and_for_how_long() -> None:
+    found = shown(look(0, job_part()), look(4, away(JOB)), look(8, away(JOB, "refused")))
+    assert (found.job[0].up, found.job[0].why, found.job[0].away_s) == (False, "refused", 8.0)
+    assert found.job[0].lag is None
+
+
+def test_failures_are_those_of_the_course() -> None:
+    looks = [look(0, job_part(failures=7)), look(2, job_part(failures=9)), look(4, job_part(failures=1))]
+    assert shown(*looks).failures_lately == 2
+    assert shown(look(0, job_part(failures=7))).failures_lately == 0
+
+
+def test_a_watermark_is_still_only_while_events_come() -> None:
+    def looks(events: float, watermark: float) -> list[Look]:
+        return [
+            look(at, job_part(watermark=1e9 + watermark * at), ends={"events": {0: round(events * at)}})
+            for at in range(0, 40, 2)
+        ]
+
+    assert shown(*looks(10, 0)).watermark_still_s == 38.0
+    assert shown(*looks(0, 0)).watermark_still_s == 0.0
+    assert shown(*looks(10, 1)).watermark_still_s == 0.0
+
+
+def test_the_course_is_bounded_and_told_from_a_time_on() -> None:
+    course = Course(app, 2.0)
+    for number in range(1000):
+        course.note(look(2.0 * number, held=(owner(lag=number),)))
+    every = course.answer(0)
+    assert every is not None
+    assert len(every.course) == 300
+    since = round((BEGIN.timestamp() + 1990) * 1000)
+    some, none = course.answer(since), course.answer(None)
+    assert some is not None
+    assert [one.query_lag for one in some.course] == [996, 997, 998, 999]
+    assert none is not None
+    assert none.course == ()
+
+
+def test_the_service_tells_its_own_states() -> None:
+    (state,) = shown(look(0, held=(owner(lag=5, catching_up=1),))).states
+    assert (state.name, state.lag, state.roles) == ("flights", 5, {"owner": 3, "catching_up": 1})
+
+
+def test_the_graph_has_needs_steps_and_counts() -> None:
+    found = graph(app, look(0, worker_part(result=10)), look(2, worker_part(result=30)))
+    nodes = {node.name: node for node in found.nodes}
+    assert (nodes["aircraft"].step, nodes["route"].step, nodes["performance"].step) == (1, 2, 3)
+    assert nodes["performance"].optional == ("weather",)
+    assert nodes["aircraft"].totals == {"result": 30}
+    assert nodes["aircraft"].rates == {"result": 10.0}
+    assert "tailnum" in found.fields
+    assert "aircraft" not in found.fields

@@ -1,0 +1,123 @@
+"""The tail of the dead letters, as it is kept and as Kafka gives it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.wire import DeadLetter
+from services.broker.readiness import wait_until
+from services.query.console.answers import Letter
+from services.query.console.ends import Ends
+from services.query.console.letters import KEPT, LOOKED_BACK, MOST_REASONS, OTHERS, UNREADABLE, Follower, Letters
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+WITHIN_S = 30.0
+
+
+def letter(number: int, reason: str = "malformed") -> Letter:
+    return Letter(
+        reason=reason,
+        detail=None,
+        key=str(number),
+        written=BEGIN + timedelta(seconds=number),
+        topic="events",
+        partition=0,
+        offset=number,
+        timestamp=BEGIN,
+        head="{",
+    )
+
+
+def test_all_are_counted_and_the_latest_kept() -> None:
+    letters = Letters("dead_letters")
+    for number in range(1000):
+        letters.note(letter(999 - number, "late" if number % 4 else "malformed"))
+    found = letters.answer(3)
+    assert found.counts == {"late": 750, "malformed": 250}
+    assert [one.offset for one in found.latest] == [999, 998, 997]
+    assert found.since == BEGIN
+    assert len(letters.answer(10_000).latest) == KEPT
+
+
+def test_reasons_are_bounded() -> None:
+    letters = Letters("dead_letters")
+    for number in range(1000):
+        letters.note(letter(number, f"reason {number}"))
+    found = letters.answer(1)
+    assert len(found.counts) == MOST_REASONS + 1
+    assert found.counts[OTHERS] == 1000 - MOST_REASONS
+
+
+def test_without_letters_there_is_nothing() -> None:
+    found = Letters("dead_letters").answer(10)
+    assert (found.since, found.counts, found.latest) == (None, {}, ())
+
+
+@pytest.mark.kafka
+def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    topic, letters, client = f"{topics_prefix}dead_letters", Letters("d"), {"bootstrap.servers": broker.bootstrap}
+    with Follower(client, topic, letters):
+        create(broker, topic, 1)
+        write(broker, topic, [late(0, "x" * 5000), b"<html>"])
+        wait_until(lambda: len(letters.answer(9).latest) == 2, "both are read", WITHIN_S)
+    found = letters.answer(9)
+    assert found.counts == {"late": 1, UNREADABLE: 1}
+    heads = {one.reason: one.head for one in found.latest}
+    assert heads == {"late": "x" * 1000, UNREADABLE: "<html>"}
+    assert {one.key for one in found.latest} == {"<b>k</b>"}
+
+
+@pytest.mark.kafka
+def test_of_a_long_topic_only_the_end_is_read(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    topic, letters, client = f"{topics_prefix}dead_letters", Letters("d"), {"bootstrap.servers": broker.bootstrap}
+    create(broker, topic, 1)
+    write(broker, topic, [late(number) for number in range(LOOKED_BACK + 500)])
+    with Follower(client, topic, letters):
+        wait_until(lambda: sum(letters.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", WITHIN_S)
+    assert letters.answer(1).counts == {"late": LOOKED_BACK}
+    assert letters.answer(1).latest[0].offset == LOOKED_BACK + 499
+
+
+@pytest.mark.kafka
+def test_the_ends_of_topics_are_told(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    client = {"bootstrap.servers": broker.bootstrap}
+    first, later = f"{topics_prefix}events", f"{topics_prefix}snapshots"
+    create(broker, first, 2)
+    ends = Ends(client, [first, later])
+    write(broker, first, [b"1", b"2", b"3"], partition=1)
+    assert ends.read() == {first: {0: 0, 1: 3}}
+    create(broker, later, 1)
+    wait_until(lambda: later in (ends.read() or {}), "the other topic is there", WITHIN_S)
+    write(broker, later, [b"1"])
+    assert ends.read() == {first: {0: 0, 1: 3}, later: {0: 1}}
+    ends.close()
+
+
+def test_a_broker_that_is_away_tells_no_ends() -> None:
+    ends = Ends({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
+    assert ends.read() is None
+    ends.close()
+
+
+def late(number: int, head: str | None = None) -> bytes:
+    return DeadLetter(reason="late", topic="events", partition=0, offset=number, timestamp=BEGIN, head=head).encode()
+
+
+def create(broker: EmbeddedBroker, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result()
+
+
+def write(broker: EmbeddedBroker, topic: str, values: list[bytes], partition: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for value in values:
+        producer.produce(topic, value, b"<b>k</b>", partition=partition)
+    assert producer.flush(WITHIN_S) == 0

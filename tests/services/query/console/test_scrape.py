@@ -1,0 +1,92 @@
+"""Parts that answer, that do not, and that answer what nobody asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import ClientSession, ClientTimeout, web
+from aiohttp.test_utils import TestServer, unused_port
+
+from contracts.metrics import worker
+from services.query.console import scrape as scraping
+from services.query.console.scrape import Address, Scraped, scrape
+from tests.services.query.console.exposed import exposed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TEXT = exposed({worker.LAG: {(): 42.0}})
+
+
+async def metrics(_: web.Request) -> web.Response:
+    return web.Response(text=TEXT)
+
+
+async def never(_: web.Request) -> web.Response:
+    await asyncio.Event().wait()
+    return web.Response()
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b"# x\n" * 100_000)
+
+
+async def elsewhere(_: web.Request) -> web.Response:
+    raise web.HTTPFound("/good/metrics")
+
+
+async def binary(_: web.Request) -> web.Response:
+    return web.Response(body=b"\xff\xfe\x00")
+
+
+@pytest.fixture
+async def parts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TestServer]:
+    monkeypatch.setattr(scraping, "WITHIN", ClientTimeout(total=0.5))
+    application = web.Application()
+    for name, handler in {"good": metrics, "never": never, "elsewhere": elsewhere, "binary": binary}.items():
+        application.router.add_get(f"/{name}/metrics", handler)
+    application.router.add_get("/endless/metrics", endless)
+    server = TestServer(application)
+    async with server:
+        yield server
+
+
+async def asked(*urls: str) -> tuple[Scraped, ...]:
+    async with ClientSession() as session:
+        return await scrape(session, [Address("enrichment", url) for url in urls])
+
+
+async def test_a_part_tells_its_figures(parts: TestServer) -> None:
+    (found,) = await asked(str(parts.make_url("/good")))
+    assert found.why is None
+    assert found.samples is not None
+    assert found.samples.total(worker.LAG) == 42
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("never", "no answer within"),
+        ("endless", "more than"),
+        ("elsewhere", "status 302"),
+        ("missing", "status 404"),
+        ("binary", "not with figures"),
+    ],
+)
+async def test_a_part_that_tells_none_says_why(parts: TestServer, name: str, why: str) -> None:
+    (found,) = await asked(str(parts.make_url(f"/{name}/")))
+    assert found.samples is None
+    assert why in (found.why or "")
+
+
+async def test_who_is_away_keeps_nobody_waiting(parts: TestServer) -> None:
+    nobody = f"http://127.0.0.1:{unused_port()}"
+    first, second, third = await asked(nobody, str(parts.make_url("/never")), str(parts.make_url("/good")))
+    assert "127.0.0.1" in (first.why or "")
+    assert second.samples is None
+    assert third.samples is not None

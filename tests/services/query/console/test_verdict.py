@@ -1,0 +1,132 @@
+"""Each trouble is told, where it is, with what to do; and none is told of a loop that is well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from examples.flights.application import app
+from services.query.console.course import Course
+from tests.services.query.console.looks import BEGIN, JOB, WORKERS, away, job_part, look, owner, worker_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from services.query.console.answers import Trouble
+    from services.query.console.look import Look
+
+RATE = 30
+
+
+def well(at: float, **told: float) -> Look:
+    """A loop in which so many events a second come, and all is done at once."""
+    ends = {name: {0: round(RATE * at)} for name in ("events", "feedback")}
+    ends |= {"snapshots": {0: round(2 * RATE * at)}, "dead_letters": {0: round(told.get("letters", 0))}}
+    job = job_part(
+        events=RATE * at,
+        committed_at=BEGIN.timestamp() + told.get("committed_at", at),
+        watermark=told.get("watermark", 1357000000.0 + at),
+        lag=told.get("job_lag", 5),
+        failures=told.get("failures", 0),
+    )
+    worker = worker_part(result=RATE * at, lag=told.get("worker_lag", 9), breaker=told.get("breaker", 0), held=1)
+    mine = owner(lag=round(told.get("query_lag", 0)), catching_up=round(told.get("catching_up", 0)))
+    return look(at, job, worker, ends=ends, held=(mine,))
+
+
+def troubles(looks: Iterable[Look]) -> list[Trouble]:
+    course = Course(app, 2.0)
+    for one in looks:
+        course.note(one)
+    found = course.answer(None)
+    assert found is not None
+    assert found.verdict.healthy == (not found.verdict.troubles)
+    return list(found.verdict.troubles)
+
+
+def minutes(count: float, **told: Callable[[float], float]) -> list[Look]:
+    times = [2.0 * number for number in range(round(30 * count))]
+    return [well(at, **{name: value(at) for name, value in told.items()}) for at in times]
+
+
+def test_a_loop_that_is_well_has_no_trouble() -> None:
+    assert troubles(minutes(11)) == []
+
+
+def test_a_loop_where_nothing_happens_has_no_trouble() -> None:
+    assert troubles(look(2.0 * number, worker_part(), held=(owner(),)) for number in range(400)) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "what", "where"),
+    [
+        ({"breaker": lambda _: 2}, "breaker_open", "api:reference"),
+        ({"breaker": lambda _: 1}, "breaker_open", "api:reference"),
+        ({"catching_up": lambda _: 2}, "catching_up", "query"),
+        ({"failures": lambda at: at // 60}, "job_failing", "job"),
+        ({"committed_at": lambda _: 0}, "batch_stuck", "job"),
+        ({"job_lag": lambda at: 100 * at}, "lag_growing", "job"),
+        ({"worker_lag": lambda at: 100 * at}, "lag_growing", "workers"),
+        ({"query_lag": lambda at: 100 * at}, "lag_growing", "query"),
+        ({"letters": lambda at: at}, "dead_letters_rising", "dead_letters"),
+    ],
+)
+def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], float]], what: str, where: str) -> None:
+    (found,) = troubles(minutes(2, **told))
+    assert (found.what, found.where) == (what, where)
+    assert found.says
+    assert found.do
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"worker_lag": lambda at: 5000 - 10 * at},
+        {"worker_lag": lambda _: 5000},
+        {"worker_lag": lambda at: at / 2},
+        {"letters": lambda at: at // 100},
+        {"committed_at": lambda at: at - 70},
+        {"failures": lambda _: 3},
+    ],
+    ids=["falling", "high and level", "small", "few letters", "within its patience", "failures of long ago"],
+)
+def test_what_is_no_trouble_is_not_told(told: dict[str, Callable[[float], float]]) -> None:
+    assert troubles(minutes(2, **told)) == []
+
+
+def test_a_lag_that_rose_and_stays_is_no_longer_growing() -> None:
+    assert [one.what for one in troubles(minutes(1, worker_lag=lambda at: 100 * at))] == ["lag_growing"]
+    assert troubles(minutes(3, worker_lag=lambda at: 100 * min(at, 60))) == []
+
+
+def test_a_watermark_that_stands_still_is_told_after_its_patience() -> None:
+    assert troubles(minutes(9, watermark=lambda _: 1e9)) == []
+    (found,) = troubles(minutes(11, watermark=lambda _: 1e9))
+    assert (found.what, found.where) == ("watermark_stuck", "job")
+
+
+@pytest.mark.parametrize(("address", "where"), [(JOB, "job"), (WORKERS[0], "workers")])
+def test_a_part_that_is_away_is_told_and_one_missed_answer_is_not(address: object, where: str) -> None:
+    def without(at: float) -> Look:
+        there = well(at)
+        return replace(there, parts=tuple(away(one.address) if one.address == address else one for one in there.parts))
+
+    assert troubles([well(0), well(2), without(4)]) == []
+    (found,) = troubles([well(0), well(2), without(4), without(8)])
+    assert (found.what, found.where) == ("part_away", where)
+    assert "Connection refused" in found.says
+    assert troubles([well(0), well(2), without(4), without(8), well(10)]) == []
+
+
+def test_partitions_of_nobody_are_told() -> None:
+    (found,) = troubles([replace(well(at), held=(owner(unowned=2),)) for at in (0, 2)])
+    assert (found.what, found.where) == ("unowned", "query")
+
+
+def test_what_causes_others_comes_first() -> None:
+    looks = minutes(2, worker_lag=lambda at: 100 * at, breaker=lambda _: 2, letters=lambda at: at)
+    assert [one.what for one in troubles(looks)] == ["breaker_open", "lag_growing", "dead_letters_rising"]
+    broken = [replace(one, ends=None) for one in looks]
+    assert troubles(broken)[0].what == "kafka_away"
