@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from aiohttp import web
 
     from contracts.named import NamedState
+    from services.query.api.reply import Headers, Reply
     from services.query.metrics import Metrics
-    from services.query.roles import Roles
+    from services.query.roles import Member, Roles
     from services.query.settings import QuerySettings
     from services.query.store import Store
+
+
+HOP = "Stateloop-Hop"
+"""The header of a question that another instance hands on: it is not handed on again."""
+
+
+class Question(NamedTuple):
+    """A request that is handed on. `target` is the path with its query, as it was sent."""
+
+    target: str
+    method: str = "GET"
+    headers: Headers = ()
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,14 @@ class Parts:
     """The time, in milliseconds since 1970."""
     clock: Callable[[], float]
     """A monotonic clock, in seconds."""
+
+
+class Proxy(Protocol):
+    """Asks other instances, one hop away: they answer for what they hold themselves, or say 421."""
+
+    async def ask(self, members: Sequence[Member], question: Question) -> Reply:
+        """The answer of the first of these that gives one, whatever it is but a 421. Raises ProblemError (503)."""
+        ...
 
 
 class Routed(Protocol):

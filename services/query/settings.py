@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from contracts.settings import KafkaSettings
 from services.query.errors import ExposedError
@@ -52,6 +52,8 @@ class QuerySettings(KafkaSettings):
     """The consumer group; `<application's name>-query` unless set. Instances of one group share the partitions."""
     tokens: Path | None = None
     """The file of the tokens that may ask; unset, anybody may, which is refused but on a loopback address."""
+    peer_token: SecretStr | None = None
+    """What instances show each other where tokens are needed: the same text for all, of 16 characters at least."""
     rate: int = Field(default=10_000, ge=0)
     """How many keys a second a token, or an address without one, may ask for; 0: as many as it likes."""
     batch_most: int = Field(default=1_000, ge=1)

@@ -46,6 +46,9 @@ class Store(Protocol):
     ) -> Page:
         """The next keys with this prefix and these values of indexed fields, of these partitions and not ended."""
 
+    def keys(self) -> int:
+        """About how many keys are held, ended lives that are remembered among them: what costs little to tell."""
+
     def watermark(self) -> int:
         """The largest beginning of a life that was seen, in milliseconds since 1970; 0 without lives."""
 

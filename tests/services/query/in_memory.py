@@ -52,6 +52,9 @@ class MemoryStore:
         ]
         return Page(asked[:limit], asked[limit - 1][0] if len(asked) > limit else None)
 
+    def keys(self) -> int:
+        return len(self.entries)
+
     def watermark(self) -> int:
         return self.seen
 

@@ -1,0 +1,95 @@
+"""How the answers about one state are written: what does not change is put together once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import orjson
+
+from services.query.api.reads import iso
+from services.query.api.reply import JSON, SECURITY, Headers, Reply, told
+from services.query.roles import Role
+
+if TYPE_CHECKING:
+    from contracts.named import NamedState
+    from services.query.api.problems import Problem
+    from services.query.api.reads import Found
+    from services.query.entry import Entry
+    from services.query.roles import Standing
+
+ROLES = {role: role.value.encode() for role in Role}
+SECONDS_KEPT = 100_000
+
+
+class Form:
+    """Of one state, as this instance answers about it. Ages are in milliseconds."""
+
+    def __init__(self, state: NamedState, instance: str) -> None:
+        self.state = state
+        self._instance = instance
+        name, topic, told = (orjson.dumps(one) for one in (state.name, state.topic, instance))
+        self._body = (
+            b'{"state":' + name + b',"key":%b,"version":%d,"life":%b,"event_time":"%b","age_ms":%d,"source":{"topic":'
+            b"" + topic + b',"partition":%d,"offset":%d},"lag":{"records":%d},"role":"%b","instance":'
+            b"" + told + b',"value":%b}'
+        )
+        kept_s = round(state.asked.stale_after.total_seconds())
+        self._kept = f"max-age={kept_s}" if kept_s else "no-cache"
+
+    def body(self, key: str, entry: Entry, standing: Standing, now: int, value: bytes | None = None) -> bytes:
+        """The answer's JSON, whose value is the record's own text, or this in place of it."""
+        life, version, event_time, partition, offset, whole = entry
+        return self._body % (
+            orjson.dumps(key),
+            version,
+            b'"%b"' % written(life) if life else b"null",
+            written(event_time),
+            max(0, now - event_time),
+            partition,
+            offset,
+            standing.lag,
+            ROLES[standing.role],
+            whole if value is None else value,
+        )
+
+    def headers(self, tag: str, role: str, lag: str) -> Headers:
+        """What is said with each answer, also where there is no body."""
+        return (
+            ("ETag", f'"{tag}"'),
+            ("Cache-Control", self._kept),
+            ("Stateloop-Role", role),
+            ("Stateloop-Lag", lag),
+            ("Stateloop-Instance", self._instance),
+            *SECURITY,
+        )
+
+    def found(self, key: str, found: Found, standing: Standing, now: int, value: bytes | None = None) -> Reply:
+        """An answer as a whole."""
+        headers = self.headers(found.entry.tag, standing.role.value, str(standing.lag))
+        if found.unchanged:
+            return Reply(304, headers, b"")
+        body = self.body(key, found.entry, standing, now, value)
+        return Reply(200, (("Content-Type", JSON), *headers), body)
+
+    def problem(self, key: str, problem: Problem, standing: Standing) -> Reply:
+        """A problem, which tells too who has it."""
+        return told(self.about(key, problem, standing))
+
+    def about(self, key: str, problem: Problem, standing: Standing) -> Problem:
+        """The problem with the key, and how this instance stands to it."""
+        facts = {"state": self.state.name, "key": key, **problem.facts}
+        stands = {"lag": {"records": standing.lag}, "role": standing.role, "instance": self._instance}
+        return problem._replace(facts=facts | stands)
+
+
+def written(milliseconds: int) -> bytes:
+    """A time since 1970, as ISO 8601 in UTC."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return b"%b.%03dZ" % (_second(seconds), rest)
+
+
+@lru_cache(SECONDS_KEPT)
+def _second(seconds: int) -> bytes:
+    """Times of events are near each other, and to write one anew costs as much as the rest of an answer."""
+    return iso(seconds * 1000)[: -len(".000Z")].encode()

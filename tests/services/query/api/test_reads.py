@@ -1,0 +1,130 @@
+"""The decision on one key, for anything that a store, a role and a client can say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.query.api.problems import Problem
+from services.query.api.reads import PLAIN, Conditions, Found, Known, Order, decided, iso
+from services.query.entry import Entry
+from services.query.roles import Role, Standing
+
+OWNER = Standing(Role.OWNER, 0)
+ENTRY = Entry(life=1000, version=5, event_time=2000, partition=1, offset=9, value=b"{}")
+SEEN = Known(ENTRY, ended=False, asked=ENTRY, since=0)
+
+small = st.integers(0, 3)
+entries = st.builds(
+    Entry, life=small, version=small, event_time=small, partition=small, offset=small, value=st.just(b"{}")
+)
+orders = st.builds(Order, st.none() | small, small)
+tags = st.sampled_from(['"1"', '"2.1"', 'W/"1.1"', '"3.3", "1.2"', "*", "2.1", ""])
+knowns = st.builds(Known, st.none() | entries, st.booleans(), st.none() | entries, small)
+standings = st.builds(Standing, st.sampled_from(Role), small)
+conditions = st.builds(Conditions, st.none() | tags, st.none() | orders, st.none() | small)
+
+
+def kind(known: Known, standing: Standing = OWNER, wanted: Conditions = PLAIN) -> str:
+    found = decided(known, standing, wanted)
+    return found.kind if isinstance(found, Problem) else "unchanged" if found.unchanged else "found"
+
+
+@given(knowns, standings, conditions)
+def test_only_who_holds_all_answers_from_the_store(known: Known, standing: Standing, wanted: Conditions) -> None:
+    found = decided(known, standing, wanted)
+    if standing.role not in (Role.OWNER, Role.STANDBY):
+        assert isinstance(found, Problem)
+        assert found.kind == ("elsewhere" if standing.role is Role.ELSEWHERE else "catching_up")
+
+
+@given(knowns, standings, conditions)
+def test_an_answer_is_never_before_what_the_reader_has_seen(
+    known: Known, standing: Standing, wanted: Conditions
+) -> None:
+    found = decided(known, standing, wanted)
+    if isinstance(found, Found) and wanted.at_least:
+        assert known.latest is not None
+        assert known.latest.version >= wanted.at_least.version or wanted.at_least.life is not None
+        assert known.latest.order >= (wanted.at_least.life or 0, 0)
+
+
+@given(knowns, standings, conditions)
+def test_an_answer_is_what_was_asked_for_and_lives(known: Known, standing: Standing, wanted: Conditions) -> None:
+    found = decided(known, standing, wanted)
+    if isinstance(found, Found):
+        assert found.entry is known.asked
+        assert known.latest is not None
+        assert not known.ended
+    if isinstance(found, Found) and found.unchanged:
+        assert wanted.none_match is not None
+        assert "*" in wanted.none_match or f'"{found.entry.tag}"' in wanted.none_match
+
+
+@given(knowns, standings, conditions)
+def test_what_may_mend_itself_says_when_to_ask_again(known: Known, standing: Standing, wanted: Conditions) -> None:
+    found = decided(known, standing, wanted)
+    if isinstance(found, Problem):
+        assert (found.status == 503) == (found.retry_after is not None)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (SEEN, "found"),
+        (SEEN._replace(latest=None, asked=None), "never_seen"),
+        (SEEN._replace(ended=True), "expired"),
+        (SEEN._replace(asked=None), "version_not_kept"),
+    ],
+)
+def test_never_seen_expired_and_not_kept_are_three_things(known: Known, expected: str) -> None:
+    assert kind(known) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Order(None, 5), "found"),
+        (Order(None, 6), "behind"),
+        (Order(1000, 5), "found"),
+        (Order(1000, 6), "behind"),
+        (Order(999, 6), "found"),
+        (Order(1001, 1), "behind"),
+    ],
+)
+def test_a_version_is_one_of_its_life(wanted: Order, expected: str) -> None:
+    assert kind(SEEN, wanted=Conditions(at_least=wanted)) == expected
+    gone = kind(SEEN._replace(latest=None, asked=None), wanted=Conditions(at_least=wanted))
+    assert gone == "behind", "what the reader saw was there: it is this instance that has not read it yet"
+
+
+def test_a_later_life_that_a_reader_saw_is_waited_for_though_the_earlier_one_has_ended() -> None:
+    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=Order(1001, 1))) == "behind"
+    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=Order(1000, 5))) == "expired"
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ('"1000.5"', "unchanged"),
+        ('W/"1000.5"', "unchanged"),
+        ('"1", "1000.5"', "unchanged"),
+        ("*", "unchanged"),
+        ('"1000.4"', "found"),
+        ("1000.5", "found"),
+    ],
+)
+def test_what_the_client_has_is_not_sent_again(named: str, expected: str) -> None:
+    assert kind(SEEN, wanted=Conditions(none_match=named)) == expected
+
+
+def test_it_is_said_since_when_ended_lives_are_remembered() -> None:
+    found = decided(Known(None, ended=False, asked=None, since=1_700_000_000_000), OWNER, PLAIN)
+    assert isinstance(found, Problem)
+    assert found.facts == {"remembered_since": "2023-11-14T22:13:20.000Z"}
+
+
+@given(st.integers(-(2**40), 2**63))
+def test_every_time_can_be_written(milliseconds: int) -> None:
+    assert iso(milliseconds).endswith("Z")
