@@ -94,6 +94,7 @@ class Answers:
             for follower in followers:
                 if not follower.done():
                     follower.set_result(told)
+            del told  # a failure holds this frame, which would hold the failure
         return result
 
     def _find(self, key: Hashable, younger_than: timedelta | None) -> Answer | None:

@@ -81,6 +81,7 @@ class Tries:
             wait=self._wait,
             retry=retry_if_exception_type(RetryableFailure),
             sleep=sleep,
+            after=_let_go,
             reraise=True,
         )
         try:
@@ -92,3 +93,13 @@ class Tries:
         failure = state.outcome.exception() if state.outcome else None
         asked = failure.retry_after if isinstance(failure, RetryableFailure) else None
         return pause(self._policy, state.attempt_number, asked, draw=self._draw)
+
+
+def _let_go(state: RetryCallState) -> None:
+    """Have a failure forget its way here: that holds the response, and in a circle, by what tries again.
+
+    Only the garbage collector would find it, and that comes seldom.
+    """
+    failure = state.outcome.exception() if state.outcome else None
+    if failure is not None:
+        failure.__traceback__ = failure.__cause__ = failure.__context__ = None
