@@ -9,7 +9,7 @@ import uvloop
 from contracts import StateloopError
 from contracts.application import load
 from contracts.settings import read
-from services.enrichment import logs
+from services.enrichment import garbage, logs
 from services.enrichment.errors import WorkerError
 from services.enrichment.service import serve, traced
 from services.enrichment.settings import EnrichmentSettings
@@ -26,6 +26,7 @@ def main() -> int:
         return _ended(str(error))
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to_stderr(tracing.trace_id if tracing else None)
+    garbage.seldom()
     try:
         uvloop.run(serve(settings, application, tracing))
     except* WorkerError as errors:
