@@ -1,0 +1,62 @@
+"""Who an instance is over its restarts: what its folder says, which one process at a time has."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from services.query.cluster.errors import FolderTakenError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ABOUT = "instance.json"
+LOCK = "instance.lock"
+
+
+class Home:
+    """The folder of an instance, ours until it is closed. Raises FolderTakenError.
+
+    `store` names it, and `run` counts the processes that had it: whoever has it knows that the earlier ones have
+    ended. A copy that was given to an instance of another name is another folder.
+    """
+
+    def __init__(self, folder: Path, instance: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._lock)
+            raise FolderTakenError(folder) from error
+        about = _read(folder / ABOUT)
+        known = about if about.get("instance") == instance else {}
+        self.store = str(known.get("store") or uuid.uuid4().hex)
+        self.run = int(known.get("run", 0)) + 1
+        _write(folder / ABOUT, {"instance": instance, "store": self.store, "run": self.run})
+
+    def close(self) -> None:
+        """Let another process have it."""
+        os.close(self._lock)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: Path, about: dict[str, Any]) -> None:
+    """Whole or not at all, and on disk when this returns: a run must not be counted twice."""
+    new = path.with_suffix(".new")
+    with new.open("wb") as file:
+        file.write(orjson.dumps(about, option=orjson.OPT_INDENT_2))
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

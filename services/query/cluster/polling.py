@@ -1,0 +1,78 @@
+"""A consumer that lives in one thread of its own, and tells the event loop what it hears."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.1
+CLOSE_S = 3.0
+QUIET = {
+    "enable.auto.commit": False,
+    "topic.metadata.refresh.interval.ms": 5000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,  # how much later than its broker an instance is back
+}
+
+Config = dict[str, str | int | float | bool]
+
+
+class Polling:
+    """Runs `work` again and again in the thread, until it is cancelled; closing is left undone after a while."""
+
+    def __init__(self, client: Mapping[str, str], config: Mapping[str, str | int | float | bool], name: str) -> None:
+        settings: Config = {**QUIET, **client, **config}
+        self.consumer = Consumer({**settings, "error_cb": self._on_error}, logger=log)
+        self._name = name
+        self._stopping = threading.Event()
+
+    async def run(self, work: Callable[[Consumer], None]) -> None:
+        """Work until cancelled. Raises what the work raises."""
+        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, self._name)
+        working = loop.run_in_executor(thread, self._work, work)
+        try:
+            await asyncio.shield(working)
+        finally:
+            self._stopping.set()
+            thread.shutdown(wait=False)
+            await asyncio.wait([working], timeout=CLOSE_S)
+            await self._close(loop)
+
+    def _work(self, work: Callable[[Consumer], None]) -> None:
+        while not self._stopping.is_set():
+            try:
+                work(self.consumer)
+            except KafkaException as error:
+                self._on_error(error.args[0])
+                self._stopping.wait(POLL_S)
+
+    async def _close(self, loop: asyncio.AbstractEventLoop) -> None:
+        """While the broker is away closing takes long, and nobody waits for what it would do."""
+        closed = asyncio.Event()
+
+        def close() -> None:
+            try:
+                self.consumer.close()
+            finally:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(closed.set)
+
+        threading.Thread(target=close, name=f"closing {self._name}", daemon=True).start()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await closed.wait()
+        except TimeoutError:
+            log.warning("the broker is away, so its client was not closed", extra={"facts": {"client": self._name}})
+
+    def _on_error(self, error: KafkaError) -> None:
+        log.warning("kafka", extra={"facts": {"client": self._name, "code": error.name(), "detail": error.str()}})

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.query.cluster.barrier import Barrier
+from services.query.cluster.holds import Holds
+from services.query.cluster.view import View
+from tests.services.query.cluster.world import TERMS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from services.query.follow.following import Part
+
+STEPS = 300
+
+
+@settings(max_examples=150)
+@given(st.integers(), st.integers(1, 3))
+def test_no_reader_goes_back_whatever_happens(seed: int, replicas: int) -> None:
+    assert chaos(seed, replicas).back == []
+
+
+@settings(max_examples=80)
+@given(st.integers(), st.integers(1, 3))
+def test_each_partition_has_its_owner_when_all_is_calm_again(seed: int, replicas: int) -> None:
+    world = chaos(seed, replicas)
+    for disk in world.disks:
+        if disk.name not in world.processes:
+            world.start(disk)
+    owners = {part: "abc"[part.partition % 3] for part in world.ends}
+    for part, owner in owners.items():
+        world.assign(part, [owner])
+    world.outage_until = 0
+    world.most_read = 50
+    for process in world.processes.values():
+        process.stopped_until = process.cut_until = 0
+    calm(world, 20)
+    assert {part: world.answering(part) for part in world.ends} == {part: [one] for part, one in owners.items()}
+    assert world.back == []
+
+
+def _forever(self: Holds, now: float) -> bool:
+    del now
+    return self._read_back > 0
+
+
+def _at_once(self: Barrier, position: int) -> bool:
+    del position
+    self.passed = True
+    return True
+
+
+GUARDS: list[tuple[type, str, Callable[..., object]]] = [
+    (Holds, "leased", _forever),
+    (Holds, "_yield_to", lambda *_: None),
+    (Barrier, "look", _at_once),
+    (View, "_is_gone", lambda *_: True),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "without"), GUARDS, ids=[name for _, name, _ in GUARDS])
+def test_without_any_of_its_guards_a_reader_goes_back(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, without: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(owner, name, without)
+    assert any(chaos(seed, 2).back for seed in range(60))
+
+
+def chaos(seed: int, replicas: int) -> World:
+    world = World(random.Random(seed), replicas=replicas)
+    for disk in world.disks:
+        world.start(disk)
+    for _ in range(STEPS):
+        _something_happens(world)
+        world.pass_time(world.rng.choice((0.02, 0.1, 0.1, 0.5)))
+    return world
+
+
+def calm(world: World, seconds: float) -> None:
+    for _ in range(int(seconds / 0.1)):
+        world.pass_time(0.1, lively=0.9)
+
+
+def _something_happens(world: World) -> None:
+    rng = world.rng
+    what = rng.random()
+    disk = rng.choice(world.disks)
+    process = world.processes.get(disk.name)
+    if what < 0.03:
+        (world.start if process is None or rng.random() < 0.5 else world.kill)(disk)
+    elif what < 0.04:
+        world.leave(disk)
+    elif what < 0.06 and process is not None:
+        process.stopped_until = world.now + rng.uniform(0.5, 3 * TERMS.silence)
+    elif what < 0.08 and process is not None and len(process.instance.members()) > 1:
+        process.cut_until = world.now + rng.uniform(0.5, 3 * TERMS.silence)
+    elif what < 0.09:
+        world.outage_until = world.now + rng.uniform(0.5, 3 * TERMS.silence)
+    elif what < 0.2:
+        part: Part = rng.choice(list(world.ends))
+        names = list(world.processes)
+        world.assign(part, rng.sample(names, min(len(names), rng.choice((0, 1, 1, 1, 2)))))
