@@ -10,6 +10,7 @@ from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.api.access import Holder
+from services.query.api.offered import offered
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reply import SECURITY, Reply, told
 from services.query.errors import PortTakenError
@@ -78,7 +79,7 @@ class Server:
         began, response = self._parts.clock(), None
         try:
             if request.path.startswith(GUARDED):
-                request[HOLDER] = self._gate.admitted(request.headers.get("Authorization"), request.remote or "")
+                request[HOLDER] = self._gate.admitted(offered(request), request.remote or "")
             response = await handler(request)
         except ProblemError as error:
             response = told(error.problem, error.headers).response()
