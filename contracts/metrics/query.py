@@ -17,5 +17,13 @@ REQUEST_SECONDS = _histogram(
 )
 REFUSED = _counter("refused", "Requests refused: no token, scope, rate, waits.", ("reason",))
 WAITS = _gauge("waits", "Requests that wait for a version.")
+STREAMS = _gauge("streams", "Connections that watch.")
+SUBSCRIPTIONS = _gauge("subscriptions", "What they watch.", ("state",))
+DELIVERED = _counter("delivered", "Changes told to those who watch, by way: sse, websocket.", ("way",))
+CONFLATED = _counter("conflated", "Changes not told, because a later one of the key was there when the client took it.")
+RESETS = _counter("resets", "Times that a client was so slow that it was told to read anew.", ("way",))
+PUSH_SECONDS = _histogram(
+    "push_seconds", "From when readers could see a change until it was written to who watches.", (), SECONDS
+)
 
 CATALOGUE = listed(dict(globals()))

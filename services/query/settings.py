@@ -54,6 +54,8 @@ class QuerySettings(KafkaSettings):
     """The file of the tokens that may ask; unset, anybody may, which is refused but on a loopback address."""
     peer_token: SecretStr | None = None
     """What instances show each other where tokens are needed: the same text for all, of 16 characters at least."""
+    origins: tuple[str, ...] = ()
+    """The origins of pages elsewhere that may open a WebSocket here, as ["https://console.example.org"]."""
     rate: int = Field(default=10_000, ge=0)
     """How many keys a second a token, or an address without one, may ask for; 0: as many as it likes."""
     batch_most: int = Field(default=1_000, ge=1)

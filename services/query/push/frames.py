@@ -1,0 +1,52 @@
+"""Items of a stream as they are written: events of SSE, and messages of a WebSocket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from services.query.push.notice import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from services.query.push.mailbox import Letter
+    from services.query.push.notice import Notice
+    from services.query.push.subscription import Subscription
+
+
+_SPACES = bytes.maketrans(b"\r\n", b"  ")
+
+
+def event(notice: Notice) -> bytes:
+    """A notice as an event, made once for all who get it. Only a value has an id: there a client can go on."""
+    if notice.sse is None:
+        name = f"id: {notice.tag}\n" if notice.kind is Kind.STATE else ""
+        notice.sse = f"event: {notice.kind}\n{name}data: ".encode() + _one_line(notice.body) + b"\n\n"
+    return notice.sse
+
+
+def control(name: str, facts: Mapping[str, Any]) -> bytes:
+    """An event about the stream itself."""
+    return b"event: " + name.encode() + b"\ndata: " + orjson.dumps(facts) + b"\n\n"
+
+
+def message(letter: Letter[Subscription]) -> bytes:
+    """A letter as a message: what differs between clients stands before what does not."""
+    notice = letter.notice
+    ids = orjson.dumps([one.name for one in letter.subscriptions])
+    head = b'{"type":"' + notice.kind.encode() + b'","ids":' + ids
+    if notice.kind is Kind.STATE:
+        return head + b',"tag":"' + notice.tag.encode() + b'","answer":' + notice.body + b"}"
+    return head + b"," + notice.body[1:]
+
+
+def told(kind: str, facts: Mapping[str, Any]) -> bytes:
+    """A message about the connection or a subscription."""
+    return orjson.dumps({"type": kind, **facts})
+
+
+def _one_line(body: bytes) -> bytes:
+    """A line break in JSON is only ever space between its parts, and would end the event's data."""
+    return body.translate(_SPACES) if b"\n" in body or b"\r" in body else body

@@ -1,0 +1,27 @@
+"""How much one client may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of connections that are told of changes. Times are in seconds."""
+
+    waiting_keys: int = 10_000
+    """How many keys may wait for one client; beyond it, it has to read anew."""
+    waiting_bytes: int = 4 * 1024 * 1024
+    """The same in bytes of their values."""
+    remembered: int = 10_000
+    """Of how many keys a subscription remembers what was told."""
+    subscriptions: int = 100
+    """How many subscriptions one WebSocket may have."""
+    connections: int = 2_000
+    """How many connections one token may have open, or where no token is needed, one address."""
+    message_bytes: int = 64 * 1024
+    """How long a client's message may be."""
+    mark_every_s: float = 5.0
+    """How often a client is told how far it is behind; so it also sees that the connection lives."""
+    stalled_s: float = 60.0
+    """After how long a connection is closed whose client takes nothing."""

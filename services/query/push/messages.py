@@ -1,0 +1,61 @@
+"""What a client says on the WebSocket, and what it is told besides notices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+from services.query.push.interest import Interest
+from services.query.push.tags import PATTERN
+
+PATHS_MOST = 8
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Key = Annotated[str, Field(max_length=4096)]
+Path = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$", max_length=256)]
+
+
+class Message(BaseModel):
+    """A message, as JSON. Unknown fields are refused, for a misspelt one would be a wish that nobody hears."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Subscribe(Message):
+    """Tell me of one key; or of all with a prefix, whose fields have these values. An id used before is replaced.
+
+    `current`: first what is there now. `after`: the client has this tag of the key, and is not told it again.
+    """
+
+    type: Literal["subscribe"]
+    id: Name
+    state: Name
+    key: Key | None = None
+    prefix: Key | None = None
+    where: dict[Path, Key] = Field(default_factory=dict, max_length=PATHS_MOST)
+    current: bool = True
+    after: str | None = Field(default=None, pattern=PATTERN)
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if (self.key is None) == (self.prefix is None and not self.where):
+            raise ValueError("write either key, or prefix (which may be empty) or where")
+        if self.key is None and self.after is not None:
+            raise ValueError("after goes with key")
+        return self
+
+    def interest(self) -> Interest:
+        """What is asked for."""
+        return Interest(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())))
+
+
+class Unsubscribe(Message):
+    """Tell me of this no more."""
+
+    type: Literal["unsubscribe"]
+    id: Name
+
+
+Asked = Annotated[Subscribe | Unsubscribe, Field(discriminator="type")]
+ASKED: TypeAdapter[Subscribe | Unsubscribe] = TypeAdapter(Asked)
+"""Reads a client's message."""

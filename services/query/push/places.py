@@ -1,0 +1,62 @@
+"""Where each partition is answered for: here, at another instance, or nowhere for now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from services.query.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contracts.named import NamedState
+    from services.query.roles import Roles
+
+HERE = ""
+"""The place of what this instance answers for; that of others is their url."""
+ANSWERS = (Role.OWNER, Role.STANDBY)
+
+
+class Move(NamedTuple):
+    """A partition is answered for at another place than before; None: nowhere."""
+
+    state: str
+    partition: int
+    place: str | None
+
+
+class Places:
+    """Looks at the roles when told to, and holds what it saw until then.
+
+    So streams move at one moment, and read what they may have missed at that moment.
+    """
+
+    def __init__(self, states: Mapping[str, NamedState], roles: Roles) -> None:
+        self._states = states
+        self._roles = roles
+        self._places: dict[tuple[str, int], str | None] = {}
+
+    def place(self, state: str, partition: int) -> str | None:
+        """Where it was answered for at the last look."""
+        return self._places.get((state, partition))
+
+    def here(self, state: str) -> list[int]:
+        """The partitions that this instance answers for."""
+        return [one for one in range(self._states[state].partitions) if self.place(state, one) == HERE]
+
+    def look(self) -> list[Move]:
+        """What has moved since the last look."""
+        moves = []
+        for state in self._states.values():
+            for partition in range(state.partitions):
+                place = self._seen(state.name, partition)
+                if place != self._places.get((state.name, partition)):
+                    self._places[state.name, partition] = place
+                    moves.append(Move(state.name, partition, place))
+        return moves
+
+    def _seen(self, state: str, partition: int) -> str | None:
+        if self._roles.standing(state, partition).role in ANSWERS:
+            return HERE
+        owners = self._roles.owners(state, partition)
+        return owners[0].url if owners else None

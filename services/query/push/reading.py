@@ -1,0 +1,109 @@
+"""Reads from the store what a subscription is to be told before, or beside, what changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from services.query.entry import Entry
+from services.query.push.interest import Record
+from services.query.push.notice import Kind
+from services.query.push.places import HERE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from services.query.push.hub import Hub
+    from services.query.push.notice import Notice
+    from services.query.push.places import Places
+    from services.query.push.subscription import Subscription
+    from services.query.store import Store
+
+PAGE = 100
+"""How many keys are read at a time: about a millisecond, in which nothing else is done."""
+
+
+@dataclass
+class Reading:
+    """Keys of some partitions that a subscription is to be told of, page by page.
+
+    With `since`, only what came after that offset: it was told of the rest. `first`: these are the present values that
+    the client asked for, and it is told when it has them.
+    """
+
+    subscription: Subscription
+    partitions: Collection[int] = ()
+    since: int | None = None
+    first: bool = False
+    after: str | None = None
+    done: bool = False
+
+
+class Reader:
+    """Gives subscriptions what the stores have. They hear of changes already, so that nothing is missed between."""
+
+    def __init__(self, stores: Mapping[str, Store], hub: Hub, places: Places) -> None:
+        self._stores = stores
+        self._hub = hub
+        self._places = places
+
+    def key(self, subscription: Subscription, key: str) -> None:
+        """Tell what a key is now."""
+        state = subscription.interest.state
+        store = self._stores[state]
+        entry = store.get(key)
+        if entry is None:
+            kind = Kind.REMOVED if subscription.holds(key) else Kind.NEVER_SEEN
+            subscription.tell_gone(self._hub.gone(kind, state, key))
+        elif store.ended(entry):
+            subscription.know(key, entry.order)
+            subscription.tell_gone(self._hub.gone(Kind.EXPIRED, state, key, entry))
+        else:
+            subscription.tell(self._hub.notice(state, key, entry))
+
+    def know(self, subscription: Subscription, key: str) -> None:
+        """Take what a key is now for told: only what comes later is wanted."""
+        entry = self._stores[subscription.interest.state].get(key)
+        if entry is not None:
+            subscription.know(key, entry.order)
+
+    def kept(self, subscription: Subscription, key: str) -> list[Notice]:
+        """The earlier versions kept of a key that the client does not have. They take no other way to it than this."""
+        state = subscription.interest.state
+        earlier = list(self._stores[state].versions(key))[:-1]
+        return [self._hub.notice(state, key, one) for one in earlier if subscription.know(key, one.order)]
+
+    def page(self, reading: Reading) -> None:
+        """Tell of the next keys, of the partitions that are still answered for here."""
+        asked = reading.subscription.interest
+        reading.partitions = [one for one in reading.partitions if self._places.place(asked.state, one) == HERE]
+        where = dict(asked.where) if reading.since is None else {}
+        page = self._stores[asked.state].page(
+            prefix=asked.prefix, after=reading.after, limit=PAGE, where=where, partitions=reading.partitions
+        )
+        for key, entry in page.items:
+            if reading.since is None or entry.offset > reading.since:
+                self._tell(reading.subscription, key, entry)
+        reading.after = page.after
+        if page.after is None:
+            reading.done = True
+            reading.subscription.begun.update(reading.partitions)
+
+    def reach(self, subscription: Subscription, partition: int) -> None:
+        """What is in the store of the partition now has been told, or is about to be, or is not wanted."""
+        position = self._stores[subscription.interest.state].position(partition)
+        subscription.reached.setdefault(partition, (position or 0) - 1)
+
+    def tell_ended(self, subscription: Subscription) -> None:
+        """Tell of the keys whose life has ended since the last look."""
+        state = subscription.interest.state
+        store = self._stores[state]
+        for key in subscription.ended(lambda life: store.ended(Entry(life, 0, 0, 0, 0, b""))):
+            subscription.tell_gone(self._hub.gone(Kind.EXPIRED, state, key))
+
+    def _tell(self, subscription: Subscription, key: str, entry: Entry) -> None:
+        state = subscription.interest.state
+        if subscription.interest.holds(Record(entry.value)):
+            subscription.tell(self._hub.notice(state, key, entry))
+        elif subscription.relayed or subscription.holds(key):
+            subscription.tell_gone(self._hub.gone(Kind.LEFT, state, key, entry))

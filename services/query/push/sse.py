@@ -1,0 +1,88 @@
+"""GET /v1/states/{name}/{key}/watch: one key, as server-sent events."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from contracts.metrics import query as metrics
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.server import holder
+from services.query.push.frames import control, event
+from services.query.push.interest import Interest
+from services.query.push.outlet import Outlet
+from services.query.push.stream import Mark, Reset
+from services.query.push.tags import order
+
+if TYPE_CHECKING:
+    from services.query.parts import Parts
+    from services.query.push.notice import Order
+    from services.query.push.stream import Item, Stream
+    from services.query.push.watching import Watching
+
+HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+RETRY = b"retry: 1000\n\n"
+"""After how many milliseconds a browser connects again, when the stream has ended."""
+
+
+class Events:
+    """The streams of single keys. One ends when its client goes, or takes nothing for long, or the service ends."""
+
+    def __init__(self, parts: Parts, watching: Watching) -> None:
+        self._counts = parts.counts
+        self._clock = parts.clock
+        self._watching = watching
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        """The key's value and what becomes of it. Raises ProblemError."""
+        who = holder(request)
+        interest = Interest(request.match_info["name"], request.match_info["key"])
+        who.check(interest.state, interest.key)
+        current, after = _current(request), _after(request)
+        response = web.StreamResponse(headers=HEADERS)
+        with self._watching.stream(who.name) as stream:
+            self._watching.subscribe(stream, "", interest, current=current, after=after)
+            with suppress(ConnectionError):
+                outlet = Outlet(request, await response.prepare(request), self._watching.limits.stalled_s)
+                await response.write(RETRY)
+                await self._flow(response, outlet, stream)
+        return response
+
+    async def _flow(self, response: web.StreamResponse, outlet: Outlet, stream: Stream) -> None:
+        async for item in stream.items():
+            if written := self._written(item, stream):
+                await response.write(written)
+                await outlet.flush()
+
+    def _written(self, item: Item, stream: Stream) -> bytes:
+        if isinstance(item, list):
+            for letter in item:
+                self._counts.add(metrics.DELIVERED, "sse")
+                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - letter.notice.at)
+            return b"".join(event(letter.notice) for letter in item)
+        if isinstance(item, Mark):
+            return control("mark", self._watching.progress(stream, item))
+        if isinstance(item, Reset):
+            self._counts.add(metrics.RESETS, "sse")
+            return control("reset", {"conflated": stream.mailbox.conflated})
+        return b""
+
+
+def _current(request: web.Request) -> bool:
+    asked = request.query.get("current", "true")
+    if asked not in ("true", "false"):
+        raise ProblemError(Problem("bad_request", f"current={asked}: write true or false"))
+    return asked == "true"
+
+
+def _after(request: web.Request) -> Order | None:
+    """What the client has, by the id of the last event that it got."""
+    last = request.headers.get("Last-Event-ID")
+    if not last:
+        return None
+    after = order(last)
+    if after is None:
+        raise ProblemError(Problem("bad_request", "Last-Event-ID is none of this service's: leave it out"))
+    return after

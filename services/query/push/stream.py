@@ -1,0 +1,152 @@
+"""What goes to one client, in the order in which it goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from services.query.push.mailbox import Letter, Mailbox
+from services.query.push.reading import PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable
+
+    from services.query.push.limits import Limits
+    from services.query.push.mailbox import Lag
+    from services.query.push.notice import Notice
+    from services.query.push.reading import Reader, Reading
+    from services.query.push.subscription import Subscription
+
+BATCH_BYTES = 32 * 1024
+"""About how much is written at a time: what waits longer can still be replaced by something later."""
+
+
+class Mark(NamedTuple):
+    """How far the client is behind. `complete`: all that was known before has gone to it."""
+
+    lag: Lag
+    complete: bool
+
+
+class Reset(NamedTuple):
+    """The client was so slow that changes are lost to it: it has to read anew."""
+
+
+class Present(NamedTuple):
+    """All that the subscription was to be told first has gone to the client: the keys of these partitions."""
+
+    subscription: Subscription
+    partitions: Collection[int]
+
+
+class Said(NamedTuple):
+    """An answer to what the client said."""
+
+    message: bytes
+
+
+Item = list[Letter["Subscription"]] | Mark | Reset | Present | Said
+
+
+class Stream:
+    """The items for one client. Pages are read as fast as it takes them."""
+
+    def __init__(self, reader: Reader, limits: Limits, clock: Callable[[], float]) -> None:
+        self.subscriptions: dict[str, Subscription] = {}
+        """Those of the client, by the names that it gave them."""
+        self.mailbox: Mailbox[Subscription] = Mailbox(limits.waiting_keys, limits.waiting_bytes, clock)
+        self._reader = reader
+        self._first: deque[Item] = deque()
+        self._readings: deque[Reading] = deque()
+        self._read: deque[tuple[int, Present]] = deque()
+        self._marked = False
+        self._ended = False
+        self._woken = asyncio.Event()
+        self._taken = asyncio.Event()
+
+    def put(self, subscription: Subscription, notice: Notice) -> None:
+        """Let a notice go, or a later one of its key instead."""
+        self.mailbox.put(subscription, notice)
+        self._woken.set()
+
+    def put_first(self, subscription: Subscription, notices: Iterable[Notice]) -> None:
+        """Let each of these go before all else."""
+        self._first.extend([Letter(one, [subscription])] for one in notices)
+        self._woken.set()
+
+    def say(self, message: bytes) -> None:
+        """Let this answer go before all else."""
+        self._first.append(Said(message))
+        self._woken.set()
+
+    def read(self, reading: Reading) -> None:
+        """Let these pages go."""
+        self._readings.append(reading)
+        self._woken.set()
+
+    def mark(self) -> None:
+        """Let a mark go, even before what waits."""
+        self._marked = True
+        self._woken.set()
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """Nothing more goes to this subscription."""
+        self.mailbox.withdraw(subscription)
+        self._readings = deque(one for one in self._readings if one.subscription is not subscription)
+        self._read = deque(one for one in self._read if one[1].subscription is not subscription)
+
+    def end(self) -> None:
+        """Nothing more goes to the client."""
+        self._ended = True
+        self._woken.set()
+        self._taken.set()
+
+    async def heard(self, most: int) -> None:
+        """Wait while more than so many answers wait to go."""
+        while len(self._first) > most and not self._ended:
+            self._taken.clear()
+            await self._taken.wait()
+
+    async def items(self) -> AsyncIterator[Item]:
+        """What goes next, as soon as there is something, until the end."""
+        while not self._ended:
+            item = self._next()
+            if item is not None:
+                yield item
+            elif not self._readings:
+                self._woken.clear()
+                await self._woken.wait()
+
+    def _next(self) -> Item | None:
+        if self.mailbox.spilled:
+            return self._reset()
+        if self._first:
+            self._taken.set()
+            return self._first.popleft()
+        if self._marked:
+            self._marked = False
+            return Mark(self.mailbox.lag(), not self.mailbox and not self._readings)
+        if self._read and self._read[0][0] < self.mailbox.oldest:
+            return self._read.popleft()[1]
+        if self._readings and len(self.mailbox) < PAGE:
+            self._page(self._readings[0])
+        return self.mailbox.take(BATCH_BYTES) or None
+
+    def _page(self, reading: Reading) -> None:
+        """What the last page put into the mailbox has gone once its newest slot has."""
+        if not reading.done:
+            self._reader.page(reading)
+        if reading.done and self._readings and self._readings[0] is reading:
+            self._readings.popleft()
+            if reading.first:
+                self._read.append((self.mailbox.newest, Present(reading.subscription, reading.partitions)))
+
+    def _reset(self) -> Reset:
+        """Presently, what comes is told again; what was read until now does not count."""
+        self._readings.clear()
+        self._read.clear()
+        self.mailbox.reopen()
+        for subscription in self.subscriptions.values():
+            subscription.start_anew()
+        return Reset()

@@ -1,0 +1,99 @@
+"""One thing that one client asked to be told of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from services.query.push.notice import Kind
+from services.query.push.shown import Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from services.query.push.holders import Holders
+    from services.query.push.interest import Interest
+    from services.query.push.notice import Notice, Order
+    from services.query.push.reading import Reading
+
+
+class Outbox(Protocol):
+    """Where notices for a client wait."""
+
+    def put(self, subscription: Subscription, notice: Notice) -> None:
+        """Let it wait until the client can take it."""
+        ...
+
+    def put_first(self, subscription: Subscription, notices: Iterable[Notice]) -> None:
+        """Let each of these go before all else."""
+        ...
+
+    def read(self, reading: Reading) -> None:
+        """Let what is read go, as fast as the client takes it."""
+        ...
+
+
+class Subscription:
+    """What one client asked for under one name, and what it was told. `current`: with the present values first.
+
+    It is remembered of `most` keys what was told.
+    """
+
+    def __init__(self, name: str, interest: Interest, outbox: Outbox, *, current: bool, most: int) -> None:
+        self.name = name
+        self.interest = interest
+        self.outbox = outbox
+        self.current = current
+        self.partition: int | None = None
+        """The one that its key is in."""
+        self.relayed = False
+        """Whether it is another instance's, for a client of its own: what that one holds is not known here."""
+        self.reached: dict[int, int] = {}
+        """The offset of the last change told, by partition: after it, another instance goes on."""
+        self.begun: set[int] = set()
+        """The partitions whose present values were told, or were not to be."""
+        self.holders: Holders | None = None
+        """Where it is noted which keys it holds, while it filters."""
+        self._shown = Shown(most, self._release)
+
+    def tell(self, notice: Notice) -> None:
+        """Let a key's value be told, unless as much was told before."""
+        if notice.order is None or not self.know(notice.key, notice.order):
+            return
+        self._reach(notice)
+        if self.holders is not None:
+            self.holders.hold(notice.key, self)
+        self.outbox.put(self, notice)
+
+    def tell_gone(self, notice: Notice) -> None:
+        """Let it be told that a key is not there any more, or not what was asked for. A filter tells it of its own."""
+        self._reach(notice)
+        held = self.holds(notice.key)
+        if notice.kind is not Kind.EXPIRED:  # a life that has ended must not be told again
+            self._shown.forget(notice.key)
+        self._release(notice.key)
+        if held or self.relayed or not self.interest.where:
+            self.outbox.put(self, notice)
+
+    def know(self, key: str, order: Order) -> bool:
+        """Note that the client has this of the key; False if it has as much already."""
+        return self._shown.advance(key, order)
+
+    def holds(self, key: str) -> bool:
+        """Whether the client was told of this key, as far as that is remembered."""
+        return key in self._shown
+
+    def ended(self, ended: Callable[[int], bool]) -> list[str]:
+        """The keys that the client was told of, and whose life has ended since the last look."""
+        return list(self._shown.ended(ended))
+
+    def start_anew(self) -> None:
+        """The client reads anew: nothing counts as told."""
+        self._shown.clear()
+
+    def _reach(self, notice: Notice) -> None:
+        if notice.offset >= 0:
+            self.reached[notice.partition] = max(notice.offset, self.reached.get(notice.partition, -1))
+
+    def _release(self, key: str) -> None:
+        if self.holders is not None:
+            self.holders.release(key, self)

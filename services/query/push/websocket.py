@@ -1,0 +1,158 @@
+"""GET /v1/watch: many subscriptions on one connection."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from aiohttp import WSCloseCode, WSMsgType, web
+from pydantic import ValidationError
+
+from contracts.metrics import query as metrics
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.server import holder
+from services.query.push.frames import message, told
+from services.query.push.messages import ASKED, Subscribe
+from services.query.push.outlet import Outlet
+from services.query.push.stream import Mark, Present, Reset
+from services.query.push.tags import order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.query.api.access import Holder
+    from services.query.parts import Parts
+    from services.query.push.stream import Item, Stream
+    from services.query.push.watching import Watching
+
+PROTOCOL = "stateloop.v1"
+"""The subprotocol. A browser, which can send no headers, offers its token beside it: api/offered.py."""
+PING_S = 20.0
+"""How often a client is asked whether it is there; it has half of that to answer."""
+UNHEARD_MOST = 100
+"""How many answers may wait for a client; then nothing more that it says is read."""
+
+
+class Conversation:
+    """One connection: reads what the client says, and writes what it is told."""
+
+    def __init__(self, parts: Parts, watching: Watching, who: Holder, stream: Stream) -> None:
+        self._counts = parts.counts
+        self._clock = parts.clock
+        self._watching = watching
+        self._who = who
+        self._stream = stream
+
+    async def listen(self, socket: web.WebSocketResponse) -> None:
+        """Do what the client says, until it goes."""
+        async for said in socket:
+            if said.type is not WSMsgType.TEXT:
+                await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"send text")
+                return
+            self._stream.say(self._answer(said.data))
+            await self._stream.heard(UNHEARD_MOST)
+
+    async def tell(self, socket: web.WebSocketResponse, outlet: Outlet) -> None:
+        """Write what goes to the client, until nothing more does."""
+        async for item in self._stream.items():
+            for one in self._written(item):
+                await socket.send_frame(one, WSMsgType.TEXT)
+            await outlet.flush()
+
+    def _answer(self, said: str) -> bytes:
+        """Raises nothing: what is wrong with a subscription is told, and the others go on."""
+        name = None
+        try:
+            asked = ASKED.validate_json(said)
+            name = asked.id
+            if not isinstance(asked, Subscribe):
+                self._watching.unsubscribe(self._stream, name)
+                return told("unsubscribed", {"id": name})
+            self._subscribe(asked)
+        except ValidationError as error:
+            detail = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+            return _error(name, Problem("bad_request", detail))
+        except ProblemError as error:
+            return _error(name, error.problem)
+        return told("subscribed", {"id": name})
+
+    def _subscribe(self, asked: Subscribe) -> None:
+        interest = asked.interest()
+        self._who.check(interest.state, interest.prefix if interest.key is None else interest.key)
+        most = self._watching.limits.subscriptions
+        if asked.id not in self._stream.subscriptions and len(self._stream.subscriptions) >= most:
+            raise ProblemError(Problem("too_many", f"A connection has {most} subscriptions at most: open another"))
+        after = None if asked.after is None else order(asked.after)
+        self._watching.subscribe(self._stream, asked.id, interest, current=asked.current, after=after)
+
+    def _written(self, item: Item) -> Iterator[bytes]:
+        if isinstance(item, list):
+            for letter in item:
+                yield message(letter)
+                self._counts.add(metrics.DELIVERED, "websocket")
+                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - letter.notice.at)
+        elif isinstance(item, Mark):
+            yield told("mark", self._watching.progress(self._stream, item))
+        elif isinstance(item, Present):
+            yield told("current", {"id": item.subscription.name, "partitions": sorted(item.partitions)})
+        elif isinstance(item, Reset):
+            self._counts.add(metrics.RESETS, "websocket")
+            yield told(
+                "reset", {"ids": sorted(self._stream.subscriptions), "conflated": self._stream.mailbox.conflated}
+            )
+        else:
+            yield item.message
+
+
+class Sockets:
+    """The connections of this instance. `origins` are the pages that may connect, beside those that it serves."""
+
+    def __init__(self, parts: Parts, watching: Watching, origins: frozenset[str]) -> None:
+        self._parts = parts
+        self._watching = watching
+        self._origins = origins
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        """Open one. Raises ProblemError."""
+        self._check_origin(request)
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            raise ProblemError(Problem("bad_request", "This is a WebSocket: connect with Upgrade: websocket"))
+        limits = self._watching.limits
+        socket = web.WebSocketResponse(
+            protocols=[PROTOCOL], heartbeat=PING_S, max_msg_size=limits.message_bytes, compress=False
+        )
+        who = holder(request)
+        with self._watching.stream(who.name) as stream, suppress(ConnectionError):
+            outlet = Outlet(request, await socket.prepare(request), limits.stalled_s)
+            await self._converse(Conversation(self._parts, self._watching, who, stream), stream, socket, outlet)
+        return socket
+
+    async def _converse(
+        self, conversation: Conversation, stream: Stream, socket: web.WebSocketResponse, outlet: Outlet
+    ) -> None:
+        """Ends when either ends: the client goes, or the service."""
+        telling = asyncio.create_task(conversation.tell(socket, outlet))
+        listening = asyncio.create_task(conversation.listen(socket))
+        try:
+            await asyncio.wait({telling, listening}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stream.end()
+            listening.cancel()
+            ended = await asyncio.gather(telling, listening, return_exceptions=True)
+            await socket.close(code=WSCloseCode.GOING_AWAY)
+        for one in ended:
+            if isinstance(one, Exception):
+                raise one
+
+    def _check_origin(self, request: web.Request) -> None:
+        """A page of another origin must not connect with what its visitor's browser sends along. Others have none."""
+        origin = request.headers.get("Origin")
+        if origin is None or origin in self._origins or urlsplit(origin).netloc == request.host:
+            return
+        raise ProblemError(Problem("not_yours", f"{origin} may not connect: name it in STATELOOP_ORIGINS"))
+
+
+def _error(name: str | None, problem: Problem) -> bytes:
+    return told("error", {"id": name, "problem": problem.members()})

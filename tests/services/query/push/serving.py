@@ -1,0 +1,185 @@
+"""An instance that tells what a test puts into its store, by real HTTP, and clients that watch it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from aiohttp import ClientSession, WSMsgType
+
+from services.query.api.access import Access
+from services.query.api.gate import Gate
+from services.query.api.server import Server
+from services.query.entry import Change, Entry
+from services.query.push.limits import Limits
+from services.query.push.push import Push
+from services.query.store import Update
+from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from aiohttp import ClientResponse, ClientWebSocketResponse
+
+    from contracts.named import NamedState
+
+WITHIN_S = 5.0
+QUICK = Limits(mark_every_s=0.05)
+RARE = Limits(mark_every_s=60)
+
+
+def answer(state: str, key: str, entry: Entry) -> bytes:
+    """Like that of a read, with less in it."""
+    head = orjson.dumps({"state": state, "key": key, "version": entry.version, "source": {"offset": entry.offset}})
+    return head[:-1] + b',"value":' + entry.value + b"}"
+
+
+class Instance:
+    """States in memory, and what tells of them."""
+
+    def __init__(self, *states: NamedState, limits: Limits = RARE, tokens: Path | None = None, **told: Any) -> None:
+        self.roles = MemoryRoles()
+        self.states = {one.name: one for one in states or (a_state(),)}
+        self.parts = parts_of(*self.states.values(), roles=self.roles, tokens=tokens, **told)
+        self.push = Push(self.parts, answer, limits)
+        self.watching = self.push.watching
+        self.server = Server(self.parts, Gate(self.parts, Access(tokens)), [self.push])
+        self.base = ""
+        self.offset = 0
+
+    def put(self, key: str, version: int, value: Any = None, *, state: str = "flights", life: int = NOW) -> Change:
+        """A record of the key arrives; readers see it from now on, and nobody has been told."""
+        self.offset += 1
+        written = orjson.dumps({"v": version} if value is None else value)
+        partition = self.watching.hub.partition(state, key)
+        entry = Entry(life, version, NOW, partition, self.offset, written)
+        return self._apply(state, Update(key, partition, self.offset, entry))
+
+    def remove(self, key: str, state: str = "flights") -> Change:
+        """A record without value arrives."""
+        self.offset += 1
+        partition = self.watching.hub.partition(state, key)
+        return self._apply(state, Update(key, partition, self.offset, None))
+
+    def change(self, key: str, version: int, value: Any = None, **facts: Any) -> None:
+        """A record arrives, and those who watch are told."""
+        self.watching.changed([self.put(key, version, value, **facts)])
+
+    def store(self, state: str = "flights") -> MemoryStore:
+        """Where a state is."""
+        found = self.parts.stores[state]
+        assert isinstance(found, MemoryStore)
+        return found
+
+    def _apply(self, state: str, update: Update) -> Change:
+        self.parts.stores[state].apply([update], {update.partition: update.offset + 1})
+        return Change(state, update.key, update.entry)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Instance]:
+        """Answer on a free port."""
+        running = asyncio.create_task(self.watching.run())
+        async with self.server.serving() as port:
+            self.base = f"http://127.0.0.1:{port}"
+            try:
+                yield self
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+    def subscriptions(self) -> int:
+        """How many there are."""
+        return sum(self.watching.hub.watched(name) for name in self.states)
+
+
+class Event(NamedTuple):
+    """One server-sent event."""
+
+    event: str
+    id: str | None
+    data: Any
+
+
+class Events:
+    """A stream of server-sent events, read as the standard says."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self.response = response
+
+    async def next(self, *, marks: bool = False) -> Event:
+        """The next event within the deadline; marks only if asked for."""
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                found = await self._one()
+                if found is not None and (marks or found.event != "mark"):
+                    return found
+
+    async def _one(self) -> Event | None:
+        fields: dict[str, str] = {}
+        while (line := (await self.response.content.readline()).decode()) != "\n":
+            if not line:
+                raise EOFError
+            name, _, value = line.rstrip("\n").partition(": ")
+            fields[name] = value
+        return Event(fields["event"], fields.get("id"), orjson.loads(fields["data"])) if "data" in fields else None
+
+
+@asynccontextmanager
+async def watching(instance: Instance, path: str, **headers: str) -> AsyncIterator[Events]:
+    """The events at a path of an instance."""
+    async with ClientSession(instance.base) as session, session.get(path, headers=headers) as response:
+        assert response.status == 200, await response.text()
+        yield Events(response)
+
+
+class Client:
+    """A WebSocket's client."""
+
+    def __init__(self, socket: ClientWebSocketResponse) -> None:
+        self.socket = socket
+
+    async def say(self, **message: Any) -> None:
+        await self.socket.send_str(orjson.dumps(message).decode())
+
+    async def subscribe(self, name: str, **wish: Any) -> dict[str, Any]:
+        """Subscribe, and wait until that is so; gives the answer."""
+        await self.say(type="subscribe", id=name, **({"state": "flights"} | wish))
+        return await self.next()
+
+    async def next(self, *, marks: bool = False) -> dict[str, Any]:
+        """The next message within the deadline; marks only if asked for."""
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                found = await self.socket.receive()
+                if found.type is not WSMsgType.TEXT:
+                    raise EOFError(f"{found.type} {found.data}")
+                message: dict[str, Any] = orjson.loads(found.data)
+                if marks or message["type"] != "mark":
+                    return message
+
+    async def until(self, kind: str) -> list[dict[str, Any]]:
+        """All messages up to the first of this kind."""
+        found = [await self.next(marks=True)]
+        while found[-1]["type"] != kind:
+            found.append(await self.next(marks=True))
+        return found
+
+
+@asynccontextmanager
+async def connected(instance: Instance, **options: Any) -> AsyncIterator[Client]:
+    """A WebSocket to an instance."""
+    async with ClientSession(instance.base) as session, session.ws_connect("/v1/watch", **options) as socket:
+        yield Client(socket)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until it is so. Raises TimeoutError."""
+    end = time.monotonic() + WITHIN_S
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError
+        await asyncio.sleep(0.005)

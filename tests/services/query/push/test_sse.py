@@ -1,0 +1,191 @@
+"""One key by server-sent events: every rule of the protocol, by real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from aiohttp import ClientSession
+
+from contracts.metrics import query as names
+from contracts.named import Asked
+from services.query.roles import Role, Standing
+from tests.services.query.in_memory import NOW, a_state
+from tests.services.query.push.serving import QUICK, Instance, eventually, watching
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+PATH = "/v1/states/flights/AA%2F1/watch"
+KEY = "AA/1"
+
+
+@pytest.fixture
+async def instance() -> AsyncIterator[Instance]:
+    async with Instance(a_state(lifetime=timedelta(hours=1), asked=Asked(history=3))).serving() as found:
+        yield found
+
+
+async def test_a_key_is_told_as_it_is_and_as_it_becomes(instance: Instance) -> None:
+    instance.change(KEY, 1)
+    async with watching(instance, PATH) as events:
+        first = await events.next()
+        assert first[:2] == ("state", f"{NOW}.1")
+        assert (first.data["key"], first.data["version"], first.data["value"]) == (KEY, 1, {"v": 1})
+        instance.change("other", 1)
+        instance.change(KEY, 2)
+        assert (await events.next())[:2] == ("state", f"{NOW}.2")
+        assert events.response.headers["Content-Type"] == "text/event-stream"
+        assert events.response.headers["Cache-Control"] == "no-store"
+    assert instance.parts.counts.get(names.DELIVERED, "sse") == 2
+
+
+async def test_without_the_current_value_only_what_comes_is_told(instance: Instance) -> None:
+    instance.change(KEY, 1)
+    async with watching(instance, PATH + "?current=false") as events:
+        instance.change(KEY, 2)
+        assert (await events.next()).id == f"{NOW}.2"
+
+
+async def test_what_is_read_and_what_is_told_in_between_is_told_once_and_never_back(instance: Instance) -> None:
+    """The change is in the store already, and is told only after the client has read it from there."""
+    late = [instance.put(KEY, 1), instance.put(KEY, 2)]
+    async with watching(instance, PATH) as events:
+        assert (await events.next()).id == f"{NOW}.2"
+        instance.watching.changed(late)
+        instance.change(KEY, 3)
+        assert (await events.next()).id == f"{NOW}.3"
+
+
+async def test_who_comes_again_goes_on_after_what_it_has(instance: Instance) -> None:
+    for version in range(1, 6):
+        instance.change(KEY, version)
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.3"}) as events:
+        assert [(await events.next()).id for _ in range(2)] == [f"{NOW}.4", f"{NOW}.5"]
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.1"}) as events:
+        assert [(await events.next()).id for _ in range(3)] == [f"{NOW}.3", f"{NOW}.4", f"{NOW}.5"]
+    async with watching(instance, PATH + "?current=false", **{"Last-Event-ID": f"{NOW}.5"}) as events:
+        instance.change(KEY, 6)
+        assert (await events.next()).id == f"{NOW}.6"
+
+
+async def test_who_has_more_than_this_instance_is_told_nothing_older(instance: Instance) -> None:
+    instance.change(KEY, 4)
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.5"}) as events:
+        instance.change(KEY, 5)
+        instance.change(KEY, 6)
+        assert (await events.next()).id == f"{NOW}.6"
+
+
+async def test_a_key_that_is_not_there_yet_can_be_watched(instance: Instance) -> None:
+    async with watching(instance, PATH) as events:
+        assert await events.next() == ("never_seen", None, {"state": "flights", "key": KEY})
+        instance.change(KEY, 1)
+        assert (await events.next()).id == f"{NOW}.1"
+
+
+async def test_a_key_that_is_removed_is_told_and_may_come_again(instance: Instance) -> None:
+    instance.change(KEY, 5)
+    async with watching(instance, PATH) as events:
+        await events.next()
+        instance.watching.changed([instance.remove(KEY)])
+        assert await events.next() == ("removed", None, {"state": "flights", "key": KEY})
+        instance.change(KEY, 1)
+        assert (await events.next()).id == f"{NOW}.1"
+
+
+async def test_a_life_that_ends_is_told_once_and_the_next_one_follows() -> None:
+    async with Instance(a_state(lifetime=timedelta(hours=1)), limits=QUICK).serving() as instance:
+        instance.change(KEY, 1)
+        async with watching(instance, PATH) as events:
+            await events.next()
+            instance.store().advance(NOW + 3_600_001)
+            assert await events.next() == ("expired", None, {"state": "flights", "key": KEY})
+            assert [(await events.next(marks=True)).event for _ in range(3)] == ["mark"] * 3
+            instance.change(KEY, 1, life=NOW + 3_600_000)
+            assert (await events.next()).id == f"{NOW + 3_600_000}.1"
+        instance.store().advance(NOW + 8_000_000)
+        async with watching(instance, PATH) as events:
+            assert (await events.next()).event == "expired"
+
+
+async def test_marks_say_how_far_the_client_is_and_carry_no_id() -> None:
+    async with Instance(limits=QUICK).serving() as instance:
+        instance.change(KEY, 1)
+        instance.roles.own = Standing(Role.OWNER, 7)
+        async with watching(instance, PATH) as events:
+            await events.next()
+            mark = await events.next(marks=True)
+            while not mark.data["states"]["flights"].get("positions"):
+                mark = await events.next(marks=True)
+            partition = str(instance.watching.hub.partition("flights", KEY))
+            lag = {"records": 28}
+            assert mark[:2] == ("mark", None)
+            assert mark.data["states"] == {"flights": {"lag": lag, "positions": {partition: instance.offset + 1}}}
+            assert (mark.data["waiting"], mark.data["conflated"], mark.data["oldest_ms"]) == (0, 0, 0)
+
+
+async def test_while_the_partition_catches_up_nothing_is_told_and_afterwards_all_of_it(instance: Instance) -> None:
+    instance.change(KEY, 3)
+    async with watching(instance, PATH) as events:
+        await events.next()
+        instance.roles.own = Standing(Role.CATCHING_UP, 9)
+        instance.watching.look()
+        for version in (4, 5):
+            instance.change(KEY, version)
+        instance.roles.own = Standing(Role.OWNER, 0)
+        assert (await events.next()).id == f"{NOW}.5"
+        instance.change(KEY, 6)
+        assert (await events.next()).id == f"{NOW}.6"
+
+
+async def test_a_value_with_line_breaks_is_one_event(instance: Instance) -> None:
+    entry = instance.put(KEY, 1).entry
+    assert entry is not None
+    instance.store().entries[KEY] = [entry._replace(value=b'{\n "v":\r\n 1}')]
+    async with watching(instance, PATH) as events:
+        assert (await events.next()).data["value"] == {"v": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "kind"),
+    [
+        ("/v1/states/trains/AA%2F1/watch", {}, 404, "unknown_state"),
+        (PATH + "?current=yes", {}, 400, "bad_request"),
+        (PATH, {"Last-Event-ID": "yesterday"}, 400, "bad_request"),
+    ],
+)
+async def test_what_cannot_be_watched_is_told(
+    instance: Instance, path: str, headers: dict[str, str], status: int, kind: str
+) -> None:
+    async with ClientSession(instance.base) as session, session.get(path, headers=headers) as response:
+        assert (response.status, orjson.loads(await response.read())["type"]) == (status, kind)
+    assert instance.subscriptions() == 0
+
+
+async def test_a_client_that_goes_leaves_nothing_behind() -> None:
+    async with Instance(limits=QUICK).serving() as instance:
+        async with watching(instance, PATH):
+            await eventually(lambda: instance.parts.counts.get(names.STREAMS) == 1)
+            assert instance.subscriptions() == 1
+        await eventually(lambda: instance.parts.counts.get(names.STREAMS) == 0)
+        assert instance.subscriptions() == 0
+
+
+async def test_streams_end_when_the_service_does() -> None:
+    async with Instance().serving() as instance, watching(instance, PATH) as events:
+        await events.next()
+        stopping = asyncio.create_task(_stop(instance))
+        with pytest.raises(EOFError):
+            await events.next()
+        await stopping
+
+
+async def _stop(instance: Instance) -> None:
+    running = asyncio.create_task(instance.watching.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
