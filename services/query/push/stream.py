@@ -114,7 +114,7 @@ class Stream:
             item = self._next()
             if item is not None:
                 yield item
-            elif not self._readings:
+            elif not self._readings and not self._read:
                 self._woken.clear()
                 await self._woken.wait()
 
