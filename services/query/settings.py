@@ -6,9 +6,9 @@ import socket
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from contracts.settings import KafkaSettings
 from services.query.errors import ExposedError
@@ -50,6 +50,12 @@ class QuerySettings(KafkaSettings):
     """Its name, the same after a restart and no other's; the machine's unless set."""
     group: str | None = None
     """The consumer group; `<application's name>-query` unless set. Instances of one group share the partitions."""
+    session_timeout: Duration = timedelta(seconds=6)
+    """After how long without a sign of an instance the group gives its partitions to others."""
+    lease: Duration = timedelta(seconds=3)
+    """How long an instance answers without contact to the others; after a quarter more a copy takes its place."""
+    replicas: int = Field(default=2, ge=1, le=3)
+    """How many instances follow each partition: its owner, and copies that stand by."""
     tokens: Path | None = None
     """The file of the tokens that may ask; unset, anybody may, which is refused but on a loopback address."""
     peer_token: SecretStr | None = None
@@ -72,6 +78,13 @@ class QuerySettings(KafkaSettings):
     """How long answers under way may take when it is told to stop."""
     stuck_after: Duration = timedelta(seconds=120)
     """After how long without progress /healthz asks for a restart."""
+
+    @model_validator(mode="after")
+    def _check_lease(self) -> Self:
+        """The group must not be quicker than the lease: whoever it gives a partition waits for its end anyway."""
+        if not timedelta(0) < self.lease < self.session_timeout:
+            raise ValueError("STATELOOP_LEASE must be more than 0 and less than STATELOOP_SESSION_TIMEOUT")
+        return self
 
     @property
     def loopback(self) -> bool:

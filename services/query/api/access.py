@@ -51,13 +51,19 @@ class Holder:
 
 ANYBODY = Holder("anybody")
 """Who asks where no token is needed."""
+PEER = Holder("another instance")
+"""Who hands a question on, for somebody whose scope it has looked at."""
 
 
 class Access:
-    """Finds the holder of a token. `refresh` reads the file anew; while that is wrong, the old tokens count."""
+    """Finds the holder of a token. `refresh` reads the file anew; while that is wrong, the old tokens count.
 
-    def __init__(self, path: Path | None) -> None:
+    `peer` is what the instances show each other.
+    """
+
+    def __init__(self, path: Path | None, peer: SecretStr | None = None) -> None:
         self._path = path
+        self._peer = [] if peer is None else [(sha256(peer.get_secret_value().encode()).digest(), PEER)]
         self._holders: list[tuple[bytes, Holder]] = []
         self._stamp: tuple[int, int] | None = None
         self.refresh()
@@ -85,7 +91,7 @@ class Access:
         if scheme.lower() != "bearer" or not token:
             return None
         digest, found = sha256(token.strip().encode("utf-8", "surrogateescape")).digest(), None
-        for known, holder in self._holders:
+        for known, holder in (*self._holders, *self._peer):
             if hmac.compare_digest(known, digest):
                 found = holder
         return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from contracts.metrics import query as metrics
-from services.query.api.access import ANYBODY
+from services.query.api.access import ANYBODY, PEER
 from services.query.api.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Gate:
             self._counts.add(metrics.REFUSED, "token")
             problem = Problem("no_token", "Send one that is in the file of tokens, as Authorization: Bearer …")
             raise ProblemError(problem, (("WWW-Authenticate", "Bearer"),))
-        self.spend(address if holder is ANYBODY else holder.name, keys)
+        if holder is not PEER:  # the client's rate was looked at where it asked
+            self.spend(address if holder is ANYBODY else holder.name, keys)
         return holder
 
     def spend(self, who: str, keys: int) -> None:

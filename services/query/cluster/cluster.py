@@ -68,6 +68,11 @@ class Cluster:
         """See `Roles.members`."""
         return self.instance.members()
 
+    def announced(self) -> Sequence[Announcement]:
+        """What this instance has now, and what the others announced last."""
+        now = self.instance.presented(self._now(), datetime.now(UTC))
+        return [now, *(peer.announcement for peer in self.instance.holds.view.peers())]
+
     def restarted(self, part: Part) -> None:
         """See `Listener.restarted`."""
         self.instance.restarted(part)

@@ -13,7 +13,7 @@ from services.query.follow.following import Part
 from services.query.roles import Member, Role, Standing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from services.query.cluster.holds import Terms
     from services.query.cluster.view import Identity, Peer
@@ -31,9 +31,9 @@ class Marked(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """What an instance acts on: all partitions of all states, who keeps the stores up, and the stores by state."""
+    """What an instance acts on: how many partitions each state has, who keeps the stores up, and the stores."""
 
-    parts: Sequence[Part]
+    partitions: Mapping[str, int]
     following: Following
     stores: Mapping[str, Marked]
 
@@ -46,6 +46,7 @@ class Instance:
         self.holds = Holds(me, terms)
         self.assigned: set[Part] = set()
         self._around = surroundings
+        self._parts = [Part(name, at) for name, count in surroundings.partitions.items() for at in range(count)]
         self._replicas = replicas
         self._followed: dict[Part, Barrier] = {}
         self._number = 0
@@ -96,6 +97,10 @@ class Instance:
         self.holds.sent(self._number, now)
         return self._announcement(ts, self._states(now))
 
+    def presented(self, now: float, ts: datetime) -> Announcement:
+        """The same for who asks this instance; only what it answers for now is held."""
+        return self._announcement(ts, self._states(now, answered=True))
+
     def leave(self) -> Announcement:
         """What is to be written at the end. From now on it answers for nothing."""
         self._number += 1
@@ -136,7 +141,7 @@ class Instance:
         if self._replicas > 1 and len(stores) > 1:
             wanted |= {
                 part
-                for part in self._around.parts
+                for part in self._parts
                 if part not in wanted and self.me.store in standbys(part, _owner(part, peers), stores, self._replicas)
             }
         return wanted
@@ -168,8 +173,9 @@ class Instance:
             for part, barrier in self._followed.items()
         )
 
-    def _states(self, now: float) -> dict[str, AnnouncedState]:
+    def _states(self, now: float, *, answered: bool = False) -> dict[str, AnnouncedState]:
         leased = self.holds.leased(now)  # who cannot read the announcements cannot take a partition over
+        held = {part for part, hold in self.holds.held.items() if not answered or (hold.standing and leased)}
         parts: dict[str, list[AnnouncedPart]] = {}
         for part, barrier in sorted(self._followed.items(), key=lambda item: item[0]):
             progress = self._around.following.progress(part)
@@ -178,7 +184,7 @@ class Instance:
                     partition=part.partition,
                     assigned=part in self.assigned,
                     ready=barrier.passed and leased,
-                    held=part in self.holds.held,
+                    held=part in held,
                     position=progress.position if progress else 0,
                     lag=progress.lag if progress else 0,
                 )
@@ -195,7 +201,7 @@ class Instance:
             store=me.store,
             run=me.run,
             url=me.url,
-            number=self._number,
+            number=max(1, self._number),
             ts=ts,
             leaving=leaving,
             states=states,
