@@ -3,8 +3,11 @@
 import json
 import math
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NoReturn
+
+import orjson
 
 from contracts.record import Reason, Refused
 
@@ -15,6 +18,7 @@ LONE_SURROGATE = (
 """An escape that is half a character: no text can hold it."""
 LONGEST_NUMBER, LONGEST_NAME = 1_000, 50_000
 """In characters: what the job's JSON parser bears at the most."""
+ESCAPE = b"\\"
 PLAIN = 1e-3, 1e7
 """Java writes the numbers from here to there without an exponent."""
 
@@ -46,14 +50,26 @@ def parse(value: bytes) -> Object:
     return parsed
 
 
+def parse_own(value: bytes) -> dict[str, Any]:
+    """The object that orjson wrote: what `parse` makes of it, several times as fast, or Refused."""
+    plain = len(value) <= LONGEST_NAME and ESCAPE not in value
+    found: dict[str, Any] = orjson.loads(value) if plain else parse(value)
+    return found
+
+
+def pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The names of an object with what they name, repeated ones too."""
+    return value.pairs if isinstance(value, Object) else value.items()
+
+
 def as_text(value: Any) -> str:
     """What a text field holds when this stands in its place: a string itself, anything else as JSON."""
     return value if isinstance(value, str) else _written(value)
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, Object):
-        return "{" + ",".join(f"{_written(name)}:{_written(item)}" for name, item in value.pairs) + "}"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_written(name)}:{_written(item)}" for name, item in pairs(value)) + "}"
     if isinstance(value, list):
         return "[" + ",".join(_written(item) for item in value) + "]"
     return _java(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

@@ -6,20 +6,21 @@ to the same verdicts.
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache
-from typing import Any, Literal, get_args, get_origin
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, create_model
 
 from contracts.application import Application
 from contracts.bounds import Bound, bounds, instant, needed
 from contracts.columns import is_model, without_none
-from contracts.document import Object, as_text, parse
+from contracts.document import as_text, pairs, parse, parse_own
 from contracts.record import Reason, Refused
 from contracts.tracing import FIELD
 from contracts.wire import Feedback
 
 LONG = 1 << 63
+_Taker = Callable[[Any], Any]
 
 
 def feedback_shape(application: Application) -> type[BaseModel]:
@@ -49,28 +50,44 @@ def read(shape: type[BaseModel], value: bytes | None, largest: int) -> dict[str,
     return fields
 
 
-@cache
-def _types(shape: type[BaseModel]) -> dict[str, Any]:
-    """The types of a shape's fields, without `| None`: to find them costs as much as to read a record."""
-    return {name: without_none(field.annotation)[0] for name, field in shape.model_fields.items()}
+def check_own(shape: type[BaseModel], value: bytes) -> None:
+    """Raise Refused for a record that orjson wrote, if `read` would; its size is not looked at."""
+    _judge(_struct(parse_own(value), shape), shape)
+
+
+class _Rule(NamedTuple):
+    is_time: bool
+    needed: bool
+    bounds: tuple[Bound, ...]
 
 
 @cache
-def _bounds(shape: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
-    return bounds(shape)
+def _rules(shape: type[BaseModel]) -> dict[str, _Rule]:
+    """What each field must meet. To find that, or how to take it, costs as much as to read a record."""
+    held = bounds(shape)
+    return {
+        name: _Rule(without_none(field.annotation)[0] is datetime, needed(field), held[name])
+        for name, field in shape.model_fields.items()
+    }
+
+
+@cache
+def _takers(shape: type[BaseModel]) -> dict[str, _Taker]:
+    """How the value of each field is taken."""
+    return {name: _taker(field.annotation, name) for name, field in shape.model_fields.items()}
 
 
 def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
     """Make times of the texts that are declared so, and raise Refused for the first field that breaks a condition."""
-    for name, kind in _types(shape).items():
+    for name, rule in _rules(shape).items():
         value = fields[name]
-        if value is not None and kind is datetime:
+        if value is not None and rule.is_time:
             fields[name] = value = instant(value)
             right = value is not None
         elif value is None:
-            right = not needed(shape.model_fields[name])
+            right = not rule.needed
         else:
-            right = all(bound.holds(value) for bound in _bounds(shape)[name])
+            right = all(bound.holds(value) for bound in rule.bounds)
         if not right:
             raise Refused(Reason.INVALID_FIELD, name)
 
@@ -80,42 +97,52 @@ def _literal(names: tuple[str, ...]) -> Any:
 
 
 def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
-    if not isinstance(value, Object):
+    if not isinstance(value, dict):
         raise Refused(Reason.MALFORMED, f"not a {shape.__name__}")
-    declared = _types(shape)
-    given = ((name, _conform(item, declared[name], name)) for name, item in value.pairs if name in declared)
-    return dict.fromkeys(declared) | dict(given)
+    takers = _takers(shape)
+    found: dict[str, Any] = dict.fromkeys(takers)
+    for name, item in pairs(value):
+        if taker := takers.get(name):
+            found[name] = None if item is None else taker(item)
+    return found
 
 
-def _conform(value: Any, inner: Any, name: str) -> Any:
-    """The value as its declared type. Whole numbers serve as floats, any JSON serves as text, nothing else is bent."""
-    if value is None:
-        return None
+def _taker(annotation: Any, name: str) -> _Taker:
+    """What makes a value its declared type, or raises Refused; it is not asked for null.
+
+    Whole numbers serve as floats, any JSON serves as text, nothing else is bent.
+    """
+    inner, _ = without_none(annotation)
     if is_model(inner):
-        return _struct(value, inner)
+        return partial(_struct, shape=inner)
     if get_origin(inner) in (list, dict):
-        return _nested(value, inner, name)
-    if inner not in (bool, int, float):
-        return as_text(value)
-    if not _FITS[inner](value):
-        raise Refused(Reason.MALFORMED, f"{name} is not a {inner.__name__}")
-    return _double(value) if inner is float else value
+        return _nested(inner, name)
+    if inner in (bool, int, float):
+        return partial(_number, kind=inner, name=name)
+    return as_text
 
 
-_FITS: dict[Any, Callable[[Any], bool]] = {
-    bool: lambda value: isinstance(value, bool),
-    int: lambda value: type(value) is int and -LONG <= value < LONG,
-    float: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-}
-
-
-def _nested(value: Any, annotation: Any, name: str) -> Any:
-    kind, arguments = get_origin(annotation), get_args(annotation)
-    if not isinstance(value, kind):
+def _number(value: Any, kind: Any, name: str) -> Any:
+    given = type(value)
+    if given is not kind and not (kind is float and given is int):
         raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
-    if kind is list:
-        return [_conform(item, without_none(arguments[0])[0], name) for item in value]
-    return {key: _conform(item, without_none(arguments[1])[0], name) for key, item in value.pairs}
+    if kind is int and not -LONG <= value < LONG:
+        raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+    return _double(value) if kind is float else value
+
+
+def _nested(annotation: Any, name: str) -> _Taker:
+    kind, arguments = get_origin(annotation), get_args(annotation)
+    each = _taker(arguments[-1], name)
+
+    def take(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+        if kind is list:
+            return [None if item is None else each(item) for item in value]
+        return {key: None if item is None else each(item) for key, item in pairs(value)}
+
+    return take
 
 
 def _double(value: float) -> float:

@@ -1,12 +1,42 @@
 """Constraints hold at every depth of a record; tests/spark_app/test_decode.py holds the job to the same."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from contracts.document import LONGEST_NAME
 from contracts.record import Reason, Refused
-from contracts.shape import feedback_shape, read
+from contracts.shape import check_own, feedback_shape, read
 from tests import bounded
-from tests.bounded import Bounded, app
+from tests.bounded import VALUES, Bounded, app
 from tests.hostile import good
+
+LONGEST = 10**6
+SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
+DOCUMENTS = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+POSITIONS = st.fixed_dictionaries({}, optional=dict.fromkeys(("lat", "lon"), st.floats(-200, 200) | SCALARS))
+ROUTES = st.fixed_dictionaries(
+    {}, optional={"start": POSITIONS, "end": POSITIONS, "name": DOCUMENTS, "stops": st.lists(POSITIONS)}
+)
+
+
+def verdicts(value: bytes) -> list[Refused | None]:
+    """What `read` says of a record that orjson wrote, and what `check_own` does."""
+    found: list[Refused | None] = []
+    for look in (lambda: read(Bounded, value, LONGEST), lambda: check_own(Bounded, value)):
+        try:
+            look()
+            found.append(None)
+        except Refused as refused:
+            found.append(refused)
+    return found
+
+
+def assert_the_same(value: bytes) -> None:
+    read_so, checked_so = map(str, verdicts(value))
+    assert read_so == checked_so
 
 
 def refusal(value: bytes) -> tuple[Reason, str | None]:
@@ -55,3 +85,28 @@ def test_the_same_holds_for_results() -> None:
     assert refusals == {(Reason.INVALID_FIELD, "result"), (Reason.MALFORMED, None)}
     assert len(accepted) >= 20
     assert all(result is None or -90 <= result["where"]["lat"] <= 90 for result in accepted)
+
+
+@given(st.sampled_from(sorted(VALUES)), DOCUMENTS | ROUTES)
+def test_what_we_wrote_ourselves_is_judged_as_the_job_will(name: str, document: object) -> None:
+    try:
+        value = good(**{name: document})
+    except TypeError:  # no text, and so nothing that could be written
+        return
+    assert_the_same(value)
+
+
+@given(ROUTES)
+def test_so_are_models_in_it(route: object) -> None:
+    assert_the_same(good(route=route))
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "\\\\ud83d\\ude00", "a\\b", "\n", "x" * LONGEST_NAME])
+def test_so_are_texts_that_the_jobs_parser_does_not_bear(text: str) -> None:
+    assert_the_same(good(tags={text: text}))
+    assert_the_same(good(tags={f"{text}x": text}))
+
+
+def test_the_parsers_verdict_on_what_we_wrote_is_asked_for() -> None:
+    assert all(isinstance(one, Refused) for one in verdicts(good(tags={"a": "\\ud800"})))
+    assert all(isinstance(one, Refused) for one in verdicts(good(tags={"x" * (LONGEST_NAME + 1): "a"})))

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError, create_model
 
 from contracts import Absent, PermanentFailure, RetryableFailure
 from contracts.record import Refused
-from contracts.shape import read
+from contracts.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class _Prepared:
         if orjson.loads(record)[self._one.name] != wire:
             raise PermanentFailure("the result holds a number that JSON does not have")
         try:
-            read(self._shape, record, self._largest)
+            check_own(self._shape, record)
         except Refused as refused:
             why = f"the job would refuse the result ({refused}): a time needs an offset, a number must be finite"
             raise PermanentFailure(why) from refused
