@@ -8,6 +8,7 @@ from services.client.errors import (
     CatchingUp,
     ModelRefused,
     NoAnswer,
+    NotYet,
     PermanentError,
     QueryError,
     Refused,
@@ -16,6 +17,8 @@ from services.client.errors import (
     Unreadable,
 )
 from services.client.pages import Page, StateInfo
+from services.client.subscriptions import Interest
+from services.client.updates import Left, Mark, Removed, Update
 
 __all__ = [
     "AccessDenied",
@@ -25,16 +28,22 @@ __all__ = [
     "Client",
     "Expired",
     "Found",
+    "Interest",
+    "Left",
+    "Mark",
     "ModelRefused",
     "NeverSeen",
     "NoAnswer",
+    "NotYet",
     "Page",
     "PermanentError",
     "QueryError",
     "Refused",
+    "Removed",
     "RetryableError",
     "Source",
     "StateInfo",
     "SteppedBack",
     "Unreadable",
+    "Update",
 ]

@@ -44,6 +44,12 @@ class Found(Generic[T]):
         """Of two of one key, the one with the greater order is the later. The life is in milliseconds since 1970."""
         return (round(self.life.timestamp() * 1000) if self.life else 0), self.version
 
+    @property
+    def tag(self) -> str:
+        """Names this version of the key, as the service does: for min_version."""
+        life, version = self.order
+        return f"{life}.{version}" if life else str(version)
+
 
 @dataclass(frozen=True, slots=True)
 class NeverSeen:

@@ -83,7 +83,7 @@ class Batches:
     async def _asked(
         self, room: asyncio.Semaphore, batch: Batch, url: str, keys: Sequence[str], within_s: float
     ) -> None:
-        body = {"keys": keys, **({"fields": list(batch.fields)} if batch.fields else {})}
+        body = {"keys": keys, **({"fields": ",".join(batch.fields)} if batch.fields else {})}
         what = f"{len(keys)} keys of {batch.state}"
         call = Call(what, f"{state_target(batch.state)}:batchGet", within_s, body=body)
         async with room:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
 from services.client import pages
 from services.client.batch import Batch, Batches
-from services.client.calls import Call, Calls
+from services.client.calls import TRY_S, Call, Calls
+from services.client.conversation import Conversation
 from services.client.discovery import Discovery
 from services.client.errors import SteppedBack
 from services.client.highest import Highest
+from services.client.lasting import PATIENCE_S, Lasting
 from services.client.reading import Value, reader
 from services.client.replies import answer
 from services.client.targets import ROOT, Asking, key_target, page_target
 from services.client.transport import Transport
 from services.client.tries import Tries, TryAgain
+from services.client.watch import Watch, Watched
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
     from services.client.answers import Answer, Found
     from services.client.pages import Page, StateInfo
+    from services.client.subscriptions import Interest
     from services.client.transport import Reply
+    from services.client.updates import Mark, Update
 
 M = TypeVar("M", bound=BaseModel)
 DEADLINE_S = 10.0
@@ -58,6 +63,7 @@ class Client:
         self._tries = Tries(time.monotonic, asyncio.sleep)
         self._calls = Calls(self._transport, self._discovery, self._tries)
         self._highest = Highest(remember)
+        self._lasting = Lasting(self._discovery, self._tries, time.monotonic)
         self._batches = Batches(self._calls, self._discovery, self._tries, self._highest)
 
     async def __aenter__(self) -> Self:
@@ -86,9 +92,9 @@ class Client:
                 raise TryAgain(f"{reply.url} gave an earlier version than was shown", kind=SteppedBack)
             return got
 
-        deadline_s = asking.get("deadline", self._deadline_s)
-        target = key_target(state, key, asking)
-        call = Call(f"{state}/{key}", target, deadline_s, (state, key), asking.get("wait", 0.0))
+        wait_s = asking.get("wait", 0.0)
+        deadline_s = asking.get("deadline", max(self._deadline_s, wait_s + TRY_S))
+        call = Call(f"{state}/{key}", key_target(state, key, asking), deadline_s, (state, key), wait_s)
         return await self._calls.made(call, take)
 
     @overload
@@ -156,6 +162,45 @@ class Client:
         """The versions that are kept of the key's present life, the earliest first."""
         call = self._call(f"{state}/{key}", key_target(state, key, {}, "/versions"), deadline, (state, key))
         return await self._calls.made(call, lambda reply: pages.versions(reply, state, key, None))
+
+    @overload
+    def watch(
+        self, state: str, key: str, *, marks: Literal[False] = False, patience: float = PATIENCE_S
+    ) -> AsyncGenerator[Update[Value], None]: ...
+
+    @overload
+    def watch(
+        self, state: str, key: str, *, model: type[M], marks: Literal[False] = False, patience: float = PATIENCE_S
+    ) -> AsyncGenerator[Update[M], None]: ...
+
+    @overload
+    def watch(
+        self, state: str, key: str, *, marks: Literal[True], patience: float = PATIENCE_S
+    ) -> AsyncGenerator[Update[Value] | Mark, None]: ...
+
+    def watch(
+        self,
+        state: str,
+        key: str,
+        *,
+        model: type[BaseModel] | None = None,
+        marks: bool = False,
+        patience: float = PATIENCE_S,
+    ) -> AsyncGenerator[Any, None]:
+        """What the key is now, and then what becomes of it. Of changes in quick succession the last one is told.
+
+        It goes on at another instance when a stream breaks, and ends with NoAnswer when nobody has spoken for so many
+        seconds as `patience` says. `marks`: it tells a few times a minute, too, how far it is behind.
+        """
+        target = key_target(state, key, {}, "/watch")
+        watched = Watched(state, key, target, marks, patience, reader(state, key, model))
+        return Watch(watched, self._transport, self._highest).updates(self._lasting)
+
+    def watch_many(
+        self, *interests: Interest, marks: bool = False, patience: float = PATIENCE_S
+    ) -> AsyncGenerator[Update[Value] | Mark, None]:
+        """The same of many keys, prefixes and filters over one connection."""
+        return Conversation(interests, self._transport, self._highest, marks=marks).updates(self._lasting, patience)
 
     async def states(self, *, deadline: float | None = None) -> list[StateInfo]:
         """The states that this client may ask."""

@@ -41,6 +41,16 @@ class CatchingUp(NoAnswer):
     advice = "Ask again in a while, or allow more time with deadline="
 
 
+class NotYet(RetryableError):
+    """The version that was asked for has not arrived. `latest` is the tag of what has, if something has."""
+
+    def __init__(self, what: str, facts: Mapping[str, Any]) -> None:
+        super().__init__(
+            f"{what}: {facts.get('detail') or 'this version has not arrived'} (allow more time with wait=)"
+        )
+        self.latest = facts.get("latest")
+
+
 class SteppedBack(NoAnswer):
     """All that came was older than what this client has shown of the key."""
 

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from services.client.answers import Expired, NeverSeen, found
-from services.client.errors import AccessDenied, CatchingUp, NoAnswer, Refused, Unreadable
+from services.client.errors import AccessDenied, CatchingUp, NoAnswer, NotYet, Refused, Unreadable
 from services.client.tries import TryAgain
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
 NEVER_SEEN = "never_seen"
+BEHIND = "behind"
 
 
 class Elsewhere(TryAgain):
@@ -25,7 +26,7 @@ class Elsewhere(TryAgain):
 
 
 def answer(reply: Reply, state: str, key: str, read: Callable[[Any], T]) -> Answer[T]:
-    """What a reply says of a key. Raises TryAgain, Refused or Unreadable."""
+    """What a reply says of a key. Raises TryAgain, NotYet, Refused or Unreadable."""
     facts = reply.body if isinstance(reply.body, Mapping) else {}
     if reply.status == HTTPStatus.GONE:
         return Expired(state, key, facts)
@@ -54,6 +55,8 @@ def failure(reply: Reply, what: str) -> Exception:
     """The error that a status stands for."""
     facts = reply.body if isinstance(reply.body, Mapping) else {}
     told = f"{reply.url} answered {reply.status} {facts.get('detail') or kind(facts)}".rstrip()
+    if kind(facts) == BEHIND:
+        return NotYet(what, facts)
     if reply.status == HTTPStatus.MISDIRECTED_REQUEST:
         return Elsewhere(told)
     if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status in LATER:

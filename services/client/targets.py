@@ -16,8 +16,8 @@ class Asking(TypedDict, total=False):
 
     fields: Sequence[str]
     """Dotted paths from the top of the record's value, as state.status: only these are sent."""
-    min_version: int
-    """An answer of this version or a later one, for which the service waits up to `wait`."""
+    min_version: int | str
+    """An answer of this version or a later one, for which the service waits up to `wait`. A tag tells the life, too."""
     wait: float
     as_of: int
     """This very version, while it is kept."""

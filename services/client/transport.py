@@ -12,10 +12,12 @@ from services.client.errors import Unreadable
 from services.client.tries import TryAgain
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
 CONNECT_S = 1.0
+HEARTBEAT_S = 10.0
+PROTOCOL = "stateloop.v1"
 FAR_TOO_LONG = 100
 """Characters of a failure's text that are worth telling."""
 
@@ -70,6 +72,13 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=silence_s)
         return self.session.get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
 
+    def socket(self, url: str, target: str) -> Socket:
+        """A WebSocket. Pings see to it that a dead one is noticed."""
+        timeout = aiohttp.ClientWSTimeout(ws_close=CONNECT_S)
+        return self.session.ws_connect(
+            full(url, target), protocols=[PROTOCOL], heartbeat=HEARTBEAT_S, timeout=timeout, max_msg_size=0
+        )
+
     @property
     def session(self) -> aiohttp.ClientSession:
         """The pool. Raises RuntimeError outside of `async with`."""
@@ -80,7 +89,7 @@ class Transport:
 
 if TYPE_CHECKING:
     Stream = AbstractAsyncContextManager[aiohttp.ClientResponse]
-    Chunks = AsyncIterator[bytes]
+    Socket = AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]
 
 
 def full(url: str, target: str) -> URL:
@@ -94,7 +103,7 @@ def after_s(answer: aiohttp.ClientResponse) -> float | None:
     return float(text[:9]) if text.isascii() and text.isdigit() else None
 
 
-def unreachable(url: str, error: Exception) -> Unreachable:
+def unreachable(url: str, error: BaseException) -> Unreachable:
     """What is told of a failed exchange."""
     told = str(error)[:FAR_TOO_LONG] or (
         "it took too long" if isinstance(error, TimeoutError) else type(error).__name__

@@ -85,9 +85,15 @@ class Tries:
         except TryAgain as last:
             raise last.kind(what, deadline_s, made, last.reason) from last
 
+    async def pause(self, failures: int, failure: TryAgain) -> None:
+        """Wait as after so many failures, of which this is the last."""
+        await self._sleep(self._pause_s(failures, failure))
+
     def _pause(self, state: RetryCallState) -> float:
+        return self._pause_s(state.attempt_number, state.outcome.exception() if state.outcome else None)
+
+    def _pause_s(self, failures: int, failure: BaseException | None) -> float:
         """Full jitter, beside what Retry-After asks for: so not all come back at once."""
-        failure = state.outcome.exception() if state.outcome else None
-        most = min(FIRST_PAUSE_S * 2 ** min(state.attempt_number, 10), MOST_PAUSE_S)
+        most = min(FIRST_PAUSE_S * 2 ** min(failures, 10), MOST_PAUSE_S)
         asked = failure.after_s if isinstance(failure, TryAgain) else None
         return (asked or 0.0) + self._draw(0.0, most)

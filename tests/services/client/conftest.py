@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.services.client.fake import Fake, cluster
+from tests.services.client.streaming import Streaming
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,3 +28,18 @@ async def fakes() -> AsyncIterator[list[Fake]]:
         three = [await stack.enter_async_context(Fake(name).serving()) for name in ("q1", "q2", "q3")]
         cluster(*three)
         yield three
+
+
+@pytest.fixture
+async def streaming() -> AsyncIterator[Streaming]:
+    """Give one whose streams tell what the test says."""
+    async with Streaming().serving() as one:
+        yield one
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[list[Streaming]]:
+    """Give two of them that know each other."""
+    async with Streaming("q1").serving() as first, Streaming("q2").serving() as second:
+        cluster(first, second)
+        yield [first, second]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
 from aiohttp import web
@@ -113,9 +113,10 @@ class Fake:
         return [{**last, "version": version} for version in range(1, last["version"] + 1)]
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[Fake]:
+    async def serving(self) -> AsyncIterator[Self]:
         server = web.Application()
         server.router.add_get("/v1/instances", self.discovered)
+        server.router.add_routes(self.routes())
         server.router.add_route("*", "/v1/states", self.answer)
         server.router.add_route("*", "/v1/states/{rest:.*}", self.answer)
         self._runner = web.AppRunner(server, handler_cancellation=True, shutdown_timeout=0.1)
@@ -127,6 +128,10 @@ class Fake:
             yield self
         finally:
             await self.stop()
+
+    def routes(self) -> list[web.RouteDef]:
+        """Others than those of reads."""
+        return []
 
     async def stop(self) -> None:
         """Answer nobody any more."""
@@ -167,6 +172,11 @@ def telling(kind: str, status: int, **headers: str) -> Fault:
 async def hanging(_: Fake, __: web.Request) -> web.StreamResponse:
     await asyncio.Event().wait()
     raise AssertionError
+
+
+async def late(fake: Fake, request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(0.3)
+    return await fake.right(request)
 
 
 async def resetting(_: Fake, request: web.Request) -> web.StreamResponse:

@@ -18,12 +18,13 @@ from services.client import (
     ModelRefused,
     NeverSeen,
     NoAnswer,
+    NotYet,
     Refused,
     Source,
     SteppedBack,
     Unreadable,
 )
-from tests.services.client.fake import entry, hanging, older, problem, resetting, saying, telling
+from tests.services.client.fake import entry, hanging, late, older, problem, resetting, saying, telling
 
 if TYPE_CHECKING:
     from tests.services.client.fake import Fake, Fault
@@ -205,6 +206,23 @@ async def test_the_answer_to_another_question_is_none(fake: Fake) -> None:
 def test_a_wrong_address_is_told(url: str) -> None:
     with pytest.raises(AddressWrong, match=r"such as http://127\.0\.0\.1:8080"):
         Client(url)
+
+
+async def test_a_version_that_has_not_arrived_is_told(fake: Fake) -> None:
+    fake.always = telling("behind", 503)
+    async with Client(fake.url) as states:
+        with pytest.raises(NotYet, match=r"it is behind \(allow more time with wait=\)"):
+            await states.get("flights", "k", min_version="1767268800000.9", wait=0.1)
+    assert fake.asked == ["/v1/states/flights/k?min_version=1767268800000.9&wait=0.1"]
+
+
+async def test_a_long_wait_makes_the_deadline_longer(fake: Fake) -> None:
+    fake.put(entry("k", 1))
+    fake.always = late
+    async with Client(fake.url, deadline=0.1) as states:
+        found = await states.get("flights", "k", min_version=1, wait=5.0)
+    assert isinstance(found, Found)
+    assert found.tag == "1767268800000.1"
 
 
 async def test_nothing_goes_back(fake: Fake) -> None:

@@ -1,0 +1,63 @@
+"""The command `stateloop`: asks the named states of a query service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from contracts.errors import StateloopError
+from contracts.settings import read
+from services.client.arguments import arguments
+from services.client.client import Client
+from services.client.commands import Code, Commands
+from services.client.errors import AddressWrong
+from services.client.settings import ClientSettings
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+
+def main(given: Sequence[str]) -> int:
+    """Do it; an error is told in one line that says what to do."""
+    told = arguments(given)
+    try:
+        return asyncio.run(_run(told))
+    except StateloopError as error:
+        print(f"stateloop: {error}", file=sys.stderr)
+        return Code.USAGE if isinstance(error, AddressWrong) else Code.ERROR
+    except BrokenPipeError:
+        # Whoever read has enough, as `head` has; Python would complain at its end that it cannot write the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Code.FOUND
+    except KeyboardInterrupt:
+        return Code.INTERRUPTED
+
+
+def run() -> None:
+    """Be the command."""
+    sys.exit(main(sys.argv[1:]))
+
+
+async def _run(told: Namespace) -> int:
+    settings = read(ClientSettings)
+    urls = (told.url or settings.url).split(",")
+    async with Client(urls, token=settings.secret(told.token_file), discover=told.command != "states") as client:
+        return await Commands(client, Console(highlight=False), _write, _time).run(told)
+
+
+def _write(line: str) -> None:
+    print(line, flush=True)
+
+
+def _time() -> str:
+    return f"{datetime.now().astimezone():%H:%M:%S}"
+
+
+if __name__ == "__main__":
+    run()

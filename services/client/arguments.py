@@ -1,0 +1,107 @@
+"""The command's arguments."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EPILOG = """\
+The service is at --url, STATELOOP_URL, or http://127.0.0.1:8080. Its token comes from --token-file,
+STATELOOP_TOKEN_FILE or STATELOOP_TOKEN.
+
+It returns 0 for found, 1 for an error, 2 for wrong arguments, 3 for a key never seen, 4 for one that
+has expired, and 130 after Ctrl-C.
+"""
+
+
+def arguments(given: Sequence[str]) -> Namespace:
+    """`command` (get, watch, keys, states), and what each of them needs."""
+    parser = ArgumentParser(
+        prog="stateloop",
+        description="Ask the named states of a query service.",
+        epilog=EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="get|watch|keys|states")
+    add = partial(commands.add_parser, allow_abbrev=False)  # or --token would be taken for --token-file
+    _get(add("get", help="what is known of a key"))
+    _watch(add("watch", help="what becomes of a key, or of all keys with a prefix, as it happens"))
+    _keys(add("keys", help="the keys of a state, one a line"))
+    add("states", help="the states that may be asked")
+    for one in commands.choices.values():
+        _everywhere(one)
+    told = parser.parse_args(given)
+    if told.command == "watch" and (told.key is None) == (told.prefix is None):
+        parser.error("watch: write either a KEY or --prefix P")
+    return told
+
+
+def _get(parser: ArgumentParser) -> None:
+    _place(parser)
+    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("--fields", type=_list, default=(), metavar="PATH,…", help="only these, as state.status")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--version", type=_whole, metavar="N", help="this version, while it is kept")
+    which.add_argument("--min-version", type=_whole, metavar="N", help="this version or a later one: see --wait")
+    parser.add_argument("--wait", type=_seconds, metavar="SECONDS", help="how long to wait for --min-version")
+
+
+def _watch(parser: ArgumentParser) -> None:
+    _place(parser)
+    parser.add_argument("key", metavar="KEY", nargs="?")
+    parser.add_argument("--prefix", metavar="P", help="all keys that begin so; '' for all of the state")
+    _where(parser)
+
+
+def _keys(parser: ArgumentParser) -> None:
+    _place(parser)
+    parser.add_argument("--prefix", default="", metavar="P", help="only keys that begin so")
+    _where(parser)
+
+
+def _place(parser: ArgumentParser) -> None:
+    parser.add_argument("state", metavar="STATE")
+
+
+def _where(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--where", type=_filter, action="append", default=[], metavar="PATH:VALUE", help="only with this in this field"
+    )
+
+
+def _everywhere(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON a line, for machines")
+    parser.add_argument("--url", help="of any instance, as http://host:port; several, separated by commas")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="where the token is")
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _filter(text: str) -> tuple[str, str]:
+    path, found, value = text.partition(":")
+    if not path or not found:
+        raise ArgumentTypeError("write it as state.status:landed")
+    return path, value
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ArgumentTypeError("write a whole number")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ArgumentTypeError("write a number of seconds")
+    return seconds

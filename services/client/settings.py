@@ -1,0 +1,35 @@
+"""What the command is told by environment variables with the prefix STATELOOP_."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from services.client.errors import NoToken
+
+
+class ClientSettings(BaseSettings):
+    """Where the query service is, and who asks."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
+
+    url: str = "http://127.0.0.1:8080"
+    """Any instance; several, separated by commas."""
+    token: SecretStr | None = None
+    """The token, or STATELOOP_TOKEN_FILE. An argument would be seen by everybody on the machine."""
+    token_file: Path | None = None
+
+    def secret(self, file: Path | None) -> str | None:
+        """The token: from this file, that of the settings, or the environment. Raises NoToken."""
+        path = file or self.token_file
+        if path is None:
+            return self.token.get_secret_value() if self.token else None
+        try:
+            text = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeError) as error:
+            raise NoToken(str(path), error.strerror or "" if isinstance(error, OSError) else "no UTF-8") from error
+        if not text or "\n" in text:
+            raise NoToken(str(path), "more than one line" if text else "it is empty")
+        return text

@@ -1,0 +1,93 @@
+"""Answers as a person reads them in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from services.client.answers import Expired, Found, NeverSeen
+from services.client.flat import changes, rows, text
+from services.client.updates import Removed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import timedelta
+
+    from rich.console import RenderableType
+
+    from services.client.pages import StateInfo
+    from services.client.updates import Update
+
+MINUTE = 60
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+ITS_ORDER = ("device_id", "key", "first_seen", "version", "as_of")
+"""Fields of records that say what the beginning of a watch's line does, or change each time."""
+
+
+def heading(told: Found[Any]) -> Text:
+    """The key, its version and age, and where the answer came from."""
+    line = Text.assemble((told.key, "bold"), f"  version {told.version}", (f"  {age(told.age)} old", "green"))
+    if told.life:
+        line.append(f"  life of {told.life:%Y-%m-%d %H:%M:%S %Z}", style="dim")
+    behind = f", {told.lag:,} behind" if told.lag else ""
+    origin = f"\n{told.source.topic}/{told.source.partition} offset {told.source.offset:,}"
+    return line.append(f"{origin}, from {told.instance} ({told.role}{behind})", style="dim")
+
+
+def fields(told: Found[Any]) -> Table:
+    """All fields of its value."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows(told.value).items():
+        table.add_row(Text(name), Text(value))
+    return table
+
+
+def missing(told: NeverSeen | Expired) -> Text:
+    """Why there is nothing to show."""
+    known = {name: value for name, value in told.facts.items() if name not in ("type", "title", "status", "detail")}
+    line = Text.assemble((told.key, "bold"), f"  {told.facts.get('detail') or type(told).__name__}")
+    facts = ", ".join(f"{name} {text(value)}" for name, value in known.items() if name not in ("state", "key"))
+    return line.append(f"\n{facts}", style="dim") if facts else line
+
+
+def happened(told: Update[Any], before: Mapping[str, str] | None, time: str) -> Text:
+    """One line: what has changed since the last one of the key, or all of it."""
+    line = Text.assemble((time, "dim"), "  ", (told.key, "bold"), "  ")
+    if not isinstance(told, Found):
+        style = "yellow" if isinstance(told, Expired | Removed) else "dim"
+        return line.append({"NeverSeen": "never seen"}.get(type(told).__name__, type(told).__name__.lower()), style)
+    line.append(f"v{told.version}  ", style="cyan")
+    for name, (old, new) in changes(before or {}, rows(told.value)).items():
+        if name in ITS_ORDER:
+            continue
+        line.append(f"{name} ", style="dim")
+        line.append(f"{old} → {new}  " if before and old else f"{new or '—'}  ", style="green" if before else "")
+    return line
+
+
+def states(known: Sequence[StateInfo]) -> RenderableType:
+    """One line for each state."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("state", no_wrap=True)
+    for name in ("keys", "partitions", "lag"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in known:
+        lag = Text(f"{one.lag:,}", style="" if one.lag else "green")
+        table.add_row(Text(one.name, style="bold"), f"{one.keys:,}", str(one.partitions), lag)
+    return table if known else Text("There are no states that you may ask.", style="yellow")
+
+
+def age(duration: timedelta) -> str:
+    """How long, in the unit that suits."""
+    seconds = duration.total_seconds()
+    if seconds < 1:
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
+    for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"

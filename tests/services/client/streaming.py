@@ -1,0 +1,104 @@
+"""The fake service's streams: a test says what they tell, and when they break."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import WSMsgType, web
+
+from tests.services.client.fake import Fake, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+
+class End(Enum):
+    CLOSED = "as an instance that stops"
+    ABORTED = "as a process that is killed"
+
+
+@dataclass(eq=False)
+class Opened:
+    """One connection of a client, and what it said."""
+
+    last_id: str | None
+    path: str
+    heard: list[dict[str, Any]] = field(default_factory=list)
+    queue: asyncio.Queue[bytes | End] = field(default_factory=asyncio.Queue)
+
+
+class Streaming(Fake):
+    """An instance whose streams tell what `send` is given."""
+
+    def __init__(self, name: str = "q1") -> None:
+        super().__init__(name)
+        self.opened: list[Opened] = []
+
+    async def right(self, request: web.Request) -> web.StreamResponse:
+        return await (self._stream(request) if request.path.endswith("/watch") else super().right(request))
+
+    async def watched(self, request: web.Request) -> web.StreamResponse:
+        """Over the WebSocket."""
+        socket = web.WebSocketResponse(protocols=["stateloop.v1"])
+        await socket.prepare(request)
+        opened = Opened(None, request.path)
+        self.opened.append(opened)
+        listening = asyncio.create_task(self._listen(socket, opened))
+        try:
+            async for piece in self._pieces(opened):
+                if piece is End.ABORTED and request.transport:
+                    request.transport.abort()
+                if isinstance(piece, End):
+                    break
+                await socket.send_str(piece.decode())
+        finally:
+            listening.cancel()
+            await socket.close()
+        return socket
+
+    async def connection(self, number: int) -> Opened:
+        """The connection of this number, from 0, once it is open."""
+        await until(lambda: len(self.opened) > number, f"connection {number}")
+        return self.opened[number]
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/v1/watch", self.watched)]
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        opened = Opened(request.headers.get("Last-Event-ID"), request.raw_path)
+        self.opened.append(opened)
+        async for piece in self._pieces(opened):
+            if piece is End.ABORTED and request.transport:
+                request.transport.abort()
+            if isinstance(piece, End):
+                break
+            await response.write(piece)
+        return response
+
+    async def _pieces(self, opened: Opened) -> AsyncIterator[bytes | End]:
+        while True:
+            yield await opened.queue.get()
+
+    async def _listen(self, socket: web.WebSocketResponse, opened: Opened) -> None:
+        async for said in socket:
+            if said.type is WSMsgType.TEXT:
+                opened.heard.append(json.loads(said.data))
+
+
+def event(told: Mapping[str, Any], kind: str = "state") -> bytes:
+    """As the service writes it."""
+    name = f"id: {told['version']}\n" if kind == "state" else ""
+    return f"event: {kind}\n{name}data: {json.dumps(told)}\n\n".encode()
+
+
+def message(told: Mapping[str, Any], *ids: str, kind: str = "state") -> bytes:
+    """The same on the WebSocket."""
+    if kind == "state":
+        return json.dumps({"type": kind, "ids": ids, "tag": str(told["version"]), "answer": told}).encode()
+    return json.dumps({"type": kind, "ids": ids, **told}).encode()

@@ -1,0 +1,111 @@
+"""Many keys over one WebSocket that breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from services.client import Client, Interest, Left, Mark, NoAnswer, Refused, Unreadable
+from tests.services.client.fake import problem, until
+from tests.services.client.streaming import End, Opened, Streaming, message
+from tests.services.client.test_watch import KEY, PLACE, PROGRESS, following, told, versions
+
+ONE = Interest("flights", KEY)
+SOME = Interest("flights", prefix="UA/", where={"state.status": "landed"}, current=False)
+ASKED = [
+    {"type": "subscribe", "id": "0", "state": "flights", "current": True, "key": KEY},
+    {
+        "type": "subscribe",
+        "id": "1",
+        "state": "flights",
+        "current": False,
+        "prefix": "UA/",
+        "where": {"state.status": "landed"},
+    },
+]
+
+
+async def heard(opened: Opened, count: int) -> list[dict[str, object]]:
+    await until(lambda: len(opened.heard) >= count, "the client's messages")
+    return opened.heard
+
+
+async def test_each_interest_is_asked_for_and_told(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
+        reading = asyncio.create_task(following(updates, 3))
+        opened = await streaming.connection(0)
+        assert await heard(opened, 2) == ASKED
+        for said in (
+            b'{"type":"subscribed","id":"0"}',
+            message(told(1), "0", "1"),
+            b'{"type":"current","id":"0","partitions":[0]}',
+            message(PROGRESS, kind="mark"),
+            message(PLACE, "1", kind="left"),
+            message(told(2), "0"),
+        ):
+            opened.queue.put_nowait(said)
+        first, left, second = await reading
+    assert versions([first, second]) == [1, 2]
+    assert left == Left("flights", KEY)
+
+
+@pytest.mark.parametrize("end", End)
+async def test_a_connection_that_breaks_is_made_again(streaming: Streaming, end: End) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
+        reading = asyncio.create_task(following(updates, 2))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(message(told(1), "0"))
+        opened.queue.put_nowait(end)
+        again = await streaming.connection(1)
+        assert await heard(again, 2) == [{**ASKED[0], "after": "1"}, ASKED[1]]
+        again.queue.put_nowait(message(told(1), "0"))
+        again.queue.put_nowait(message(told(2), "0"))
+        assert versions(await reading) == [1, 2]
+
+
+async def test_a_client_that_was_too_slow_asks_anew(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch_many(SOME)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(b'{"type":"reset","ids":["0"],"conflated":5}')
+        assert len(await heard(opened, 2)) == 2
+        opened.queue.put_nowait(message(told(1), "0"))
+        assert versions(await reading) == [1]
+
+
+async def test_marks_are_told_if_wanted(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, marks=True)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(message(PROGRESS, kind="mark"))
+        (mark,) = await reading
+    assert isinstance(mark, Mark)
+    assert mark.lag == {"flights": 4}
+
+
+async def test_a_refusal_of_one_is_told(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(message({"id": "1", "problem": problem("bad_request", 400)}, kind="error"))
+        with pytest.raises(Refused, match=r"prefix='UA/'.* was refused"):
+            await reading
+
+
+@pytest.mark.parametrize("said", [b"{", b"5", b"{}", b'{"type":"new"}', b'{"type":"state","ids":["9"],"answer":{}}'])
+async def test_garbage_is_told(streaming: Streaming, said: bytes) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch_many(ONE)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(said)
+        with pytest.raises(Unreadable):
+            await reading
+
+
+async def test_patience_ends(streaming: Streaming) -> None:
+    await streaming.stop()
+    async with Client(streaming.url) as states:
+        with pytest.raises(NoAnswer, match="watching flights: no answer"):
+            await following(states.watch_many(ONE, patience=0.2), 1)

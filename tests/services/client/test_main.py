@@ -1,0 +1,177 @@
+"""The command: what it writes, and what it returns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.client.__main__ import main
+from tests.services.client.fake import Fake, entry, problem, telling
+from tests.services.client.streaming import Streaming, event, message
+from tests.services.client.test_watch import KEY, PLACE, told
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("STATELOOP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+async def command(*arguments: str, url: str) -> int:
+    """The exit code. It has an event loop of its own, as it would in a process."""
+    return await asyncio.to_thread(main, [*arguments, "--url", url])
+
+
+async def process(*arguments: str, url: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "services.client", *arguments, "--url", url, stdout=-1, stderr=-1
+    )
+
+
+async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.put(entry(KEY, 7, delay={"minutes": 5}, gate=None))
+    assert await command("get", "flights", KEY, "--fields", "state.status, state.delay", url=fake.url) == 0
+    shown = capsys.readouterr().out
+    assert "UA/1545  version 7  1.2 s old  life of 2026-01-01 12:00:00 UTC" in shown
+    assert "snapshots/" in shown
+    assert "offset 7, from q1 (owner, 3 behind)" in shown
+    assert [line.split() for line in shown.splitlines()[2:]] == [
+        ["device_id", KEY],
+        ["state.status", "landed"],
+        ["state.delay.minutes", "5"],
+    ]
+    assert fake.asked == ["/v1/states/flights/UA%2F1545?fields=state.status%2Cstate.delay"]
+
+
+async def test_get_says_what_is_not_there(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.put({**problem("expired", 410, state="flights", key="old", life="2026-01-01T12:00:00Z")})
+    assert await command("get", "flights", "nobody", url=fake.url) == 3
+    assert "nobody  it is never_seen" in capsys.readouterr().out
+    assert await command("get", "flights", "old", url=fake.url) == 4
+    assert "old  it is expired\nlife 2026-01-01T12:00:00Z" in capsys.readouterr().out
+    assert await command("get", "flights", "old", "--json", url=fake.url) == 4
+    assert json.loads(capsys.readouterr().out)["result"] == "expired"
+
+
+async def test_get_writes_json(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.put(entry(KEY, 7))
+    assert await command("get", "flights", KEY, "--version", "7", "--json", url=fake.url) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["result"], found["version"], found["age_s"]) == ("found", 7, 1.234)
+    assert found["value"]["state"] == {"status": "landed"}
+    assert fake.asked == ["/v1/states/flights/UA%2F1545?as_of=7"]
+
+
+async def test_keys_are_lines(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.put(*(entry(f"k{number}", 1) for number in range(5)), entry("[bold]", 1))
+    assert await command("keys", "flights", "--where", "state.status:landed", url=fake.url) == 0
+    assert capsys.readouterr().out.splitlines() == ["[bold]", "k0", "k1", "k2", "k3", "k4"]
+    assert await command("keys", "flights", "--prefix", "k4", "--json", url=fake.url) == 0
+    assert capsys.readouterr().out == '"k4"\n'
+
+
+async def test_states_are_a_table(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await command("states", url=fake.url) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["state", "keys", "partitions", "lag"], ["flights", "7", "4", "2"], ["cities", "7", "4", "2"]]
+    assert await command("states", "--json", url=fake.url) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["name"] == "flights"
+
+
+async def test_an_error_is_one_line(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.always = telling("unknown_state", 404)
+    assert await command("get", "fights", "k", url=fake.url) == 1
+    assert capsys.readouterr().err == "stateloop: fights/k was refused (404): it is unknown_state\n"
+    assert await command("get", "flights", "k", url="localhost") == 2
+
+
+WRONG = [
+    [],
+    ["get", "flights"],
+    ["watch", "flights"],
+    ["watch", "flights", "k", "--prefix", "p"],
+    ["get", "flights", "k", "--version", "x"],
+    ["get", "flights", "k", "--wait", "-1"],
+    ["keys", "flights", "--where", "status"],
+    ["get", "flights", "k", "--token", "secret"],
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+
+
+async def test_the_token_comes_from_a_file_or_the_environment(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STATELOOP_TOKEN", "spoken")
+    await command("get", "flights", "k", url=fake.url)
+    (tmp_path / "token").write_text("written\n")
+    await command("get", "flights", "k", "--token-file", str(tmp_path / "token"), url=fake.url)
+    assert fake.tokens == {"Bearer spoken", "Bearer written"}
+    (tmp_path / "token").write_text("two\nlines")
+    for path in ("token", "none"):
+        assert await command("get", "flights", "k", "--token-file", str(tmp_path / path), url=fake.url) == 1
+    told = capsys.readouterr().err
+    assert "more than one line" in told
+    assert "No such file" in told
+    assert "lines)" not in told.replace("one line)", "")  # the secret itself is not told
+
+
+async def test_watch_tells_what_changes_until_it_is_interrupted(streaming: Streaming) -> None:
+    running = await process("watch", "flights", KEY, url=streaming.url)
+    assert running.stdout
+    assert running.stderr
+    opened = await streaming.connection(0)
+    after = told(2)
+    after["value"] = {"device_id": KEY, "state": {"status": "cancelled"}}
+    opened.queue.put_nowait(event(told(1)) + event(after) + event(PLACE, "expired"))
+    async with asyncio.timeout(20):
+        lines = [(await running.stdout.readline()).decode().split(maxsplit=1)[1].rstrip() for _ in range(3)]
+        running.send_signal(signal.SIGINT)
+        assert await running.wait() == 130
+        assert await running.stderr.read() == b""
+    assert lines == [
+        f"{KEY}  v1  state.status landed",
+        f"{KEY}  v2  state.status landed → cancelled",
+        f"{KEY}  expired",
+    ]
+
+
+async def test_watch_of_a_prefix_writes_json(streaming: Streaming) -> None:
+    running = await process("watch", "flights", "--prefix", "UA/", "--json", url=streaming.url)
+    assert running.stdout
+    opened = await streaming.connection(0)
+    opened.queue.put_nowait(message(told(1), "0"))
+    opened.queue.put_nowait(message(PLACE, "0", kind="left"))
+    async with asyncio.timeout(20):
+        lines = [json.loads(await running.stdout.readline()) for _ in range(2)]
+        running.terminate()
+        await running.wait()
+    assert [line["result"] for line in lines] == ["found", "left"]
+
+
+async def test_a_reader_that_has_enough_is_no_error(fake: Fake) -> None:
+    fake.put(*(entry(f"{'k' * 500}{number:04}", 1) for number in range(2000)))
+    running = await process("keys", "flights", url=fake.url)
+    assert running.stdout
+    assert running.stderr
+    async with asyncio.timeout(20):
+        await running.stdout.readline()
+        running._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]  # noqa: SLF001
+        assert await running.wait() == 0
+        assert await running.stderr.read() == b""

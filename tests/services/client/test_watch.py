@@ -1,0 +1,210 @@
+"""One key watched over streams that break."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from services.client import (
+    AccessDenied,
+    Client,
+    Expired,
+    Found,
+    Mark,
+    NeverSeen,
+    NoAnswer,
+    Refused,
+    Removed,
+    Unreadable,
+)
+from tests.services.client.fake import cluster, entry, saying, telling, until
+from tests.services.client.streaming import End, Streaming, event
+from tests.services.client.test_get import Flight
+from tests.services.client.test_routes import informed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+KEY = "UA/1545"
+PLACE = {"state": "flights", "key": KEY}
+PROGRESS = {"waiting": 1, "conflated": 2, "oldest_ms": 3, "states": {"flights": {"lag": {"records": 4}}}}
+
+
+def told(version: int, **others: Any) -> dict[str, Any]:
+    return {**entry(KEY, version, **others), "role": "owner", "instance": "q1"}
+
+
+async def following(updates: AsyncGenerator[Any, None], count: int) -> list[Any]:
+    """The next so many."""
+    async with asyncio.timeout(10):
+        return [await anext(updates) for _ in range(count)]
+
+
+def versions(updates: list[Any]) -> list[int]:
+    return [one.version for one in updates]
+
+
+async def test_each_change_is_told(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 5))
+        opened = await streaming.connection(0)
+        for piece in (
+            b"retry: 1000\n\n",
+            event(PLACE, "never_seen"),
+            event(told(1)),
+            event(PROGRESS, "mark"),
+            event(told(2)),
+            event(PLACE, "removed"),
+            event(told(1)),
+        ):
+            opened.queue.put_nowait(piece)
+        never, first, second, removed, anew = await reading
+    assert opened.path == "/v1/states/flights/UA%2F1545/watch"
+    assert isinstance(never, NeverSeen)
+    assert (first.version, first.value["device_id"]) == (1, KEY)
+    assert second.version == 2
+    assert removed == Removed("flights", KEY)
+    assert anew.version == 1
+
+
+async def test_a_stream_that_breaks_goes_on_where_it_was(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, model=Flight)) as updates:
+        reading = asyncio.create_task(following(updates, 4))
+        for number, end in enumerate((End.ABORTED, End.CLOSED)):
+            opened = await streaming.connection(number)
+            opened.queue.put_nowait(event(told(number + 1)))
+            opened.queue.put_nowait(event(told(number + 2))[:-20])
+            opened.queue.put_nowait(end)
+        last = await streaming.connection(2)
+        last.queue.put_nowait(event(told(2)) + event(told(3)) + event(told(4)))
+        found = await reading
+    assert versions(found) == [1, 2, 3, 4]
+    assert found[0].value == Flight.model_validate(told(1)["value"])
+    assert [one.last_id for one in streaming.opened] == [None, "1", "2"]
+
+
+async def test_nothing_goes_back_after_a_break(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 2))
+        first = await streaming.connection(0)
+        first.queue.put_nowait(event(told(7)))
+        first.queue.put_nowait(End.ABORTED)
+        second = await streaming.connection(1)
+        for version in (5, 6, 7, 8):
+            second.queue.put_nowait(event(told(version)))
+        assert versions(await reading) == [7, 8]
+
+
+async def test_nothing_is_told_that_is_older_than_what_was_shown(streaming: Streaming) -> None:
+    streaming.put(entry(KEY, 7))
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        await states.get("flights", KEY)
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(event(told(6)) + event(told(7)))
+        assert versions(await reading) == [7]
+
+
+async def test_an_end_is_told_once(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 3))
+        first = await streaming.connection(0)
+        first.queue.put_nowait(event(told(1)) + event(PLACE, "expired"))
+        first.queue.put_nowait(End.ABORTED)
+        second = await streaming.connection(1)
+        second.queue.put_nowait(event(PLACE, "expired") + event(told(1, life="2026-01-02T00:00:00Z")))
+        found, expired, again = await reading
+    assert isinstance(found, Found)
+    assert isinstance(expired, Expired)
+    assert isinstance(again, Found)
+
+
+async def test_marks_are_told_if_wanted(streaming: Streaming) -> None:
+    complete = {**PROGRESS, "states": {"flights": {"lag": {"records": 0}, "positions": {"0": 17}}}}
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, marks=True)) as updates:
+        reading = asyncio.create_task(following(updates, 2))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(event(PROGRESS, "mark") + event(complete, "mark"))
+        first, second = await reading
+    assert first == Mark(1, 2, timedelta(milliseconds=3), {"flights": 4}, {})
+    assert second.positions == {"flights": {"0": 17}}
+
+
+async def test_the_owner_is_watched_and_then_who_is_there(pair: list[Streaming]) -> None:
+    for one in pair:
+        one.put(*(entry(f"k{number}", 1) for number in range(40)))
+    async with Client([one.url for one in pair]) as states:
+        await informed(states, pair)
+        owner = next(one for one in pair if one.url == states._discovery.owner("flights", KEY))  # noqa: SLF001
+        other = next(one for one in pair if one is not owner)
+        async with aclosing(states.watch("flights", KEY)) as updates:
+            reading = asyncio.create_task(following(updates, 2))
+            opened = await owner.connection(0)
+            opened.queue.put_nowait(event(told(1)))
+            await until(opened.queue.empty, "sent")
+            opened.queue.put_nowait(End.ABORTED)
+            await owner.stop()
+            cluster(other)
+            taken = await other.connection(0)
+            taken.queue.put_nowait(event(told(2)))
+            assert versions(await reading) == [1, 2]
+    assert taken.last_id == "1"
+
+
+async def test_silence_is_a_break(streaming: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.client.watch.SILENCE_S", 0.1)
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        second = await streaming.connection(1)
+        second.queue.put_nowait(event(told(1)))
+        assert versions(await reading) == [1]
+
+
+async def test_patience_ends(streaming: Streaming) -> None:
+    await streaming.stop()
+    async with Client(streaming.url) as states:
+        with pytest.raises(NoAnswer, match=r"watching flights/UA/1545: no answer within 0.2 s"):
+            await following(states.watch("flights", KEY, patience=0.2), 1)
+
+
+async def test_what_passes_is_waited_for(streaming: Streaming) -> None:
+    streaming.faults.extend([telling("unreachable", 503), telling("elsewhere", 421), saying(b"", 502)])
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(event(told(1)))
+        assert versions(await reading) == [1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "error"), [("not_yours", 403, AccessDenied), ("unknown_state", 404, Refused)]
+)
+async def test_what_does_not_pass_is_told(streaming: Streaming, kind: str, status: int, error: type[Exception]) -> None:
+    streaming.always = telling(kind, status)
+    async with Client(streaming.url) as states:
+        with pytest.raises(error, match=f"it is {kind}"):
+            await following(states.watch("flights", KEY), 1)
+
+
+GARBAGE = [b"event: state\ndata: {\n\n", b"data: {}\n\n", b"event: state\ndata: {}\n\n", b"event: expired\ndata: 5\n\n"]
+
+
+@pytest.mark.parametrize("piece", GARBAGE)
+async def test_garbage_is_told(streaming: Streaming, piece: bytes) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(piece)
+        with pytest.raises(Unreadable):
+            await reading
+
+
+async def test_what_is_no_stream_is_told(streaming: Streaming) -> None:
+    streaming.always = saying(b"<html>")
+    async with Client(streaming.url) as states:
+        with pytest.raises(Unreadable, match="no stream"):
+            await following(states.watch("flights", KEY), 1)
