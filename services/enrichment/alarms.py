@@ -14,13 +14,19 @@ if TYPE_CHECKING:
 
 
 class Alarms:
-    """One for what is read, and one for the requests of each API: a wrong key or address fails all of one API."""
+    """One for what is read, and one for the requests of each API: a wrong key or address fails all of one API.
+
+    Where nothing succeeded since the start a few are enough, or each restart would write as many dead letters anew. Not
+    so of an API without a breaker, whose requests fail while it is merely down.
+    """
 
     def __init__(self, application: Application, settings: EnrichmentSettings) -> None:
         self._application = application
-        self._of = settings.alarm_of
-        self._read = Alarm(settings.alarm_of, settings.alarm_share)
-        self._apis = {one.api: Alarm(settings.alarm_of, settings.alarm_share) for one in application.enrichments}
+        of, share, first = settings.alarm_of, settings.alarm_share, settings.alarm_first
+        self._read = Alarm(of, share, first)
+        self._apis = {
+            api: Alarm(of, share, first if policy.breaker else of) for api, policy in application.apis.items()
+        }
 
     def decoded(self) -> None:
         """Note a snapshot that was decoded."""
@@ -31,7 +37,7 @@ class Alarms:
         if self._read.note(failed=True):
             what = f"records of {self._application.topics.snapshots}"
             look = "Check that the job writes that topic and is of the same version as the worker"
-            raise EverythingFailsError(what, self._read.failed, self._of, detail, look)
+            raise EverythingFailsError(what, self._read.failed, self._read.seen, detail, look)
 
     def ended(self, request: Request, outcome: Outcome) -> None:
         """Note how a request ended, if it called. Raises EverythingFailsError."""
@@ -41,23 +47,30 @@ class Alarms:
         if self._apis[api].note(failed=outcome.status == "failure"):
             last = f"{request.enrichment}: {outcome.reason}"
             look = f"Check the address of {api} in STATELOOP_APIS, what it is called with, and whether it works"
-            raise EverythingFailsError(f"requests of {api}", self._apis[api].failed, self._of, last, look)
+            raise EverythingFailsError(f"requests of {api}", self._apis[api].failed, self._apis[api].seen, last, look)
 
 
 class Alarm:
-    """Remembers how the last `of` things ended."""
+    """Remembers how the last `of` things ended. The `first` are enough where all of them failed."""
 
-    def __init__(self, of: int, share: float) -> None:
+    def __init__(self, of: int, share: float, first: int) -> None:
         self._ends = bytearray(of)
-        self._most = share * of
-        self._seen = 0
+        self._share = share
+        self._first = min(first, of)
+        self._noted = 0
         self.failed = 0
         """How many of the last ones failed."""
 
     def note(self, *, failed: bool) -> bool:
         """Note one more. Gives whether too many of the last ones failed; not before there were that many."""
-        at = self._seen % len(self._ends)
+        at = self._noted % len(self._ends)
         self.failed += failed - self._ends[at]
         self._ends[at] = failed
-        self._seen += 1
-        return failed and self._seen >= len(self._ends) and self.failed >= self._most
+        self._noted += 1
+        enough = self._first if self.failed == self._noted else len(self._ends)
+        return failed and self._noted >= enough and self.failed >= self._share * self.seen
+
+    @property
+    def seen(self) -> int:
+        """How many it looks at."""
+        return min(self._noted, len(self._ends))

@@ -74,6 +74,8 @@ class EnrichmentSettings(KafkaSettings):
     """How many of the last requests of an API, and of the last snapshots, are looked at to see whether all fail."""
     alarm_share: float = Field(default=0.95, gt=0)
     """The share of them at which the worker stops; above 1 it never does."""
+    alarm_first: int = Field(default=20, ge=1)
+    """How many are looked at while none has succeeded since the worker's start."""
     fetch_most: int = Field(default=500, ge=1)
     """How many snapshots are read from Kafka at a time."""
     commit_every: Duration = timedelta(milliseconds=200)
