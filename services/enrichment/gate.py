@@ -32,8 +32,9 @@ class Gate:
         self._start = start
         self._run = run
         self._waiting: deque[Work] = deque()
-        self.watch: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
         """Waits until the API is available again."""
+        self._closed = False
 
     def add(self, work: Work) -> None:
         """Begin it now, or when its turn comes. What calls nobody need not wait."""
@@ -50,15 +51,21 @@ class Gate:
             if work.lane.may_begin(work):
                 self._begin(work)
 
+    def close(self) -> None:
+        """Begin nothing any more, whatever room there is, and wait for no API."""
+        self._closed = True
+        if self._watch:
+            self._watch.cancel()
+
     def __len__(self) -> int:
         return len(self._waiting)
 
     def _may_begin(self) -> bool:
-        if self._room <= 0 or self.watch is not None:  # what calls nobody begins beyond the room
+        if self._room <= 0 or self._watch or self._closed:  # what calls nobody begins beyond the room
             return False
         if self._availability.is_available(self._api):
             return True
-        self.watch = self._start(self._reopen())
+        self._watch = self._start(self._reopen())
         return False
 
     def _begin(self, work: Work) -> None:
@@ -75,5 +82,5 @@ class Gate:
 
     async def _reopen(self) -> None:
         await self._availability.available(self._api)
-        self.watch = None
+        self._watch = None
         self.advance()

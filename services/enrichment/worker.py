@@ -113,8 +113,10 @@ class Worker:
             await self._lanes.drained(self._parts.settings.stop_within)
             await self._lanes.all_committed(self._parts.settings.drain)
         finally:
-            self._lanes.abandon()  # when all is cancelled, nothing may take the place of what ends
-            for task in endless + [gate.watch for gate in self._gates.values() if gate.watch]:
+            for gate in self._gates.values():
+                gate.close()  # nothing may take the place of what ends
+            self._lanes.abandon()
+            for task in endless:
                 task.cancel()
 
     async def _poll(self) -> None:

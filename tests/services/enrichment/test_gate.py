@@ -7,12 +7,14 @@ import dataclasses
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from services.enrichment.gate import Gate
 from services.enrichment.lane import Lane
 from services.enrichment.pressure import Pressure
 from services.enrichment.source import Record
 from tests.services.enrichment.fleet import START, app, snapshot
-from tests.services.enrichment.in_memory import Gated
+from tests.services.enrichment.in_memory import DEADLINE_S, Gated
 
 if TYPE_CHECKING:
     from services.enrichment.work import Work
@@ -48,3 +50,26 @@ async def test_a_request_that_calls_nobody_makes_no_room_for_those_that_do() -> 
     end.set()
     await asyncio.sleep(0.01)
     assert len(begun) == 6
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["for room", "for its API"])
+async def test_a_gate_that_is_closed_begins_nothing_and_waits_for_no_api(*, waits: bool) -> None:
+    begun: list[str] = []
+    end, away = asyncio.Event(), Gated()
+
+    async def run(work: Work) -> None:
+        begun.append(work.request.device_id)
+        await end.wait()
+
+    lane = Lane(1000, timedelta(hours=1), lambda: 0.0, Pressure(1000, 10**6))
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        gate = Gate("registry", 2 if waits else 1, away, group.create_task, run)
+        first, second = works(lane, 2)
+        gate.add(first)
+        away.down = {"registry"}
+        gate.add(second)
+        await asyncio.sleep(0)
+        gate.close()
+        end.set()
+    assert begun == ["d0"]
+    assert len(gate) == 1
