@@ -54,6 +54,11 @@ class Request:
     """How many requests the enrichment has made with this one in the present period of the budget, if there is one."""
 
     @property
+    def life(self) -> tuple[str, datetime]:
+        """The life that it is for."""
+        return self.device_id, self.first_seen
+
+    @property
     def identity(self) -> tuple[str, datetime, str, str]:
         """What two requests share when one of them is enough."""
         return self.device_id, self.first_seen, self.enrichment, self.fingerprint

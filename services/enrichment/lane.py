@@ -12,7 +12,7 @@ from services.enrichment.order import Order
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
     from contracts import Application
@@ -83,19 +83,33 @@ class Lane:
         spared = len(called_for) - len(new)
         if not application.limited:
             return Due(new, spared, [])
-        begun = {one: called for one in application.by_name if (called := self._begun.get((snapshot.life, one)))}
+        renewed = {one.enrichment: waiting for one in new if (waiting := self._waiting(one))}
+        begun = {one: called for one in application.by_name if (called := self._last(snapshot.life, one, renewed))}
+        new.sort(key=lambda request: request.enrichment not in renewed)  # they were paid for
         afforded = afford(application, snapshot, now, new, begun)
-        for request in afforded.begin:
-            if request.skipped is None:
-                self._begun.put((snapshot.life, request.enrichment), Called(now, request.spent or 0))
         return Due(afforded.begin, spared, afforded.stopped)
 
-    def begin(self, record: Record, request: Request) -> Work | None:
-        """Note that a request is to be answered. None when one that still waits is to ask for this one instead."""
-        work, is_new = self._order.join(self, record, request)
-        self._pressure.add(record.size - work.counted, count=is_new)
+    def begin(self, record: Record, request: Request, at: datetime | None) -> Work | None:
+        """Note that a request is to be answered. None when one that still waits is to ask for this one instead.
+
+        `at` is the time, where requests are limited: one counts as it begins, and once however often it is renewed.
+        """
+        waiting = self._waiting(request)
+        if waiting and request.skipped is None:
+            self._order.renew(waiting, record, request)
+            self._pressure.add(record.size - waiting.counted, count=0)
+            waiting.counted = record.size
+            self._note(waiting, at)
+            return None
+        work = self._order.join(self, record, request)
+        work.before = waiting.before if waiting else self._begun.get((request.life, request.enrichment))
+        self._pressure.add(record.size)
         work.counted = record.size
-        return work if is_new else None
+        if waiting:
+            self._order.replace(waiting, work)
+            self._give_up(waiting)
+        self._note(work, at)
+        return work
 
     def overtake(self, work: Work) -> int:
         """Give up the earlier requests whose answers cannot count once this one is written, and say how many."""
@@ -144,6 +158,26 @@ class Lane:
         self._pressure.ease(work.counted)
         if work.task is not None:
             work.task.cancel()
+
+    def _waiting(self, request: Request) -> Work | None:
+        return self._order.waiting(request.device_id, request.first_seen, request.enrichment)
+
+    def _last(self, life: tuple[str, datetime], enrichment: str, renewed: Mapping[str, Work]) -> Called | None:
+        """The last request of an enrichment, or the one before where it is about to be renewed: it made no call yet."""
+        if enrichment in renewed:
+            return renewed[enrichment].before
+        return self._begun.get((life, enrichment))
+
+    def _note(self, work: Work, at: datetime | None) -> None:
+        """Count a request. What is skipped counts for nothing, and neither does the one whose place it takes."""
+        if at is None:
+            return
+        last = work.before if work.request.skipped is not None else Called(at, work.request.spent or 0)
+        key = (work.request.life, work.request.enrichment)
+        if last is None:
+            self._begun.forget(key)
+        else:
+            self._begun.put(key, last)
 
     def _known(self, request: Request, snapshot: Snapshot) -> bool:
         """Whether a request alike is under way, or was answered and the state does not show that yet.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
+    from contracts.budget import Called
     from contracts.plan import Request
     from services.enrichment.lane import Lane
     from services.enrichment.source import Record
@@ -26,6 +27,8 @@ class Work:
     over: bool = False
     counted: int = 0
     """How many bytes of it the pressure counts."""
+    before: Called | None = None
+    """The last request of the device's enrichment before this one, as its budget counts."""
 
     def __post_init__(self) -> None:
         self.offsets = [self.record.offset]

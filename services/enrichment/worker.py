@@ -148,8 +148,9 @@ class Worker:
     def _begin(self, lane: Lane, record: Record) -> None:
         """Decode, plan, and line up each request that is due with those of its API. Nothing here waits."""
         self._counts.add(metrics.SNAPSHOTS)
+        now = self._parts.now()
         try:
-            requests = self._due(lane, record)
+            requests = self._due(lane, record, now)
         except ValueError as error:
             lane.offsets.take(record.offset, 1)
             self._pressure.add(record.size)
@@ -158,13 +159,14 @@ class Worker:
             lane.hold(task)
             return
         lane.offsets.take(record.offset, len(requests))
+        at = now if self._parts.application.limited else None
         for request in requests:
-            if work := lane.begin(record, request):
+            if work := lane.begin(record, request, at):
                 self._gates[self._parts.application.by_name[request.enrichment].api].add(work)
             else:
                 self._counts.add(metrics.RENEWED)
 
-    def _due(self, lane: Lane, record: Record) -> list[Request]:
+    def _due(self, lane: Lane, record: Record, now: datetime) -> list[Request]:
         """The requests to begin. Raises ValueError for a record that is no snapshot."""
         if record.value is None:
             return []
@@ -173,7 +175,7 @@ class Worker:
         if lane.passed(snapshot):
             self._counts.add(metrics.PASSED)
             return []
-        requests, spared, stopped = lane.due(self._parts.application, snapshot, self._parts.now())
+        requests, spared, stopped = lane.due(self._parts.application, snapshot, now)
         self._counts.add(metrics.SPARED, by=spared)
         for request in stopped:
             self._counts.add(metrics.BUDGET_STOPS, request.enrichment)

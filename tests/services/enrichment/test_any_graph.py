@@ -129,7 +129,7 @@ class Device:
             assert one.when is None or one.when.unmet(request.inputs) is None
             assert request.round <= (one.rounds or 1)
             self.begun.append((self.now, request))
-        work = self.lane.begin(Record(0, self.deltas, b"d", b"", 0), request)
+        work = self.lane.begin(Record(0, self.deltas, b"d", b"", 0), request, self.now)
         assert work, "nothing waits here"
         work.task = Mock(Task)
         self.under_way[request.identity] = work

@@ -25,7 +25,7 @@ def works(lane: Lane, count: int) -> list[Work]:
     found = []
     for offset in range(count):
         request = lane.due(app, snapshot(1).model_copy(update={"device_id": f"d{offset}"}), START).begin[0]
-        work = lane.begin(Record(0, offset, b"d", b"{}", 0), request)
+        work = lane.begin(Record(0, offset, b"d", b"{}", 0), request, None)
         assert work
         found.append(work)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Task
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
@@ -16,11 +17,13 @@ from contracts.plan import fingerprint
 from services.enrichment.lane import Lane
 from services.enrichment.pressure import Pressure
 from services.enrichment.source import Record
-from tests.services.enrichment.fleet import STALE, START, answer, app, application, snapshot
+from tests.services.enrichment.calls.calling import fleet
+from tests.services.enrichment.fleet import QUICK, STALE, START, answer, app, application, snapshot
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from contracts import Application
     from contracts.plan import Request
     from contracts.wire import Snapshot
     from services.enrichment.work import Work
@@ -35,7 +38,7 @@ def lane() -> Lane:
 
 def begun(one: Lane, request: Request, offset: int = 0) -> Work:
     """The work of a request, as if its call were under way."""
-    work = one.begin(Record(0, offset, b"d", b"{}", 0), request)
+    work = one.begin(Record(0, offset, b"d", b"{}", 0), request, START)
     assert work
     work.task = Mock(Task)
     return work
@@ -186,3 +189,53 @@ def test_a_budget_counts_what_is_under_way_and_tells_what_it_stopped() -> None:
     changed = one.due(limited, snapshot(3, "P2"), START)
     assert not changed.begin
     assert [request.enrichment for request in changed.stopped] == ["owner", "quote"]
+
+
+def waiting(one: Lane, of: Application, seen: Snapshot) -> list[Work]:
+    """The work of a snapshot whose calls do not begin yet."""
+    due = one.due(of, seen, START)
+    one.offsets.take(seen.version, len(due.begin))
+    read = Record(0, seen.version, b"d", b"{}", 0)
+    return [work for request in due.begin if (work := one.begin(read, request, START))]
+
+
+def test_a_change_that_renews_what_waits_spends_nothing() -> None:
+    limited, one = application(), lane()
+    limited.budget = Budget(requests=3)
+    owner, quote = waiting(one, limited, snapshot(1))
+    for version in range(2, 9):
+        assert waiting(one, limited, snapshot(version, f"P{version}")) == []
+    assert [(work.request.inputs, work.request.spent) for work in (owner, quote)] == [({"plate": "P8"}, 1)] * 2
+    one.start(owner, Mock(Task))
+    (further,) = waiting(one, limited, snapshot(9, "P9"))
+    assert (further.request.enrichment, further.request.spent) == ("owner", 2)
+    assert quote.request.inputs == {"plate": "P9"}, "what waits is renewed before the rest is spent"
+    one.start(further, Mock(Task))
+    last = one.due(limited, snapshot(10, "P10"), START)
+    assert [request.enrichment for request in last.begin] == ["quote"]
+    assert [request.enrichment for request in last.stopped] == ["owner"]
+
+
+def test_an_interval_does_not_keep_what_waits_from_the_latest_inputs() -> None:
+    seldom = fleet(QUICK, enrichments=(replace(OWNER, at_most_every=HOUR), app.by_name["street"], app.by_name["quote"]))
+    limited, one = seldom, lane()
+    owner, _ = waiting(one, limited, snapshot(1))
+    assert waiting(one, limited, snapshot(2, "P2")) == []
+    assert owner.request.inputs == {"plate": "P2"}
+    one.start(owner, Mock(Task))
+    assert "owner" not in [request.enrichment for request in one.due(limited, snapshot(3, "P3"), START).begin]
+
+
+def test_what_is_skipped_takes_the_place_of_what_waits_and_pays_back_what_that_cost() -> None:
+    limited, one = application(), lane()
+    limited.budget = Budget(requests=1)
+    (work,) = waiting(one, limited, snapshot(1))
+    one.offsets.take(2, 1)
+    skip = one.begin(Record(0, 2, b"d", b"{}", 0), replace(work.request, version=2, skipped="no"), START)
+    assert skip
+    assert (work.over, skip.offsets) == (True, [2, 1])
+    one.start(skip, Mock(Task))
+    one.end(skip)
+    assert one.offsets.position == 3
+    (again,) = waiting(one, limited, snapshot(3, "P2"))
+    assert again.request.spent == 1

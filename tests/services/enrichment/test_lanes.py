@@ -59,7 +59,7 @@ async def test_what_does_not_finish_in_time_is_given_up() -> None:
     ((lane, read),) = ours.sorted([record(5)])
     lane.offsets.take(5, 1)
     request = lane.due(app, snapshot(1), START).begin[0]
-    work = lane.begin(read, request)
+    work = lane.begin(read, request, None)
     assert work
     work.task = task = asyncio.create_task(asyncio.sleep(3600))
     lane.hold(task)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.condition import condition
 from contracts.metrics import worker as metrics
 from contracts.plan import settled
 from contracts.wire import Answer
-from tests.services.enrichment.fleet import START, app, snapshot
+from tests.services.enrichment.calls.calling import fleet
+from tests.services.enrichment.fleet import QUICK, START, app, owner, quote, snapshot, street
 from tests.services.enrichment.in_memory import DEADLINE_S, Gated, Log, running, until
 
 if TYPE_CHECKING:
@@ -146,3 +149,20 @@ async def test_one_that_is_on_its_way_into_kafka_is_left_to_arrive() -> None:
         await until(lambda: 2 in log.committed)
     assert [one.version for one in gated.feedback()] == [1, 1, 2, 2]
     assert gated.counts.get(metrics.OVERTAKEN) == 0
+
+
+async def test_what_is_skipped_does_not_wait_in_the_place_of_one_that_waits() -> None:
+    """An API is away; a device's first plate waits for it, and its second is one that nothing is asked of."""
+    unasked = fleet(QUICK, enrichments=(replace(owner, when=condition("owner", known, {"plate": str})), street, quote))
+    log, gated = Log([snapshot(1, "P1").encode(), snapshot(2, "none").encode()]), Gated().let()
+    gated.down = {"registry"}
+    async with running(log, gated, unasked, stop_within=0):
+        await until(lambda: len(gated.feedback()) == 2)
+        told = {one.enrichment: (one.status, one.version) for one in gated.feedback()}
+        assert told == {"owner": ("skipped", 2), "street": ("skipped", 2)}
+        assert set(log.committed) <= {0}, "the quote waits"
+    assert gated.calls == 0
+
+
+def known(plate: str) -> bool:
+    return plate != "none"
