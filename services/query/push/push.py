@@ -12,17 +12,16 @@ from services.query.push.watching import Watching
 from services.query.push.websocket import Sockets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from services.query.entry import Entry
     from services.query.parts import Parts
 
 
 class Push:
     """Its routes. `watching` is the Listener of the follower; its `run` is to end before the server does."""
 
-    def __init__(self, parts: Parts, answer: Callable[[str, str, Entry], bytes], limits: Limits | None = None) -> None:
-        self.watching = Watching(parts, answer, limits or Limits())
+    def __init__(self, parts: Parts, limits: Limits | None = None) -> None:
+        self.watching = Watching(parts, limits or Limits())
         self._events = Events(parts, self.watching)
         self._sockets = Sockets(parts, self.watching, frozenset(parts.settings.origins))
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import query as metrics
+from services.query.api.form import Form
 from services.query.api.problems import Problem, ProblemError
 from services.query.push.hub import Hub
 from services.query.push.places import HERE, Places
@@ -16,7 +17,7 @@ from services.query.push.stream import Stream
 from services.query.push.subscription import Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from services.query.entry import Change, Entry
     from services.query.follow.following import Part
@@ -32,13 +33,14 @@ LOOK_EVERY_S = 0.1
 
 
 class Watching:
-    """A Listener of the follower, and all streams of this instance. `answer` gives what a read of the key gives."""
+    """A Listener of the follower, and all streams of this instance."""
 
-    def __init__(self, parts: Parts, answer: Callable[[str, str, Entry], bytes], limits: Limits) -> None:
+    def __init__(self, parts: Parts, limits: Limits) -> None:
         self.limits = limits
         self._parts = parts
         self._places = Places(parts.states, parts.roles)
-        self.hub = Hub(parts.states, self._places, answer, parts.clock)
+        self._forms = {name: Form(state, parts.settings.instance) for name, state in parts.states.items()}
+        self.hub = Hub(parts.states, self._places, self._answer, parts.clock)
         self._reader = Reader(parts.stores, self.hub, self._places)
         self._streams: dict[Stream, None] = {}
         self._connections: Counter[str] = Counter()
@@ -125,6 +127,11 @@ class Watching:
             if mark.complete:
                 states[name]["positions"] = {str(one): at for one, at in self.hub.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
+
+    def _answer(self, state: str, key: str, entry: Entry) -> bytes:
+        """What a read of the key gives, at the moment when somebody is about to get it."""
+        standing = self._parts.roles.standing(state, entry.partition)
+        return self._forms[state].body(key, entry, standing, self._parts.now())
 
     def _move(self, subscription: Subscription, move: Move) -> None:
         """It may have missed what changed while nobody here answered."""

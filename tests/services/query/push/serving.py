@@ -32,12 +32,6 @@ QUICK = Limits(mark_every_s=0.05)
 RARE = Limits(mark_every_s=60)
 
 
-def answer(state: str, key: str, entry: Entry) -> bytes:
-    """Like that of a read, with less in it."""
-    head = orjson.dumps({"state": state, "key": key, "version": entry.version, "source": {"offset": entry.offset}})
-    return head[:-1] + b',"value":' + entry.value + b"}"
-
-
 class Instance:
     """States in memory, and what tells of them."""
 
@@ -45,7 +39,7 @@ class Instance:
         self.roles = MemoryRoles()
         self.states = {one.name: one for one in states or (a_state(),)}
         self.parts = parts_of(*self.states.values(), roles=self.roles, tokens=tokens, **told)
-        self.push = Push(self.parts, answer, limits)
+        self.push = Push(self.parts, limits)
         self.watching = self.push.watching
         self.server = Server(self.parts, Gate(self.parts, Access(tokens)), [self.push])
         self.base = ""

@@ -1,0 +1,150 @@
+"""A client that takes nothing costs the others nothing, and itself no more than so much."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+import time
+import tracemalloc
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from aiohttp import ClientSession, TCPConnector
+
+from contracts.metrics import query as names
+from tests.services.query.in_memory import NOW
+from tests.services.query.push.serving import QUICK, RARE, Events, Instance, connected, eventually, watching
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from services.query.push.stream import Stream
+
+OTHERS = 1000
+BIG = "x" * 20_000
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Room for both ends of a thousand connections."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], min(4096, before[1])), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@asynccontextmanager
+async def silent(instance: Instance, request: bytes) -> AsyncIterator[socket.socket]:
+    """A connection with little room, on which a request was sent and nothing is read."""
+    with socket.socket() as found:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        found.setblocking(False)  # noqa: FBT003  # positional only
+        host, port = instance.base.removeprefix("http://").split(":")
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(found, (host, int(port)))
+        before = instance.subscriptions()
+        await loop.sock_sendall(found, request)
+        await eventually(lambda: instance.subscriptions() == before + 1)
+        yield found
+
+
+def asking(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode()
+
+
+def streams(instance: Instance) -> list[Stream]:
+    return list(instance.watching._streams)  # noqa: SLF001  # what waits shows nowhere else at once
+
+
+async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_much_it_missed() -> None:
+    async with Instance(limits=QUICK).serving() as instance:
+        async with silent(instance, asking("/v1/states/flights/a/watch")) as client:
+            for version in range(1, 1001):
+                instance.change("a", version, {"v": version, "pad": BIG})
+                await asyncio.sleep(0)
+            (stream,) = streams(instance)
+            await eventually(lambda: stream.mailbox.lag().oldest_ms > 200)
+            assert (len(stream.mailbox), stream.mailbox.lag().waiting) == (1, 1)
+            told = await _all_of(client, b"id: %d.1000\n" % NOW)
+        versions = [int(line.rpartition(b".")[2]) for line in told.split(b"\n") if line.startswith(b"id: ")]
+        assert versions == sorted(set(versions))
+        assert (len(versions) < 100, versions[-1]) == (True, 1000)
+        marks = [orjson.loads(line[6:]) for line in told.split(b"\n") if line.startswith(b'data: {"waiting')]
+        assert max(one["oldest_ms"] for one in marks) > 200
+        assert marks[-1]["conflated"] + len(versions) == 1000
+
+
+@pytest.mark.usefixtures("many_files")
+async def test_a_thousand_others_are_told_at_once_while_one_takes_nothing() -> None:
+    async with Instance().serving() as instance, AsyncExitStack() as stack:
+        await stack.enter_async_context(silent(instance, asking("/v1/states/flights/slow/watch")))
+        session = await stack.enter_async_context(ClientSession(instance.base, connector=TCPConnector(limit=0)))
+        clients = [
+            Events(await stack.enter_async_context(session.get(f"/v1/states/flights/k{number}/watch")))
+            for number in range(OTHERS)
+        ]
+        for client in clients:
+            assert (await client.next()).event == "never_seen"
+        for version in range(1, 4):
+            for _ in range(100):
+                instance.change("slow", instance.offset + 1, {"pad": BIG})
+            for number in range(OTHERS):
+                instance.change(f"k{number}", version)
+            told = await asyncio.gather(*(client.next() for client in clients))
+            assert [one.id for one in told] == [f"{NOW}.{version}"] * OTHERS
+
+
+async def test_what_waits_for_a_client_of_many_keys_is_bounded_and_it_is_told_to_read_anew() -> None:
+    limits = replace(RARE, waiting_keys=500, waiting_bytes=2 * 1024 * 1024)
+    async with Instance(limits=limits).serving() as instance, connected(instance, max_msg_size=0) as client:
+        await client.subscribe("all", prefix="", current=False)
+        transport: Any = client.socket._conn.transport  # type: ignore[union-attr]  # noqa: SLF001  # stops reading
+        transport.pause_reading()
+        (stream,) = streams(instance)
+        tracemalloc.start()
+        try:
+            while not stream.mailbox.spilled:
+                for _ in range(50):
+                    instance.change(f"k{instance.offset}", 1, {"pad": BIG})
+                instance.store().entries.clear()
+                await asyncio.sleep(0)
+                assert len(stream.mailbox) <= 500
+            for _ in range(2000):
+                instance.change(f"k{instance.offset}", 1, {"pad": BIG})
+                instance.store().entries.clear()
+            assert tracemalloc.get_traced_memory()[0] < 4 * 1024 * 1024
+        finally:
+            tracemalloc.stop()
+        assert (len(stream.mailbox), instance.parts.counts.get(names.RESETS)) == (0, 0)
+        transport.resume_reading()
+        reset = (await client.until("reset"))[-1]
+        assert (reset["ids"], reset["conflated"] >= 2000) == (["all"], True)
+        instance.change("k1", 2)
+        assert (await client.next())["tag"] == f"{NOW}.2"
+        assert instance.parts.counts.get(names.RESETS, "websocket") == 1
+
+
+async def test_a_client_that_takes_nothing_for_long_is_cut_off() -> None:
+    async with Instance(limits=replace(QUICK, stalled_s=0.3)).serving() as instance:
+        async with silent(instance, asking("/v1/states/flights/a/watch")):
+            began = time.monotonic()
+            for version in range(1, 1001):
+                instance.change("a", version, {"pad": BIG})
+                await asyncio.sleep(0)
+            await eventually(lambda: not streams(instance))
+            assert time.monotonic() - began >= 0.3
+        async with watching(instance, "/v1/states/flights/b/watch") as events:
+            assert (await events.next()).event == "never_seen"
+
+
+async def _all_of(client: socket.socket, end: bytes) -> bytes:
+    """What was sent, up to a mark after this."""
+    loop, told = asyncio.get_running_loop(), b""
+    async with asyncio.timeout(10):
+        while end not in told or b"event: mark" not in told.partition(end)[2]:
+            told += await loop.sock_recv(client, 65536)
+    return told + await loop.sock_recv(client, 65536)
