@@ -9,6 +9,9 @@ if TYPE_CHECKING:
 
     from services.query.entry import Change, Entry
 
+KEY_BYTES = 500
+"""The longest key of a record; longer ones are passed over, and counted."""
+
 
 class Update(NamedTuple):
     """One record of the topic, read: the key's new entry, or None for a record without value."""
@@ -20,7 +23,10 @@ class Update(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some keys in their order. `after` continues after the last; None: there are no more."""
+    """Some keys in their order, that of their UTF-8. `after` continues after the last; None: there are no more.
+
+    There may be fewer keys than were asked for, even none, while there are more: it does not look for them for long.
+    """
 
     items: Sequence[tuple[str, Entry]]
     after: str | None
@@ -34,6 +40,9 @@ class Store(Protocol):
 
     def get(self, key: str) -> Entry | None:
         """The latest entry of a key, also of a life that has ended but is remembered."""
+
+    def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+        """The same of many keys, all at one moment, in their order."""
 
     def version(self, key: str, version: int) -> Entry | None:
         """An earlier entry of the key's present life, while it is among the versions kept."""

@@ -35,6 +35,9 @@ class MemoryStore:
         found = self.entries.get(key)
         return found[-1] if found else None
 
+    def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+        return [self.get(key) for key in keys]
+
     def version(self, key: str, version: int) -> Entry | None:
         return next((one for one in self.versions(key) if one.version == version), None)
 

@@ -1,0 +1,208 @@
+"""The store of a named state, in LMDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lmdb
+
+from services.query.storage.buckets import SLOTS, buckets
+from services.query.storage.environment import Databases
+from services.query.storage.errors import NotIndexed
+from services.query.storage.facts import Facts
+from services.query.storage.folder import Folder
+from services.query.storage.history import History
+from services.query.storage.index import Index
+from services.query.storage.packing import unpack
+from services.query.storage.paging import Pager, Wanted
+from services.query.storage.writing import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from lmdb import Transaction
+
+    from contracts.named import NamedState
+    from services.query.entry import Change, Entry
+    from services.query.storage.buckets import Buckets
+    from services.query.storage.environment import Slot
+    from services.query.store import Page, Update
+
+SORTED_FROM = 1000
+"""From so many updates on they are written in the order of their keys: many are then on one page of the file."""
+NEVER = 1 << 63
+"""Before every bucket, negated."""
+
+
+class LmdbStore:
+    """See `Store`. `boot` names the start of the machine. Raises StoreError: at its making, and whenever it writes."""
+
+    def __init__(self, folder: Path, state: NamedState, boot: str) -> None:
+        self._state = state
+        self._buckets = buckets(state)
+        self._paths = state.asked.indexes
+        self._folder = Folder(folder, _shape(state, self._buckets), boot)
+        try:
+            self._databases = Databases(folder)
+        except BaseException:
+            self._folder.release()
+            raise
+        self._index = Index(self._paths)
+        self._history = History(state.asked.history - 1)
+        self._pager = Pager(self._paths, self._index)
+        self._facts = Facts(self._databases.facts)
+        self._begin = self._databases.environment.begin
+        with self._begin() as txn:
+            self._seen = self._told = self._facts.watermark(txn)
+            self._positions = self._facts.positions(txn)
+            self._held = self._facts.buckets(txn)
+        self._newest_first = self._ordered()
+
+    def get(self, key: str) -> Entry | None:
+        """See `Store`."""
+        txn = self._begin()
+        try:
+            data, _ = self._find(txn, key)
+        finally:
+            txn.abort()
+        return None if data is None else unpack(data, len(self._paths))
+
+    def gets(self, keys: Sequence[str]) -> list[Entry | None]:
+        """See `Store`."""
+        txn, indexes = self._begin(), len(self._paths)
+        try:
+            found = [self._find(txn, key)[0] for key in keys]
+        finally:
+            txn.abort()
+        return [None if data is None else unpack(data, indexes) for data in found]
+
+    def version(self, key: str, version: int) -> Entry | None:
+        """See `Store`."""
+        return next((one for one in self.versions(key) if one.version == version), None)
+
+    def versions(self, key: str) -> list[Entry]:
+        """See `Store`."""
+        with self._begin() as txn:
+            data, slot = self._find(txn, key)
+            if data is None or slot is None:
+                return []
+            held = [*self._history.all(txn, slot.history, key.encode()), data]
+        return [unpack(one, len(self._paths)) for one in held]
+
+    def page(
+        self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
+    ) -> Page:
+        """See `Store`."""
+        for path in where:
+            if path not in self._paths:
+                raise NotIndexed(self._state.name, path, self._paths)
+        watermark = self.watermark()
+        with self._begin() as txn:
+            held = self._facts.buckets(txn)  # as they are in this transaction
+            alive = [slot for slot, bucket in held.items() if not self._buckets.over(bucket, watermark)]
+            return self._pager.page(
+                txn,
+                [self._databases.slots[slot] for slot in alive],
+                Wanted(prefix, after, limit, where, partitions),
+                lambda life: self._buckets.ended(life, watermark),
+            )
+
+    def keys(self) -> int:
+        """See `Store`."""
+        with self._begin() as txn:
+            return sum(txn.stat(slot.entries)["entries"] for slot in self._newest_first)
+
+    def watermark(self) -> int:
+        """See `Store`."""
+        return max(self._seen, self._told)
+
+    def advance(self, watermark: int) -> None:
+        """See `Store`."""
+        self._told = max(self._told, watermark)
+
+    def ended(self, entry: Entry) -> bool:
+        """See `Store`."""
+        return self._buckets.ended(entry.life, self.watermark())
+
+    def position(self, partition: int) -> int | None:
+        """See `Store`."""
+        return self._positions.get(partition)
+
+    def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> list[Change]:
+        """See `Store`."""
+        batch = list(updates)
+        if len(batch) >= SORTED_FROM:
+            batch.sort(key=lambda update: update.key)
+        lives = {update.entry.life for update in batch if update.entry is not None}
+        watermark = max(self.watermark(), *lives) if lives else self.watermark()
+        oldest = self._buckets.oldest(watermark)
+        wanted = {bucket for bucket in map(self._buckets.of, lives) if bucket >= oldest}
+        with self._databases.writing() as txn:
+            held = self._make_room(txn, oldest, wanted)
+            writing = self._batch(txn, held)
+            for key, _, _, entry in batch:
+                if entry is None:
+                    writing.remove(key)
+                elif (bucket := self._buckets.of(entry.life)) >= oldest:
+                    writing.put(key, entry, bucket)
+            self._facts.write(txn, watermark=watermark, positions=positions, buckets=held)
+        self._seen, self._held = watermark, held
+        self._positions.update(positions)
+        self._newest_first = self._ordered()
+        return writing.changes
+
+    def forget(self, partition: int) -> None:
+        """See `Store`."""
+        with self._databases.writing() as txn:
+            self._batch(txn, self._held).forget(partition)
+            self._facts.forget(txn, partition)
+        self._positions.pop(partition, None)
+
+    def close(self) -> None:
+        """See `Store`."""
+        self._databases.close()
+        self._folder.close()
+
+    def _find(self, txn: Transaction[bytes], key: str) -> tuple[bytes | None, Slot | None]:
+        try:
+            name = key.encode()
+            for slot in self._newest_first:
+                data = txn.get(name, db=slot.entries)
+                if data is not None:
+                    return data, slot
+        except (UnicodeEncodeError, lmdb.BadValsizeError):
+            pass  # no record can have such a key
+        return None, None
+
+    def _make_room(self, txn: Transaction[bytes], oldest: int, wanted: Collection[int]) -> dict[int, int]:
+        """Drop what nobody remembers, and give each bucket its slot. Gives the buckets by slot."""
+        for slot, bucket in self._held.items():
+            if bucket < oldest:
+                for database in self._databases.slots[slot].databases:
+                    txn.drop(database, delete=False)
+        held = {slot: bucket for slot, bucket in self._held.items() if bucket >= oldest}
+        return held | {bucket % SLOTS: bucket for bucket in wanted}
+
+    def _batch(self, txn: Transaction[bytes], held: Mapping[int, int]) -> Batch:
+        slots = {bucket: self._databases.slots[slot] for slot, bucket in held.items()}
+        return Batch(txn, slots, state=self._state.name, index=self._index, history=self._history)
+
+    def _ordered(self) -> tuple[Slot, ...]:
+        """All slots that may ever be used, the newest bucket's first: a reader may be ahead of what is known here."""
+        used = SLOTS if self._buckets.remembered else 1
+        order = sorted(range(used), key=lambda slot: -self._held.get(slot, -NEVER))
+        return tuple(self._databases.slots[slot] for slot in order)
+
+
+def _shape(state: NamedState, times: Buckets) -> dict[str, Any]:
+    """What the contents of the file depend on."""
+    return {
+        "state": state.name,
+        "topic": state.topic,
+        "paths": [state.key, state.life, state.version, state.event_time],
+        "indexes": list(state.asked.indexes),
+        "history": state.asked.history > 1,
+        "remembered_ms": times.remembered,
+    }

@@ -1,0 +1,114 @@
+"""Writes a batch: what is newer, with all that goes with it, in one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services.query.entry import Change
+from services.query.storage.packing import order, pack, partition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lmdb import Transaction
+
+    from services.query.entry import Entry
+    from services.query.storage.environment import Slot
+    from services.query.storage.history import History
+    from services.query.storage.index import Index
+
+CHUNK = 10_000
+"""How many keys are looked at before some are removed."""
+
+
+class Batch:
+    """One transaction on the entries of a state. A key is in one bucket only, that of its present life."""
+
+    def __init__(
+        self, txn: Transaction[bytes], slots: Mapping[int, Slot], *, state: str, index: Index, history: History
+    ) -> None:
+        self._txn = txn
+        self._slots = slots
+        self._others = {one: [slot for other, slot in slots.items() if other != one] for one in slots}
+        self._state = state
+        self._index = index
+        self._history = history
+        self._changes: dict[str, Change] = {}
+
+    @property
+    def changes(self) -> list[Change]:
+        """What readers see new once the transaction is committed: of each key the last."""
+        return list(self._changes.values())
+
+    def put(self, key: str, entry: Entry, bucket: int) -> None:
+        """Write the entry into its bucket, if it is newer than the key's."""
+        txn, name, home = self._txn, key.encode(), self._slots[bucket]
+        data = txn.get(name, db=home.entries)
+        old = b""
+        if data is not None:
+            life, version = order(data)
+            if (entry.life, entry.version) <= (life, version):
+                return
+            if life == entry.life:
+                old = self._index.marks_of(data)
+                self._history.push(txn, home.history, name, version, data)
+            else:
+                self._discard(name, data, home)
+        elif not self._leave(name, entry, bucket):
+            return
+        new = self._index.marks(entry.value)
+        txn.put(name, pack(entry, new), db=home.entries)
+        self._index.move(txn, home.index, name, old, new)
+        self._changed(key, entry)
+
+    def remove(self, key: str) -> None:
+        """A record without value: all of the key goes."""
+        name = key.encode()
+        for slot in self._slots.values():
+            data = self._txn.get(name, db=slot.entries)
+            if data is not None:
+                self._discard(name, data, slot)
+                self._changed(key, None)
+                return
+
+    def forget(self, number: int) -> None:
+        """Remove all entries of a partition."""
+        for slot in self._slots.values():
+            start: bytes | None = b""
+            while start is not None:
+                start = self._forget_some(number, slot, start)
+
+    def _forget_some(self, number: int, slot: Slot, start: bytes) -> bytes | None:
+        gone, seen, last = [], 0, None
+        with self._txn.cursor(slot.entries) as cursor:
+            if cursor.set_range(start) if start else cursor.first():
+                for name, data in cursor:
+                    if partition(data) == number:
+                        gone.append((name, data))
+                    seen += 1
+                    if seen == CHUNK:
+                        last = name
+                        break
+        for name, data in gone:
+            self._discard(name, data, slot)
+        return last
+
+    def _leave(self, name: bytes, entry: Entry, bucket: int) -> bool:
+        """Take the key out of another bucket, if it is there with an earlier life. Whether the entry may come."""
+        for slot in self._others[bucket]:
+            data = self._txn.get(name, db=slot.entries)
+            if data is not None:
+                if order(data) > entry.order:
+                    return False
+                self._discard(name, data, slot)
+                return True
+        return True
+
+    def _discard(self, name: bytes, data: bytes, slot: Slot) -> None:
+        self._txn.delete(name, db=slot.entries)
+        self._history.clear(self._txn, slot.history, name)
+        self._index.move(self._txn, slot.index, name, self._index.marks_of(data), b"")
+
+    def _changed(self, key: str, entry: Entry | None) -> None:
+        self._changes.pop(key, None)
+        self._changes[key] = Change(self._state, key, entry)

@@ -1,0 +1,47 @@
+"""A named state for tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import orjson
+
+from contracts.named import Asked, NamedState
+from services.query.entry import Entry
+from services.query.store import Update
+
+LIFETIME = 100
+REMEMBER = 60
+HISTORY = 3
+INDEXES = ("state.status", "state.gate")
+
+
+def named(
+    *,
+    lifetime: int | None = LIFETIME,
+    history: int = HISTORY,
+    indexes: tuple[str, ...] = INDEXES,
+    name: str = "flights",
+    topic: str = "snapshots",
+) -> NamedState:
+    """A state whose lives last some milliseconds."""
+    return NamedState(
+        name=name,
+        topic=topic,
+        schema={},
+        partitions=2,
+        life=None if lifetime is None else "first_seen",
+        lifetime=None if lifetime is None else timedelta(milliseconds=lifetime),
+        asked=Asked(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER)),
+    )
+
+
+def update(key: str, life: int, version: int, *, partition: int = 0, **state: object) -> Update:
+    """A record of a key, read; its offset is its version."""
+    value = orjson.dumps({"version": version, "state": state})
+    return Update(key, partition, version, Entry(life, version, 1000 + version, partition, version, value))
+
+
+def removal(key: str, *, partition: int = 0) -> Update:
+    """A record without value."""
+    return Update(key, partition, 0, None)

@@ -1,0 +1,140 @@
+"""Whatever happens to a store, it answers as a plain dict does."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from services.query.storage.buckets import buckets
+from services.query.storage.lmdb_store import LmdbStore
+from tests.services.query.storage.declared import HISTORY, INDEXES, named, removal, update
+from tests.services.query.storage.model import Model
+
+if TYPE_CHECKING:
+    from services.query.entry import Entry
+    from services.query.store import Update
+
+KEYS = ("a", "a/b", "a/bc", "b", "bé", "\U0001f6eb", "\uffff", "z" * 500)
+PREFIXES = ("", "a", "a/b", "b", "\U0001f6eb", "nowhere", "z" * 501)
+STATUSES = (None, "landed", "flying", 7, 7.5, True, ["x"], {"y": 1})
+WHERE = (
+    {},
+    {"state.status": "landed"},
+    {"state.status": "7"},
+    {"state.status": '{"y":1}'},
+    {"state.gate": "B2", "state.status": "flying"},
+)
+
+snapshots = st.builds(
+    update,
+    key=st.sampled_from(KEYS),
+    life=st.integers(0, 12).map(lambda step: step * 40),
+    version=st.integers(-1, 6),
+    partition=st.integers(0, 1),
+    status=st.sampled_from(STATUSES),
+    gate=st.sampled_from((None, "B2")),
+)
+updates = st.lists(st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS))), max_size=8)
+
+
+class Stores(RuleBasedStateMachine):
+    """A store, and what it must answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.state = named()
+        self.store = LmdbStore(self.folder, self.state, "boot")
+        self.model = Model(buckets(self.state), HISTORY)
+        self.batches: list[list[Update]] = []
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+    @rule(batch=updates, partition=st.integers(0, 1), position=st.integers(0, 99))
+    def apply(self, batch: list[Update], partition: int, position: int) -> None:
+        self._apply(batch, {partition: position})
+        self.batches.append(batch)
+
+    @precondition(lambda self: self.batches)
+    @rule(data=st.data())
+    def replay(self, data: st.DataObject) -> None:
+        self._apply(data.draw(st.sampled_from(self.batches)), {})
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = LmdbStore(self.folder, self.state, "boot")
+
+    @rule(partition=st.integers(0, 1))
+    def forget(self, partition: int) -> None:
+        self.store.forget(partition)
+        self.model.forget(partition)
+
+    @rule(watermark=st.integers(0, 500))
+    def advance(self, watermark: int) -> None:
+        self.store.advance(watermark)
+        self.model.watermark = max(self.model.watermark, watermark)
+        self._apply([], {})  # what was only told is not kept over a restart before the next batch
+
+    @invariant()
+    def keys_are_the_same(self) -> None:
+        expected = [self._last(key) for key in KEYS]
+        assert [self.store.get(key) for key in KEYS] == expected
+        assert self.store.gets(KEYS) == expected
+        assert self.store.keys() == len(self.model.held)
+
+    @invariant()
+    def versions_are_the_same(self) -> None:
+        for key in KEYS:
+            kept = self.model.held.get(key, [])
+            assert self.store.versions(key) == kept
+            for version in range(-1, 7):
+                found = next((one for one in kept if one.version == version), None)
+                assert self.store.version(key, version) == found
+
+    @invariant()
+    def pages_are_the_same(self) -> None:
+        for prefix in PREFIXES:
+            for where in WHERE:
+                for partitions in ({0, 1}, {1}):
+                    expected = self.model.page(prefix, where, partitions)
+                    assert self._pages(prefix, where, partitions) == expected
+
+    @invariant()
+    def facts_are_the_same(self) -> None:
+        assert self.store.watermark() == self.model.watermark
+        assert [self.store.position(one) for one in (0, 1, 2)] == [self.model.positions.get(one) for one in (0, 1, 2)]
+        for kept in self.model.held.values():
+            assert self.store.ended(kept[-1]) == self.model.times.ended(kept[-1].life, self.model.watermark)
+
+    def _apply(self, batch: list[Update], positions: dict[int, int]) -> None:
+        changes = self.store.apply(batch, positions)
+        assert {one.key: one.entry for one in changes} == self.model.apply(batch, positions)
+        assert len(changes) == len({one.key for one in changes})
+
+    def _last(self, key: str) -> Entry | None:
+        kept = self.model.held.get(key)
+        return kept[-1] if kept else None
+
+    def _pages(self, prefix: str, where: dict[str, str], partitions: set[int]) -> list[tuple[str, Entry]]:
+        found: list[tuple[str, Entry]] = []
+        after: str | None = None
+        while True:
+            page = self.store.page(prefix=prefix, after=after, limit=2, where=where, partitions=partitions)
+            assert len(page.items) <= 2
+            found += page.items
+            after = page.after
+            if after is None:
+                return found
+
+
+TestAnySequence = Stores.TestCase
+TestAnySequence.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
