@@ -37,9 +37,11 @@ def named(
 
 
 def update(key: str, life: int, version: int, *, partition: int = 0, **state: object) -> Update:
-    """A record of a key, read; its offset is its version."""
+    """A record of a key, read; its offset comes of its version."""
     value = orjson.dumps({"version": version, "state": state})
-    return Update(key, partition, version, Entry(life, version, 1000 + version, partition, version, value))
+    return Update(
+        key, partition, abs(version) % 1000, Entry(life, version, 1000, partition, abs(version) % 1000, value)
+    )
 
 
 def removal(key: str, *, partition: int = 0) -> Update:

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from services.query.storage.buckets import buckets
 from services.query.storage.lmdb_store import LmdbStore
-from tests.services.query.storage.declared import HISTORY, INDEXES, named, removal, update
+from tests.services.query.storage.declared import HISTORY, named, removal, update
 from tests.services.query.storage.model import Model
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KEYS = ("a", "a/b", "a/bc", "b", "bé", "\U0001f6eb", "\uffff", "z" * 500)
 PREFIXES = ("", "a", "a/b", "b", "\U0001f6eb", "nowhere", "z" * 501)
 STATUSES = (None, "landed", "flying", 7, 7.5, True, ["x"], {"y": 1})
-WHERE = (
+WHERE: tuple[dict[str, str], ...] = (
     {},
     {"state.status": "landed"},
     {"state.status": "7"},

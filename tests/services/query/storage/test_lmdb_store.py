@@ -1,0 +1,165 @@
+"""What the property of all sequences does not show of the store: its size, its bounds, its readers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.query.storage.errors import NotIndexed
+from services.query.storage.lmdb_store import LmdbStore
+from services.query.storage.paging import LOOKED_AT
+from tests.services.query.storage.declared import named, removal, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from services.query.entry import Entry
+
+FILLED = """
+import resource, signal, sys
+from pathlib import Path
+from services.query.storage.errors import NotWritten
+from services.query.storage.lmdb_store import LmdbStore
+from tests.services.query.storage.declared import named, update
+store = LmdbStore(Path(sys.argv[1]), named(), "boot")
+store.apply([update("a", 1, 1)], {0: 1})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+many = [update(str(key), 1, 2, text="x" * 1000) for key in range(5000)] + [update("a", 1, 2)]
+try:
+    store.apply(many, {0: 2})
+except NotWritten as error:
+    print(error)
+print(store.get("a").version, store.position(0), store.get("7"))
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+store.apply(many, {0: 2})
+print(store.get("a").version, store.position(0), store.keys())
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LmdbStore]:
+    """Give an empty one."""
+    made = LmdbStore(tmp_path, named(), "boot")
+    yield made
+    made.close()
+
+
+def sizes(store: LmdbStore) -> tuple[int, int, int]:
+    """How many entries, earlier entries and index entries there are."""
+    with store._begin() as txn:  # noqa: SLF001
+        slots = store._databases.slots  # noqa: SLF001
+        held = [[txn.stat(one)["entries"] for one in slot.databases] for slot in slots]
+    first, second, third = (sum(kind) for kind in zip(*held, strict=True))
+    return first, second, third
+
+
+def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
+    for version in range(1, 10):
+        store.apply([update("a", 40, version, status=str(version), gate="B2")], {})
+    assert sizes(store) == (1, 2, 2)
+    store.apply([update("a", 200, 1, status="new")], {})
+    assert sizes(store) == (1, 0, 1)
+    store.apply([removal("a")], {})
+    assert sizes(store) == (0, 0, 0)
+    store.apply([update("a", 40, 9, status="x"), update("a", 200, 2, status="x"), update("a", 200, 3)], {0: 1})
+    assert sizes(store) == (1, 1, 0)
+    store.forget(0)
+    assert sizes(store) == (0, 0, 0)
+    store.apply([update("a", 200, version, status="x") for version in (1, 2)], {})
+    store.apply([update("b", 2000, 1)], {})
+    assert sizes(store) == (1, 0, 0)
+
+
+def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
+    store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(25_001)], {0: 1, 1: 1})
+    store.forget(0)
+    assert store.keys() == 12_500
+    assert store.get("000001") is not None
+    assert store.get("000002") is None
+    assert (store.position(0), store.position(1)) == (None, 1)
+
+
+def test_a_filter_wants_an_index(store: LmdbStore) -> None:
+    with pytest.raises(NotIndexed, match=r"take one of state\.status, state\.gate"):
+        store.page(prefix="", after=None, limit=1, where={"state.tail": "x"}, partitions=(0,))
+
+
+def test_a_page_ends_after_so_many_keys_that_are_not_on_it(store: LmdbStore) -> None:
+    store.apply([update(f"{key:06}", 1, 1, partition=key // LOOKED_AT) for key in range(LOOKED_AT + 5)], {})
+    first = store.page(prefix="", after=None, limit=10, where={}, partitions=(1,))
+    assert (first.items, first.after) == ([], f"{LOOKED_AT - 1:06}")
+    second = store.page(prefix="", after=first.after, limit=10, where={}, partitions=(1,))
+    assert (len(second.items), second.after) == (5, None)
+
+
+def test_no_record_can_have_such_a_key(store: LmdbStore) -> None:
+    assert [store.get(key) for key in ("", "x" * 512, "\ud800")] == [None] * 3
+    assert store.versions("") == []
+    assert store.page(prefix="\ud800", after="x" * 9999, limit=1, where={}, partitions=(0,)).items == []
+
+
+def test_versions_of_any_size_keep_their_order(store: LmdbStore) -> None:
+    versions = [-(1 << 63), -1, (1 << 63) - 1]
+    store.apply([update("a", 1, version) for version in versions], {})
+    assert [one.version for one in store.versions("a")] == versions
+    assert store.version("a", 1 << 64) is None
+
+
+def test_the_watermark_outlives_a_restart_and_what_is_told_does_too(tmp_path: Path) -> None:
+    first = LmdbStore(tmp_path, named(), "boot")
+    first.advance(700)
+    assert first.watermark() == 700
+    first.apply([], {0: 1})
+    first.close()
+    again = LmdbStore(tmp_path, named(), "boot")
+    assert again.watermark() == 700
+    again.close()
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    told = subprocess.run([sys.executable, "-c", FILLED, tmp_path], capture_output=True, text=True, check=True).stdout
+    refused, before, after = told.splitlines()
+    assert "make room and start the service again" in refused
+    assert before == "1 1 None"
+    assert after == "2 2 5001"
+
+
+def test_readers_see_whole_batches_and_never_go_back(store: LmdbStore) -> None:
+    keys = [str(number) for number in range(50)]
+    store.apply([update(key, 0, 0) for key in keys], {})
+    failed: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            for round_ in range(1, 200):
+                # lives change buckets all the time, and buckets are dropped
+                store.apply([update(key, round_ * 30, round_) for key in keys], {})
+        except BaseException as error:  # noqa: BLE001 (told below)
+            failed.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    last, looked = 0, 0
+    while writer.is_alive() or not looked:
+        seen = {_version(entry) for entry in store.gets(keys)}
+        assert len(seen) == 1
+        (version,) = seen
+        assert version >= last
+        last, looked = version, looked + 1
+        page = store.page(prefix="", after=None, limit=99, where={}, partitions=(0,))
+        assert len(page.items) == len({key for key, _ in page.items}) == len(keys)
+        assert len({_version(entry) for _, entry in page.items}) == 1
+    writer.join()
+    assert failed == []
+
+
+def _version(entry: Entry | None) -> int:
+    assert entry is not None
+    return entry.version
