@@ -28,7 +28,10 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True)
 class StateInfo:
-    """A state that can be asked. `lag` is in records; `keys` are all that are held; `told` is the whole of it."""
+    """A state that can be asked, as one instance tells: `keys` are those that it holds, `lag` its lag in records.
+
+    `told` is all that it tells, the schema among it.
+    """
 
     name: str
     partitions: int
@@ -66,4 +69,4 @@ def _items(
 
 
 def _state(one: Mapping[str, Any]) -> StateInfo:
-    return StateInfo(one["name"], int(one["partitions"]), int(one["keys"]), int(one["lag"]["records"]), one)
+    return StateInfo(one["name"], len(one["partitions"]), int(one["keys"]), int(one["lag"]["records"]), one)

@@ -140,7 +140,8 @@ class Fake:
 
 
 def described(name: str) -> dict[str, Any]:
-    return {"name": name, "partitions": PARTITIONS, "keys": 7, "lag": {"records": 2}, "schema": {"type": "object"}}
+    partitions = [{"partition": one, "role": "owner", "lag": {"records": 0}} for one in range(PARTITIONS)]
+    return {"name": name, "partitions": partitions, "keys": 7, "lag": {"records": 2}, "schema": {"type": "object"}}
 
 
 def cluster(*fakes: Fake, owners: Sequence[Fake] = ()) -> None:

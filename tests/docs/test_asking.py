@@ -1,0 +1,47 @@
+"""The example of docs/query.md, run; and the commands that the page shows."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.client.arguments import arguments
+from tests.docs.asking import landing
+from tests.services.client.fake import entry, problem
+from tests.services.client.streaming import Streaming, event
+
+KEY = "2013-01-01/UA/1545/EWR-IAH"
+PAGE = (Path(__file__).parents[2] / "docs/query.md").read_text(encoding="utf-8")
+COMMANDS = [line.split("  #")[0] for line in re.findall(r"^    stateloop (.+)$", PAGE, re.MULTILINE)]
+
+
+def flying(version: int, **fields: Any) -> dict[str, Any]:
+    return {**entry(KEY, version, **fields), "role": "owner", "instance": "q1"}
+
+
+async def test_the_example_waits_until_the_flight_has_landed(capsys: pytest.CaptureFixture[str]) -> None:
+    async with Streaming().serving() as service:
+        assert await landing(service.url, KEY) == f"nobody has heard of {KEY}"
+        service.put({"state": "flights", "key": KEY, **problem("expired", 410)})
+        assert await landing(service.url, KEY) == f"{KEY} was here long ago"
+        service.put(entry(KEY, 1, status="departed"))
+        waiting = asyncio.create_task(landing(service.url, KEY))
+        stream = await service.connection(0)
+        stream.queue.put_nowait(event(flying(2, status="departed")) + event(flying(3, status="landed", delay=7)))
+        assert await waiting == f"{KEY} has landed, 7 min late"
+    assert f"{KEY} is departed, as of 0:00:01.234000 ago" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_of_the_page_are_understood(command: str) -> None:
+    piped, *_ = command.split(" | ")
+    assert arguments(shlex.split(piped)).command in ("get", "watch", "keys", "states")
+
+
+def test_the_page_shows_commands() -> None:
+    assert {command.split()[0] for command in COMMANDS} == {"get", "watch", "keys", "states"}
