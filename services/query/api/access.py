@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
+from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from services.query.api.problems import Problem, ProblemError
@@ -54,6 +55,13 @@ ANYBODY = Holder("anybody")
 PEER = Holder("another instance")
 """Who hands a question on, for somebody whose scope it has looked at."""
 
+HOLDER = web.RequestKey("holder", Holder)
+
+
+def holder(request: web.Request) -> Holder:
+    """Who asks, of a request below /v1/: its `check` refuses what is beyond the scope."""
+    return request[HOLDER]
+
 
 class Access:
     """Finds the holder of a token. `refresh` reads the file anew; while that is wrong, the old tokens count.
@@ -63,7 +71,7 @@ class Access:
 
     def __init__(self, path: Path | None, peer: SecretStr | None = None) -> None:
         self._path = path
-        self._peer = [] if peer is None else [(sha256(peer.get_secret_value().encode()).digest(), PEER)]
+        self._peer = [] if peer is None else [(_digest(peer), PEER)]
         self._holders: list[tuple[bytes, Holder]] = []
         self._stamp: tuple[int, int] | None = None
         self.refresh()
@@ -97,6 +105,10 @@ class Access:
         return found
 
 
+def _digest(secret: SecretStr) -> bytes:
+    return sha256(secret.get_secret_value().encode()).digest()
+
+
 class _Token(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -115,7 +127,7 @@ class _Token(BaseModel):
     def digest(self) -> bytes:
         if self.token is None:
             return bytes.fromhex(self.sha256 or "")
-        return sha256(self.token.get_secret_value().encode()).digest()
+        return _digest(self.token)
 
 
 class _Tokens(BaseModel):

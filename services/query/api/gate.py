@@ -11,44 +11,77 @@ from services.query.api.access import ANYBODY, PEER
 from services.query.api.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from services.query.api.access import Access, Holder
     from services.query.parts import Parts
 
 REMEMBERED = 10_000
-"""How many holders or addresses are told apart by their rate; the one that asked least lately is forgotten."""
+"""How many holders and addresses are told apart by their rate; the one that came least lately is forgotten."""
 BURST_S = 1.0
 """How much of the rate may come at once."""
 
 
+class Meter:
+    """How much of its rate one holder, or one address, has had. It may be exceeded by one request, not by the next."""
+
+    def __init__(self, who: str, each_s: float, clock: Callable[[], float]) -> None:
+        self.who = who
+        self._each_s = each_s
+        self._clock = clock
+        self._free_at = 0.0
+
+    def take(self, keys: int) -> bool:
+        """Whether so many keys may be asked for now; if so, they are taken from the rate."""
+        if not self._each_s:
+            return True
+        now = self._clock()
+        if self._free_at > now:
+            return False
+        self._free_at = max(self._free_at, now - BURST_S) + keys * self._each_s
+        return True
+
+    def again_s(self) -> int:
+        """After how many seconds to ask again."""
+        return max(1, round(self._free_at - self._clock()))
+
+
 class Gate:
-    """Who is let in. The rate is that of a token, or of an address where no token is needed."""
+    """Who is let in. The rate is that of a token, or of an address where no token is needed; instances have none."""
 
     def __init__(self, parts: Parts, access: Access) -> None:
         self._access = access
         self._counts = parts.counts
         self._clock = parts.clock
         self._each_s = 1 / parts.settings.rate if parts.settings.rate else 0.0
-        self._free_at: LRUCache[str, float] = LRUCache(REMEMBERED)
+        self._meters: LRUCache[tuple[bool, str], Meter] = LRUCache(REMEMBERED)
 
-    def admitted(self, authorization: str | None, address: str, keys: int = 1) -> Holder:
-        """Who asks. Raises ProblemError: 401 or 429."""
-        holder = self._access.holder(authorization)
-        if holder is None:
+    def holder(self, authorization: str | None) -> Holder | None:
+        """Whose the token is; None: nobody's."""
+        return self._access.holder(authorization)
+
+    def admitted(self, authorization: str | None, address: str) -> Holder:
+        """Who asks. One key is taken from the rate. Raises ProblemError: 401 or 429."""
+        if (holder := self.holder(authorization)) is None:
             self._counts.add(metrics.REFUSED, "token")
             problem = Problem("no_token", "Send one that is in the file of tokens, as Authorization: Bearer …")
             raise ProblemError(problem, (("WWW-Authenticate", "Bearer"),))
-        if holder is not PEER:  # the client's rate was looked at where it asked
-            self.spend(address if holder is ANYBODY else holder.name, keys)
+        self.spend(holder, address)
         return holder
 
-    def spend(self, who: str, keys: int) -> None:
-        """Take so many keys from the rate, which may so be exceeded once, not again. Raises ProblemError."""
-        if not self._each_s:
-            return
-        now = self._clock()
-        free_at = max(self._free_at.get(who, 0.0), now - BURST_S)
-        if free_at > now:
+    def meter(self, holder: Holder, address: str) -> Meter:
+        """What counts the holder's keys, or the address's where there is no token."""
+        anonymous = holder is ANYBODY
+        kind = anonymous, address if anonymous else holder.name
+        if (found := self._meters.get(kind)) is None:
+            each_s = 0.0 if holder is PEER else self._each_s
+            found = self._meters[kind] = Meter(kind[1], each_s, self._clock)
+        return found
+
+    def spend(self, holder: Holder, address: str, keys: int = 1) -> None:
+        """Take so many keys from the rate. Raises ProblemError (429)."""
+        meter = self.meter(holder, address)
+        if not meter.take(keys):
             self._counts.add(metrics.REFUSED, "rate")
-            again = max(1, round(free_at - now))
-            raise ProblemError(Problem("too_many", f"{who} asks for more than its rate", retry_after=again))
-        self._free_at[who] = free_at + keys * self._each_s
+            detail = f"{meter.who} asks for more than its rate"
+            raise ProblemError(Problem("too_many", detail, retry_after=meter.again_s()))

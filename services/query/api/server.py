@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from contracts.metrics import query as metrics
-from services.query.api.access import Holder
+from services.query.api.access import HOLDER, holder
+from services.query.api.listener import Listener
 from services.query.api.offered import offered
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reply import SECURITY, Reply, told
 from services.query.errors import PortTakenError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from services.query.api.gate import Gate
+    from services.query.api.hot import Hot
     from services.query.parts import Parts, Routed
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+__all__ = ["Server", "holder"]
+
 log = logging.getLogger(__name__)
 
-HOLDER = web.RequestKey("holder", Holder)
 GUARDED = "/v1/"
 """Below it a token is needed: there are the states."""
 READS = ("GET", "HEAD")
-IDLE_S = 75.0
-"""How long a connection may stay without a request."""
-
-
-def holder(request: web.Request) -> Holder:
-    """Who asks, of a request below /v1/: its `check` refuses what is beyond the scope."""
-    return request[HOLDER]
+CONNECTION: dict[str, Any] = {"access_log": None, "keepalive_timeout": 75.0}
+"""In seconds: how long a connection may stay without a request."""
+BACKLOG = 1024
 
 
 class Server:
-    """One instance's HTTP server. `pieces` say what it answers; `gate` who may ask."""
+    """One instance's HTTP server: `pieces` say what it answers, `gate` who may ask; `hot` spares aiohttp some of it."""
 
-    def __init__(self, parts: Parts, gate: Gate, pieces: Iterable[Routed]) -> None:
+    def __init__(self, parts: Parts, gate: Gate, pieces: Iterable[Routed], hot: Hot | None = None) -> None:
         self._parts = parts
         self._gate = gate
+        self._hot = hot
         self._application = web.Application(
             middlewares=[self._answered], client_max_size=parts.settings.largest_request
         )
@@ -55,24 +57,28 @@ class Server:
     async def serving(self) -> AsyncIterator[int]:
         """Answer at the settings' port, or on a free one for 0, and give which it is. Raises PortTakenError."""
         settings = self._parts.settings
-        runner = web.AppRunner(
-            self._application,
-            access_log=None,
-            keepalive_timeout=IDLE_S,
-            shutdown_timeout=settings.stop_within.total_seconds(),
-        )
+        stop_s = settings.stop_within.total_seconds()
+        runner = web.AppRunner(self._application, shutdown_timeout=stop_s, **CONNECTION)
         await runner.setup()
         try:
+            listening = await self._listening(runner)
             try:
-                await web.TCPSite(runner, settings.http_host, settings.http_port).start()
-            except OSError as error:
-                detail = error.strerror or str(error)
-                raise PortTakenError(settings.http_host, settings.http_port, detail) from error
-            port: int = runner.addresses[0][1]
-            log.info("answering", extra={"facts": {"url": f"http://{settings.http_host}:{port}"}})
-            yield port
+                port: int = listening.sockets[0].getsockname()[1]
+                log.info("answering", extra={"facts": {"url": f"http://{settings.http_host}:{port}"}})
+                yield port
+            finally:
+                listening.close()
         finally:
             await runner.cleanup()
+
+    async def _listening(self, runner: web.AppRunner) -> asyncio.Server:
+        loop, settings, hot, server = asyncio.get_running_loop(), self._parts.settings, self._hot, runner.server
+        assert server is not None  # noqa: S101  # it was set up
+        made = server if hot is None else partial(Listener, server, hot, loop=loop, **CONNECTION)
+        try:
+            return await loop.create_server(made, settings.http_host, settings.http_port, backlog=BACKLOG)
+        except OSError as error:
+            raise PortTakenError(settings.http_host, settings.http_port, error.strerror or str(error)) from error
 
     @web.middleware
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -87,6 +93,8 @@ class Server:
             response = _refused(error, request).response()
         except Exception:
             log.exception("failed to answer")
+            if request.writer.output_size:  # the answer has begun: nothing else can be said
+                raise
             response = told(Problem("failed", "The service's log has the reason")).response()
         self._parts.counts.add(metrics.REQUESTS, str(response.status))
         if isinstance(response, web.Response):  # others stay open
@@ -96,14 +104,20 @@ class Server:
 
 def _refused(error: web.HTTPException, request: web.Request) -> Reply:
     """What aiohttp itself refuses. Its own words are not handed out."""
-    if isinstance(error, web.HTTPMethodNotAllowed) or request.method not in READS:
-        allowed = ", ".join(sorted(error.allowed_methods if isinstance(error, web.HTTPMethodNotAllowed) else READS))
-        return told(Problem("read_only", f"{request.method} is not answered here: {allowed} is"), (("Allow", allowed),))
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        return _read_only(request, sorted(error.allowed_methods))
+    if isinstance(error, web.HTTPNotFound):
+        if request.method not in READS:
+            return _read_only(request, READS)
+        return told(Problem("unknown_path", "/openapi.json tells which there are"))
     if isinstance(error, web.HTTPRequestEntityTooLarge):
         return told(Problem("too_large", "Ask for less at a time"))
-    if isinstance(error, web.HTTPNotFound):
-        return told(Problem("unknown_path", "/openapi.json tells which there are"))
     return told(Problem("bad_request", error.reason))
+
+
+def _read_only(request: web.Request, allowed: Sequence[str]) -> Reply:
+    named = ", ".join(allowed)
+    return told(Problem("read_only", f"{request.method} is not answered here: {named} is"), (("Allow", named),))
 
 
 async def _secured(_: web.Request, response: web.StreamResponse) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from services.query.settings import QuerySettings
 from services.query.store import Page, Store, Update
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import timedelta
 
 NOW = 1_700_000_000_000
@@ -149,3 +150,10 @@ def parts_of(
         now=lambda: NOW,
         clock=time.monotonic,
     )
+
+
+async def until(condition: Callable[[], bool], within_s: float = 10) -> None:
+    """Let the loop turn until the condition holds."""
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110  # what is waited for sets no event
+            await asyncio.sleep(0.001)

@@ -10,10 +10,10 @@ from aiohttp import ClientSession, web
 from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.metrics import query as names
-from services.query.api.access import Access
+from services.query.api.access import Access, holder
 from services.query.api.endpoints import Endpoints
 from services.query.api.gate import Gate
-from services.query.api.server import Server, holder
+from services.query.api.server import Server
 from services.query.errors import PortTakenError
 from tests.services.query.in_memory import a_state, parts_of
 

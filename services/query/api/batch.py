@@ -1,0 +1,132 @@
+"""Many keys in one question."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+from aiohttp import web
+
+from contracts.metrics import query as metrics
+from services.query.api.access import holder
+from services.query.api.fields import paths, projected
+from services.query.api.parameters import Batch, checked
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.reads import AGAIN_S, PLAIN
+from services.query.api.reply import JSON, SECURITY, Reply
+from services.query.parts import HOP, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from services.query.api.access import Holder
+    from services.query.api.elsewhere import Elsewhere
+    from services.query.api.held import Held, Holdings
+    from services.query.parts import Parts
+    from services.query.roles import Member
+
+PATH = "/v1/states/{name}:batchGet"
+BETWEEN = b"\x1e"
+"""Between the texts of an answer to another instance: no JSON text has this byte in it, so none need be read."""
+SEQUENCE = "application/json-seq"
+
+
+class Away(NamedTuple):
+    """A key that another instance answers for, and what is said if nobody asks it."""
+
+    partition: int
+    told: bytes
+
+
+class Batches:
+    """Answers in the order of the keys, each as if it were alone."""
+
+    def __init__(self, parts: Parts, holdings: Holdings, elsewhere: Elsewhere) -> None:
+        self._parts = parts
+        self._holdings = holdings
+        self._elsewhere = elsewhere
+
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """See Routed."""
+        return [web.post(PATH, self.post)]
+
+    async def post(self, request: web.Request) -> web.Response:
+        """An answer or a problem for each key."""
+        held, who = self._holdings.held(request.match_info["name"]), holder(request)
+        who.check(held.state.name)
+        wanted = self.read(await request.read())
+        found = self.local(held, who, wanted)
+        if self._elsewhere.may_ask(request):
+            await self._complete(held, wanted, found)
+        return batch_reply(found, handed_on=HOP in request.headers).response()
+
+    def read(self, body: bytes) -> Batch:
+        """The question. Raises ProblemError (400, 413)."""
+        try:
+            wanted = checked(Batch, orjson.loads(body))
+        except orjson.JSONDecodeError as error:
+            raise ProblemError(Problem("bad_request", f"The body is no JSON: {error.msg}")) from None
+        if len(wanted.keys) > self._parts.settings.batch_most:
+            most = self._parts.settings.batch_most
+            raise ProblemError(Problem("too_large", f"{len(wanted.keys)} keys, where {most} are answered at a time"))
+        return wanted
+
+    def local(self, held: Held, who: Holder, wanted: Batch) -> list[bytes | Away]:
+        """What this instance says of each key, as JSON; or where that is."""
+        counts, form, now = self._parts.counts, held.form, self._parts.now()
+        counts.add(metrics.KEYS, held.state.name, by=len(wanted.keys))
+        fields = None if wanted.fields is None else paths(wanted.fields)
+        found: list[bytes | Away] = []
+        for key in wanted.keys:
+            if not who.reads_key(held.state.name, key):
+                found.append(_told(key, Problem("not_yours", f"{who.name} may not read it")))
+                continue
+            outcome, standing, number = held.look(key, PLAIN)
+            if not isinstance(outcome, Problem):
+                value = None if fields is None else projected(outcome.entry.value, fields)
+                found.append(form.body(key, outcome.entry, standing, now, value))
+                continue
+            told = orjson.dumps(form.about(key, outcome, standing).members())
+            found.append(Away(number, told) if outcome.kind == "elsewhere" else told)
+        return found
+
+    async def _complete(self, held: Held, wanted: Batch, found: list[bytes | Away]) -> None:
+        """Ask the others, all at once, for what is theirs."""
+        theirs: dict[Sequence[Member], list[int]] = {}
+        for at, one in enumerate(found):
+            if not isinstance(one, bytes):
+                members = tuple(self._elsewhere.owners(held.state.name, one.partition))
+                theirs.setdefault(members, []).append(at)
+        asked = [self._asked(members, held, wanted, places) for members, places in theirs.items()]
+        for answers in await asyncio.gather(*asked):
+            for at, answer in answers.items():
+                found[at] = answer
+
+    async def _asked(
+        self, members: Sequence[Member], held: Held, wanted: Batch, places: Sequence[int]
+    ) -> Mapping[int, bytes]:
+        """What others say of the keys at these places; where they cannot be reached, each gets that problem."""
+        body = orjson.dumps({"keys": [wanted.keys[at] for at in places], "fields": wanted.fields})
+        target = f"/v1/states/{held.state.name}:batchGet"
+        try:
+            reply = await self._elsewhere.ask(members, Question(target, "POST", (("Content-Type", JSON),), body))
+        except ProblemError as error:
+            return {at: _told(wanted.keys[at], error.problem) for at in places}
+        answers = reply.body.split(BETWEEN)
+        if reply.status == HTTPStatus.OK and len(answers) == len(places):
+            return dict(zip(places, answers, strict=True))
+        problem = Problem("unreachable", f"{members[0].instance} did not answer for its keys", retry_after=AGAIN_S)
+        return {at: _told(wanted.keys[at], problem) for at in places}
+
+
+def batch_reply(found: Sequence[bytes | Away], *, handed_on: bool) -> Reply:
+    """The answers together. What nobody else was asked for is said to be elsewhere."""
+    texts = [one if isinstance(one, bytes) else one.told for one in found]
+    headers = (("Content-Type", SEQUENCE if handed_on else JSON), ("Cache-Control", "no-store"), *SECURITY)
+    return Reply(200, headers, BETWEEN.join(texts) if handed_on else b'{"answers":[%b]}' % b",".join(texts))
+
+
+def _told(key: str, problem: Problem) -> bytes:
+    return orjson.dumps(problem.members() | {"key": key})

@@ -1,0 +1,49 @@
+"""Questions whose key another instance answers for: handed on, by one hop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services.query.api.problems import Problem, ProblemError
+from services.query.parts import HOP, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aiohttp import web
+
+    from services.query.api.reply import Reply
+    from services.query.parts import Parts, Proxy
+    from services.query.roles import Member
+
+AGAIN_S = 1
+PASSED = ("If-None-Match",)
+"""What is handed on of a request's headers. Not the token: who was asked first has decided on it."""
+
+
+class Elsewhere:
+    """Hands questions on; not in a cluster of one, nor what was handed on already: then the client gets 421."""
+
+    def __init__(self, parts: Parts, proxy: Proxy | None) -> None:
+        self._roles = parts.roles
+        self._proxy = proxy
+
+    def may_ask(self, request: web.Request) -> bool:
+        """Whether the request may be handed on."""
+        return self._proxy is not None and HOP not in request.headers
+
+    def owners(self, state: str, partition: int) -> Sequence[Member]:
+        """Who answers for the partition. Raises ProblemError (503) while that is not known."""
+        if not (found := self._roles.owners(state, partition)):
+            raise ProblemError(Problem("unreachable", "It is not known yet who answers", retry_after=AGAIN_S))
+        return found
+
+    async def read(self, request: web.Request, state: str, partition: int) -> Reply:
+        """The owner's answer to a request about a key. Raises ProblemError (503)."""
+        headers = tuple((name, request.headers[name]) for name in PASSED if name in request.headers)
+        return await self.ask(self.owners(state, partition), Question(request.raw_path, headers=headers))
+
+    async def ask(self, members: Sequence[Member], question: Question) -> Reply:
+        """What the first of them says that is there. Raises ProblemError (503)."""
+        assert self._proxy is not None  # noqa: S101  # `may_ask` said so
+        return await self._proxy.ask(members, question)

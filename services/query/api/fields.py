@@ -1,0 +1,39 @@
+"""A part of a record's value, by paths."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def paths(fields: str) -> list[tuple[str, ...]]:
+    """The paths of `fields=`."""
+    return [tuple(path.split(".")) for path in fields.split(",")]
+
+
+def projected(value: bytes, wanted: Sequence[tuple[str, ...]]) -> bytes:
+    """What the JSON object has at these paths, each where it was. A path that is not there is left out.
+
+    Read by the standard library: another parser would give a number above 2**64 as a float.
+    """
+    whole = json.loads(value)
+    found: dict[str, Any] = {}
+    for path in wanted:
+        _put(found, whole, path)
+    return json.dumps(found, separators=(",", ":")).encode()
+
+
+def _put(into: dict[str, Any], whole: Any, path: tuple[str, ...]) -> None:
+    levels = [whole]
+    for name in path:
+        if not isinstance(levels[-1], dict) or name not in levels[-1]:
+            return
+        levels.append(levels[-1][name])
+    for name, level in zip(path[:-1], levels[1:], strict=False):
+        into = into.setdefault(name, {})
+        if into is level:  # it is there as a whole already
+            return
+    into[path[-1]] = levels[-1]

@@ -1,0 +1,49 @@
+"""What the header lines of a request say, for who answers without aiohttp: only the plain ones are understood here."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from services.query.parts import HOP
+
+LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
+ONCE = (b"host", b"authorization", b"if-none-match", b"content-length")
+NOT_PLAIN = (b"transfer-encoding", b"upgrade", b"expect", b"content-encoding", b"trailer", b"te")
+"""What makes a request, or the end of it, something else."""
+HOP_NAME = HOP.lower().encode()
+LONGEST = 18
+"""Digits of a length that fits a number of 64 bits."""
+
+
+class Head(NamedTuple):
+    """The lines that change an answer. `length` is that of the body, in bytes; `handed_on`: by another instance."""
+
+    length: int
+    authorization: str | None
+    none_match: str | None
+    handed_on: bool
+
+
+def read(lines: bytes) -> Head | None:
+    """The head, from the end of its first line to its end; None: something that is aiohttp's to judge."""
+    found: dict[bytes, bytes] = {}
+    for line in lines.split(b"\r\n")[1:-2]:
+        if not (matched := LINE.fullmatch(line)):
+            return None
+        name, value = matched[1].lower(), matched[2]
+        if name in NOT_PLAIN or (name == b"connection" and value.lower() != b"keep-alive"):
+            return None
+        if name in found and name in ONCE:
+            return None
+        found[name] = value
+    length = found.get(b"content-length", b"0")
+    if b"host" not in found or not length.isdigit() or len(length) > LONGEST:
+        return None
+    authorization, none_match = _text(found.get(b"authorization")), _text(found.get(b"if-none-match"))
+    return Head(int(length), authorization, none_match, HOP_NAME in found)
+
+
+def _text(value: bytes | None) -> str | None:
+    """As aiohttp reads it."""
+    return None if value is None else value.decode("utf-8", "surrogateescape")

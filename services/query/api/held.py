@@ -1,0 +1,74 @@
+"""One named state as this instance holds it: what reads of its keys go through, whichever way they came."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from contracts.partition import partition
+from services.query.api.form import Form
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.reads import Conditions, Found, Known, decided
+
+if TYPE_CHECKING:
+    from contracts.named import NamedState
+    from services.query.parts import Parts
+    from services.query.roles import Standing
+
+
+_MS = timedelta(milliseconds=1)
+
+
+class Looked(NamedTuple):
+    """What a look into the store gave, and how this instance stands to the key's partition."""
+
+    outcome: Found | Problem
+    standing: Standing
+    partition: int
+
+
+class Held:
+    """A state with its store, and the way that answers about it are written."""
+
+    def __init__(self, state: NamedState, parts: Parts) -> None:
+        self.state = state
+        self.store = parts.stores[state.name]
+        self.form = Form(state, parts.settings.instance)
+        self._standing = parts.roles.standing
+        lifetime, asked = state.lifetime, state.asked
+        remember = asked.remember if asked.remember is not None else lifetime
+        self._remembered = None if lifetime is None or remember is None else round((lifetime + remember) / _MS)
+
+    def look(self, key: str, conditions: Conditions) -> Looked:
+        """What the client of this key is told now."""
+        store, name = self.store, self.state.name
+        latest = store.get(key)
+        number = partition(key.encode(), self.state.partitions) if latest is None else latest.partition
+        standing = self._standing(name, number)
+        asked = latest if conditions.as_of is None else store.version(key, conditions.as_of)
+        ended = latest is not None and store.ended(latest)
+        since = self.since() if latest is None else 0
+        return Looked(decided(Known(latest, ended, asked, since), standing, conditions), standing, number)
+
+    def since(self) -> int:
+        """The beginning of the earliest life that is remembered, in milliseconds since 1970; 0 if all are."""
+        return 0 if self._remembered is None else max(0, self.store.watermark() - self._remembered)
+
+
+class Holdings:
+    """All states of an instance."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._held = {name: Held(state, parts) for name, state in parts.states.items()}
+
+    def held(self, name: str) -> Held:
+        """The state of this name. Raises ProblemError."""
+        found = self._held.get(name)
+        if found is None:
+            known = ", ".join(self._held) or "none"
+            raise ProblemError(Problem("unknown_state", f"These can be asked: {known}", {"state": name}))
+        return found
+
+    def all(self) -> list[Held]:
+        """Each of them, in the order of declaration."""
+        return list(self._held.values())

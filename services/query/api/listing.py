@@ -1,0 +1,52 @@
+"""Which states there are, and how this instance stands to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from services.query.api.access import holder
+from services.query.api.reply import reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from services.query.api.held import Held, Holdings
+    from services.query.parts import Parts
+
+PATH = "/v1/states"
+
+
+class Listing:
+    """Lists the states that the token reaches."""
+
+    def __init__(self, parts: Parts, holdings: Holdings) -> None:
+        self._parts = parts
+        self._holdings = holdings
+
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """See Routed."""
+        return [web.get(PATH, self.get)]
+
+    async def get(self, request: web.Request) -> web.Response:
+        """The states by name, with schema, partitions, keys and lag."""
+        who = holder(request)
+        states = [self._told(held) for held in self._holdings.all() if who.reads(held.state.name)]
+        return reply({"instance": self._parts.settings.instance, "states": states}).response()
+
+    def _told(self, held: Held) -> dict[str, Any]:
+        state, asked = held.state, held.state.asked
+        stands = [(one, self._parts.roles.standing(state.name, one)) for one in range(state.partitions)]
+        return {
+            "name": state.name,
+            "topic": state.topic,
+            "keys": held.store.keys(),
+            "lag": {"records": sum(standing.lag for _, standing in stands)},
+            "partitions": [{"partition": one, "role": at.role, "lag": {"records": at.lag}} for one, at in stands],
+            "lifetime_s": None if state.lifetime is None else state.lifetime.total_seconds(),
+            "stale_after_s": asked.stale_after.total_seconds(),
+            "history": asked.history,
+            "indexes": asked.indexes,
+            "schema": state.schema,
+        }

@@ -1,0 +1,136 @@
+"""Keys in their order, a page at a time, from all instances that hold some of them."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+from aiohttp import web
+
+from services.query.api.access import holder
+from services.query.api.batch import BETWEEN, SEQUENCE
+from services.query.api.fields import paths, projected
+from services.query.api.parameters import OfPage, asked
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.reads import AGAIN_S
+from services.query.api.reply import JSON, SECURITY, Reply
+from services.query.parts import HOP, Question
+from services.query.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from services.query.api.elsewhere import Elsewhere
+    from services.query.api.held import Held, Holdings
+    from services.query.parts import Parts
+    from services.query.roles import Member
+
+PATH = "/v1/states/{name:[^/:]+}"
+HERE = (Role.OWNER, Role.STANDBY)
+
+
+class Items(NamedTuple):
+    """Some keys with their answers, in order. Up to `after` none is missing; None: there are no more."""
+
+    items: Sequence[tuple[str, bytes]]
+    after: str | None
+
+
+class Pages:
+    """Answers which keys there are."""
+
+    def __init__(self, parts: Parts, holdings: Holdings, elsewhere: Elsewhere) -> None:
+        self._parts = parts
+        self._holdings = holdings
+        self._elsewhere = elsewhere
+
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """See Routed."""
+        return [web.get(PATH, self.get)]
+
+    async def get(self, request: web.Request) -> web.Response:
+        """The next keys that begin so and have these values, with their entries."""
+        held, wanted = self._holdings.held(request.match_info["name"]), asked(OfPage, request)
+        holder(request).check(held.state.name, wanted.prefix)
+        if wanted.limit > self._parts.settings.page_most:
+            most = self._parts.settings.page_most
+            raise ProblemError(Problem("bad_request", f"limit: {most} keys at the most"))
+        where = _where(held, wanted)
+        partitions = _partitions(held, wanted)
+        here = [one for one in partitions if self._parts.roles.standing(held.state.name, one).role in HERE]
+        others = self._others(held, set(partitions) - set(here))
+        if others and not self._elsewhere.may_ask(request):
+            raise ProblemError(Problem("elsewhere", "Not all of these partitions are here"))
+        found = await asyncio.gather(*(self._asked(one, held, wanted, theirs) for one, theirs in others.items()))
+        items = merged([self._local(held, wanted, where, here), *found], wanted.limit)
+        return _reply(items, handed_on=HOP in request.headers).response()
+
+    def _local(self, held: Held, wanted: OfPage, where: Mapping[str, str], partitions: Sequence[int]) -> Items:
+        page = held.store.page(
+            prefix=wanted.prefix, after=wanted.after, limit=wanted.limit, where=where, partitions=partitions
+        )
+        fields = None if wanted.fields is None else paths(wanted.fields)
+        stands = {one: self._parts.roles.standing(held.state.name, one) for one in partitions}
+        now, body = self._parts.now(), held.form.body
+        items = []
+        for key, entry in page.items:
+            value = None if fields is None else projected(entry.value, fields)
+            items.append((key, body(key, entry, stands[entry.partition], now, value)))
+        return Items(items, page.after)
+
+    def _others(self, held: Held, partitions: Iterable[int]) -> dict[tuple[Member, ...], list[int]]:
+        """Who is to be asked for which partitions. Raises ProblemError (503): a page without some would be wrong."""
+        found: dict[tuple[Member, ...], list[int]] = {}
+        for one in sorted(partitions):
+            if self._parts.roles.standing(held.state.name, one).role is Role.CATCHING_UP:
+                raise ProblemError(Problem("catching_up", f"Partition {one} is read still", retry_after=AGAIN_S))
+            found.setdefault(tuple(self._elsewhere.owners(held.state.name, one)), []).append(one)
+        return found
+
+    async def _asked(self, members: Sequence[Member], held: Held, wanted: OfPage, partitions: Sequence[int]) -> Items:
+        said = wanted.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
+        target = f"/v1/states/{held.state.name}?{urlencode(said, doseq=True)}"
+        reply = await self._elsewhere.ask(members, Question(target))
+        if reply.status != HTTPStatus.OK:
+            detail = f"{members[0].instance} did not answer for its keys"
+            raise ProblemError(Problem("unreachable", detail, retry_after=AGAIN_S))
+        after, *texts = reply.body.split(BETWEEN)
+        return Items([(orjson.loads(one)["key"], one) for one in texts], orjson.loads(after))
+
+
+def merged(found: Sequence[Items], limit: int) -> Items:
+    """The first of them all, as far as each of them was told."""
+    bound = min((one.after for one in found if one.after is not None), default=None)
+    items = sorted(item for one in found for item in one.items if bound is None or item[0] <= bound)
+    return Items(items[:limit], items[limit - 1][0] if len(items) > limit else bound)
+
+
+def _where(held: Held, wanted: OfPage) -> dict[str, str]:
+    """The values by path. Raises ProblemError (400) for a path without an index."""
+    declared = held.state.asked.indexes
+    found: dict[str, str] = {}
+    for one in wanted.where:
+        path, colon, value = one.partition(":")
+        if not colon or path not in declared:
+            told = ", ".join(declared) or "none: declare them as Asked(indexes=…)"
+            raise ProblemError(Problem("bad_request", f"where={one!r}: write path:value of an index. Indexes: {told}"))
+        found[path] = value
+    return found
+
+
+def _partitions(held: Held, wanted: OfPage) -> Sequence[int]:
+    if wanted.partitions is None:
+        return range(held.state.partitions)
+    return [one for one in map(int, wanted.partitions.split(",")) if one < held.state.partitions]
+
+
+def _reply(found: Items, *, handed_on: bool) -> Reply:
+    texts = [text for _, text in found.items]
+    headers = (("Content-Type", SEQUENCE if handed_on else JSON), ("Cache-Control", "no-store"), *SECURITY)
+    after = orjson.dumps(found.after)
+    if handed_on:
+        return Reply(200, headers, BETWEEN.join([after, *texts]))
+    return Reply(200, headers, b'{"items":[%b],"after":%b}' % (b",".join(texts), after))

@@ -1,0 +1,131 @@
+"""What a request may say beside its path, as models: they check it, and the OpenAPI document is made from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.reads import Order
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+LARGEST = 2**63 - 1
+PATHS = r"^[^.,]+(\.[^.,]+)*(,[^.,]+(\.[^.,]+)*)*$"
+KEY_AT = 4
+"""Which segment of a path is the key, in /v1/states/{name}/{key}."""
+ORDER = r"^[0-9]{1,15}(\.[0-9]{1,19})?$"
+
+
+def _text(value: str) -> str:
+    """A text that UTF-8 can hold."""
+    value.encode()
+    return value
+
+
+Text = Annotated[str, AfterValidator(_text)]
+Fields = Annotated[
+    str | None,
+    Field(
+        pattern=PATHS, max_length=4096, description="Paths of the value that are wanted, as state.status,state.delay"
+    ),
+]
+Model = TypeVar("Model", bound="Parameters")
+
+
+class Parameters(BaseModel):
+    """The query of a request. What is not named is refused, so that a typing error is told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class OfKey(Parameters):
+    """Of one key."""
+
+    fields: Fields = None
+    min_version: str | None = Field(
+        default=None,
+        pattern=ORDER,
+        description="Answer with this version or a later one, or 503: a version, or an ETag without its quotes",
+    )
+    wait: float = Field(
+        default=0, ge=0, le=3600, description="Seconds to wait for min_version, or for another than If-None-Match"
+    )
+    as_of: int | None = Field(default=None, ge=0, le=LARGEST, description="This version, while it is kept")
+
+    @property
+    def at_least(self) -> Order | None:
+        """What min_version says."""
+        if self.min_version is None:
+            return None
+        first, dot, second = self.min_version.partition(".")
+        return Order(int(first), int(second)) if dot else Order(None, int(first))
+
+
+class OfVersions(Parameters):
+    """Of the versions of a key."""
+
+    fields: Fields = None
+
+
+class OfPage(Parameters):
+    """Of a page of keys."""
+
+    prefix: Text = Field(default="", max_length=4096, description="Keys that begin so")
+    after: Text | None = Field(
+        default=None, max_length=4096, description="Keys after this one: the last page's `after`"
+    )
+    limit: int = Field(default=100, ge=1, le=100_000, description="How many keys at the most")
+    where: tuple[str, ...] = Field(
+        default=(), max_length=16, description="path:value of a declared index, several times if need be"
+    )
+    fields: Fields = None
+    partitions: str | None = Field(
+        default=None, pattern="^[0-9]{1,6}(,[0-9]{1,6})*$", description="Of these partitions only"
+    )
+
+
+class Batch(Parameters):
+    """The body of a batch."""
+
+    keys: tuple[Text, ...] = Field(description="The keys, answered in this order")
+    fields: Fields = None
+
+
+def asked(model: type[Model], request: web.Request) -> Model:
+    """The request's query. Raises ProblemError (400) that says what is wrong with which parameter."""
+    said: dict[str, Any] = {}
+    for name, value in request.rel_url.query.items():
+        if name == "where":
+            said.setdefault("where", []).append(value)
+        elif name in said:
+            raise ProblemError(Problem("bad_request", f"{name} is said twice"))
+        else:
+            said[name] = value
+    return checked(model, said)
+
+
+def checked(model: type[Model], said: object) -> Model:
+    """The model of what was said. Raises ProblemError (400)."""
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        told = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
+        known = ", ".join(model.model_fields)
+        raise ProblemError(Problem("bad_request", f"{told}. There are: {known}")) from None
+
+
+def unquoted(raw: str) -> str:
+    """A segment of a path, as it was sent, without its percent-encoding. Raises ProblemError (400)."""
+    try:
+        return unquote_to_bytes(raw).decode() if "%" in raw else raw
+    except UnicodeDecodeError:
+        raise ProblemError(Problem("bad_request", "The path is not percent-encoded UTF-8")) from None
+
+
+def key_of(request: web.Request) -> str:
+    """The key that the path names. Aiohttp's own reading of a path leaves some of its encodings open."""
+    return unquoted(request.rel_url.raw_path.split("/")[KEY_AT])

@@ -1,0 +1,105 @@
+"""One key: its present entry, an earlier version, or all versions that are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from contracts.metrics import query as metrics
+from services.query.api.access import holder
+from services.query.api.fields import paths, projected
+from services.query.api.parameters import OfKey, OfVersions, asked, key_of
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.reads import PLAIN, Conditions, Found
+from services.query.api.reply import JSON, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from services.query.api.elsewhere import Elsewhere
+    from services.query.api.held import Held, Holdings, Looked
+    from services.query.api.waits import Waits
+    from services.query.parts import Parts
+
+PATH = "/v1/states/{name}/{key:[^/]+}"
+
+
+class Single:
+    """Answers about one key."""
+
+    def __init__(self, parts: Parts, holdings: Holdings, elsewhere: Elsewhere, waits: Waits) -> None:
+        self._parts = parts
+        self._holdings = holdings
+        self._elsewhere = elsewhere
+        self._waits = waits
+
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """See Routed."""
+        return [web.get(PATH, self.get), web.get(f"{PATH}/versions", self.versions)]
+
+    async def get(self, request: web.Request) -> web.Response:
+        """The key's entry, when it is as the conditions want it."""
+        held, key, wanted = self._of(request), key_of(request), asked(OfKey, request)
+        if wanted.wait > (most := self._parts.settings.wait_most.total_seconds()):
+            raise ProblemError(Problem("bad_request", f"wait: {most:g} seconds at the most"))
+        conditions = Conditions(request.headers.get("If-None-Match"), wanted.at_least, wanted.as_of)
+        found = held.look(key, conditions)
+        if wanted.wait and _may_change(found):
+            found = await self._waited(held, key, conditions, wanted.wait)
+        if _elsewhere(found) and self._elsewhere.may_ask(request):
+            return (await self._elsewhere.read(request, held.state.name, found.partition)).response()
+        return self._reply(held, key, found, wanted.fields).response()
+
+    async def versions(self, request: web.Request) -> web.Response:
+        """All versions that are kept of the key's present life, the earliest first."""
+        held, key, wanted = self._of(request), key_of(request), asked(OfVersions, request)
+        found = held.look(key, PLAIN)
+        if _elsewhere(found) and self._elsewhere.may_ask(request):
+            return (await self._elsewhere.read(request, held.state.name, found.partition)).response()
+        if isinstance(found.outcome, Problem):
+            return held.form.problem(key, found.outcome, found.standing).response()
+        form, now = held.form, self._parts.now()
+        answers = (
+            form.body(key, one, found.standing, now, _part(one.value, wanted.fields))
+            for one in held.store.versions(key)
+        )
+        headers = form.headers(found.outcome.entry.tag, found.standing.role.value, str(found.standing.lag))
+        body = b'{"versions":[%b]}' % b",".join(answers)
+        return Reply(200, (("Content-Type", JSON), *headers), body).response()
+
+    def _of(self, request: web.Request) -> Held:
+        """The state that the request is about, if its holder may read the key."""
+        held = self._holdings.held(request.match_info["name"])
+        holder(request).check(held.state.name, key_of(request))
+        self._parts.counts.add(metrics.KEYS, held.state.name)
+        return held
+
+    async def _waited(self, held: Held, key: str, conditions: Conditions, within_s: float) -> Looked:
+        """What is said once there is what the client waits for, or the time is over."""
+        clock = self._parts.clock
+        deadline, found = clock() + within_s, held.look(key, conditions)
+        while _may_change(found) and await self._waits.change(held.state.name, key, deadline - clock()):
+            found = held.look(key, conditions)
+        return held.look(key, conditions)
+
+    def _reply(self, held: Held, key: str, found: Looked, fields: str | None) -> Reply:
+        if isinstance(found.outcome, Problem):
+            return held.form.problem(key, found.outcome, found.standing)
+        value = None if found.outcome.unchanged else _part(found.outcome.entry.value, fields)
+        return held.form.found(key, found.outcome, found.standing, self._parts.now(), value)
+
+
+def _part(value: bytes, fields: str | None) -> bytes | None:
+    """What is wanted of the value; None: all of it."""
+    return None if fields is None else projected(value, paths(fields))
+
+
+def _may_change(found: Looked) -> bool:
+    """Whether the next record may bring what the client waits for."""
+    outcome = found.outcome
+    return outcome.unchanged if isinstance(outcome, Found) else outcome.kind == "behind"
+
+
+def _elsewhere(found: Looked) -> bool:
+    return isinstance(found.outcome, Problem) and found.outcome.kind == "elsewhere"

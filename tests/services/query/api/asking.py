@@ -1,0 +1,136 @@
+"""An instance that answers by HTTP from stores in memory, and a client that sends bytes as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from services.query.api.access import Access
+from services.query.api.batch import Batches
+from services.query.api.elsewhere import Elsewhere
+from services.query.api.gate import Gate
+from services.query.api.held import Holdings
+from services.query.api.hot import Hot
+from services.query.api.reply import Reply
+from services.query.api.server import Server
+from services.query.api.states import states
+from services.query.api.waits import Waits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from services.query.parts import Parts, Proxy, Question
+    from services.query.roles import Member
+
+ANSWER_S = 10.0
+DATE = re.compile(rb"\r\nDate: [^\r]+ GMT\r\n")
+
+
+class Told(NamedTuple):
+    """A response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def kind(self) -> str:
+        return str(self.json["type"])
+
+
+class Connection:
+    """One connection to an instance."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def response(self, *, bodiless: bool = False) -> Told:
+        """The next one."""
+        async with asyncio.timeout(ANSWER_S):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            first, *lines = head.decode().split("\r\n")[:-2]
+            headers = dict(line.split(": ", 1) for line in lines)
+            length = 0 if bodiless else int(headers.get("Content-Length", 0))
+            body = await self.reader.readexactly(length)
+        return Told(int(first.split()[1]), headers, body, DATE.sub(b"\r\nDate: now\r\n", head) + body)
+
+    async def rest(self) -> bytes:
+        """All that comes until the connection ends."""
+        async with asyncio.timeout(ANSWER_S):
+            return DATE.sub(b"\r\nDate: now\r\n", await self.reader.read())
+
+
+class Instance:
+    """What answers, with everything that a test may want to turn."""
+
+    def __init__(self, parts: Parts, *, hot: bool, proxy: Proxy | None = None) -> None:
+        settings = parts.settings
+        self.parts = parts
+        self.port = 0
+        self.waits = Waits(settings.waits, parts.counts)
+        self.access = Access(settings.tokens, settings.peer_token)
+        gate, holdings = Gate(parts, self.access), Holdings(parts)
+        self.hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy))) if hot else None
+        self.server = Server(parts, gate, states(parts, holdings, self.waits, proxy), self.hot)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Connection]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            yield Connection(reader, writer)
+        finally:
+            writer.close()
+
+    async def ask(
+        self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Told:
+        """The response to one request on a connection of its own."""
+        async with self.connected() as connection:
+            connection.send(request(path, method, headers, body))
+            return await connection.response(bodiless=method == "HEAD")
+
+
+class Peers:
+    """A Proxy that asks instances of the test, over HTTP as the real one does."""
+
+    def __init__(self) -> None:
+        self.instances: dict[str, Instance] = {}
+        self.asked: list[str] = []
+
+    async def ask(self, members: Sequence[Member], question: Question) -> Reply:
+        target, method, headers, body = question
+        told = await self.instances[members[0].instance].ask(
+            target, method, {**dict(headers), "Stateloop-Hop": "1"}, body
+        )
+        self.asked.append(members[0].instance)
+        kept = tuple(item for item in told.headers.items() if item[0] not in ("Content-Length", "Date"))
+        return Reply(told.status, kept, told.body)
+
+
+@asynccontextmanager
+async def answering(parts: Parts, *, hot: bool, proxy: Proxy | None = None) -> AsyncIterator[Instance]:
+    """An instance that answers."""
+    instance = Instance(parts, hot=hot, proxy=proxy)
+    async with instance.server.serving() as instance.port:
+        yield instance
+
+
+def request(path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b"") -> bytes:
+    """The bytes of a request."""
+    said = {"Host": "test", **(headers or {})}
+    if body:
+        said["Content-Length"] = str(len(body))
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]
+    return "\r\n".join(lines).encode() + body

@@ -1,0 +1,112 @@
+"""A cluster of two: any of them answers for any key."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contracts.named import Asked
+from contracts.partition import partition
+from services.query.roles import Member, Role, Standing
+from tests.services.query.api.asking import Instance, Peers, answering
+from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+PARTITIONS = range(4)
+KEYS = [f"UA{number}" for number in range(40)]
+FLIGHTS = a_state(asked=Asked(indexes=("state.status",)))
+
+
+@asynccontextmanager
+async def two() -> AsyncIterator[tuple[Instance, Instance, Peers]]:
+    """The first has the even partitions, the second the odd ones; both hold the keys of theirs."""
+    peers, found = Peers(), []
+    for own in (0, 1):
+        roles = MemoryRoles()
+        roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2 != own}
+        roles.known = [Member("two" if own == 0 else "one", "http://unused")]
+        parts = parts_of(FLIGHTS, roles=roles, instance=("one", "two")[own])
+        store = parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        for key in KEYS:
+            at = partition(key.encode(), 4)
+            if at % 2 == own:
+                store.put(key, partition=at, value=json.dumps({"key": key}).encode())
+        found.append(parts)
+    async with (
+        answering(found[0], hot=True, proxy=peers) as one,
+        answering(found[1], hot=True, proxy=peers) as other,
+    ):
+        peers.instances = {"one": one, "two": other}
+        yield one, other, peers
+
+
+async def test_any_instance_answers_for_any_key() -> None:
+    async with two() as (one, other, peers):
+        for key in KEYS[:10]:
+            first, second = [await one.ask(f"/v1/states/flights/{key}"), await other.ask(f"/v1/states/flights/{key}")]
+            assert first.json | {"age_ms": 0} == second.json | {"age_ms": 0}
+            assert first.headers["ETag"] == second.headers["ETag"]
+            assert first.json["instance"] == ("one", "two")[partition(key.encode(), 4) % 2]
+        assert set(peers.asked) == {"one", "two"}
+        assert len(peers.asked) == 10
+
+
+async def test_conditions_and_parts_of_the_value_go_along() -> None:
+    async with two() as (one, _, _):
+        (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
+        told = await one.ask(f"/v1/states/flights/{key}?fields=none")
+        assert told.json["value"] == {}
+        tag = told.headers["ETag"]
+        assert (await one.ask(f"/v1/states/flights/{key}", headers={"If-None-Match": tag})).status == 304
+        assert (await one.ask(f"/v1/states/flights/{key}?as_of=9")).kind == "version_not_kept"
+        assert len((await one.ask(f"/v1/states/flights/{key}/versions")).json["versions"]) == 1
+        assert (await one.ask(f"/v1/states/flights/{key}", "HEAD")).status == 200
+
+
+async def test_a_batch_is_put_together_in_the_order_of_its_keys() -> None:
+    async with two() as (one, other, peers):
+        for instance in (one, other):
+            body = json.dumps({"keys": [*KEYS, "none"]}).encode()
+            told = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
+            assert [answer["key"] for answer in told.json["answers"]] == [*KEYS, "none"]
+            assert [answer["value"]["key"] for answer in told.json["answers"][:-1]] == KEYS
+            assert told.json["answers"][-1]["type"] == "never_seen"
+        assert len(peers.asked) == 2, "the other was asked once for all of its keys"
+
+
+@pytest.mark.parametrize("limit", [1, 7, 40, 100])
+async def test_pages_of_both_have_every_key_once_and_in_order(limit: int) -> None:
+    async with two() as (one, _, _):
+        seen, after = [], ""
+        while after is not None:
+            told = await one.ask(f"/v1/states/flights?limit={limit}" + (f"&after={after}" if after else ""))
+            seen += [item["key"] for item in told.json["items"]]
+            after = told.json["after"]
+        assert seen == sorted(KEYS)
+
+
+async def test_nobody_is_asked_who_is_not_known() -> None:
+    async with two() as (one, _, peers):
+        roles = one.parts.roles
+        assert isinstance(roles, MemoryRoles)
+        roles.known = []
+        (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
+        told = await one.ask(f"/v1/states/flights/{key}")
+        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "unreachable", "1")
+        assert (await one.ask("/v1/states/flights")).kind == "unreachable"
+        assert not peers.asked
+
+
+async def test_what_was_handed_on_is_not_handed_on_again() -> None:
+    async with two() as (one, _, peers):
+        (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
+        told = await one.ask(f"/v1/states/flights/{key}", headers={"Stateloop-Hop": "1"})
+        assert (told.status, told.kind) == (421, "elsewhere")
+        assert (await one.ask("/v1/states/flights", headers={"Stateloop-Hop": "1"})).status == 421
+        assert not peers.asked
