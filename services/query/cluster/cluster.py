@@ -79,15 +79,15 @@ class Cluster:
         self._wake.set()
 
     async def run(self) -> None:
-        """Be one of the cluster until cancelled, and leave it then. Raises NamesakeError, GroupFailedError."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._links.announcements.run(self._hear))
-                tasks.create_task(self._links.membership.run(self._assign))
-                tasks.create_task(self._ask_ends())
+        """Be one of the cluster until cancelled, and leave it then. Raises NamesakeError, ClientFailedError."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._links.announcements.run(self._hear))
+            tasks.create_task(self._links.membership.run(self._assign))
+            tasks.create_task(self._ask_ends())
+            try:
                 await self._go_on()
-        finally:
-            await self._links.announcements.leave(self.instance.leave())
+            finally:  # before all else: others go on in its place as soon as they have read it
+                await self._links.announcements.leave(self.instance.leave())
 
     async def _go_on(self) -> None:
         while True:

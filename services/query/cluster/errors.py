@@ -31,9 +31,9 @@ class NamesakeError(PermanentError):
         self.instance = instance
 
 
-class GroupFailedError(RetryableError):
-    """The client of the group cannot go on."""
+class ClientFailedError(RetryableError):
+    """A client of the brokers cannot go on."""
 
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"The consumer group cannot be had ({code}: {detail}): see whether the brokers allow it")
+    def __init__(self, client: str, code: str, detail: str) -> None:
+        super().__init__(f"The client of the {client} has failed ({code}: {detail}): see what the brokers allow it")
         self.code = code

@@ -138,7 +138,7 @@ class Instance:
         peers = self.holds.view.peers()
         stores = tuple(sorted({self.me.store, *(peer.announcement.store for peer in peers)}))
         wanted = self.assigned | self.holds.held.keys()
-        if self._replicas > 1 and len(stores) > 1:
+        if self._replicas > 1 and self.holds.view.contact is not None:
             wanted |= {
                 part
                 for part in self._parts

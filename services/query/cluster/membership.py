@@ -6,9 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
-from services.query.cluster.errors import GroupFailedError, NamesakeError
+from services.query.cluster.errors import ClientFailedError, NamesakeError
 from services.query.cluster.polling import POLL_S, Config, Polling
 from services.query.follow.following import Part
 
@@ -47,7 +47,7 @@ class KafkaMembership:
             "session.timeout.ms": round(session * 1000),
             "heartbeat.interval.ms": round(session * 1000 / 6),
         }
-        self._polling = Polling(client, member, "group")
+        self._polling = Polling(client, member, "group", self._failure)
 
     async def run(self, assigned: Callable[[Collection[Part]], None]) -> None:
         """See `Membership.run`."""
@@ -60,14 +60,13 @@ class KafkaMembership:
 
     def _poll(self, consumer: Consumer) -> None:
         message = consumer.poll(POLL_S)
-        error = message.error() if message else None
-        if error is None:
-            return
-        if error.code() == KafkaError.FENCED_INSTANCE_ID:
-            raise NamesakeError(self._instance, error.str())
-        if error.fatal():
-            raise GroupFailedError(error.name(), error.str())
-        log.warning("kafka", extra={"facts": {"client": "group", "code": error.name(), "detail": error.str()}})
+        if message is not None and (error := message.error()) is not None:
+            raise KafkaException(error)
+
+    def _failure(self, error: KafkaError) -> Exception:
+        if "fenced" in error.str():  # the code says no more than that it is fatal
+            return NamesakeError(self._instance, error.str())
+        return ClientFailedError("group", error.name(), error.str())
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.incremental_assign([TopicPartition(one.topic, one.partition, OFFSET_END) for one in partitions])

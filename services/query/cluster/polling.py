@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from services.query.cluster.errors import ClientFailedError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -28,12 +30,22 @@ Config = dict[str, str | int | float | bool]
 
 
 class Polling:
-    """Runs `work` again and again in the thread, until it is cancelled; closing is left undone after a while."""
+    """Runs `work` again and again in the thread, until it is cancelled; closing is left undone after a while.
 
-    def __init__(self, client: Mapping[str, str], config: Mapping[str, str | int | float | bool], name: str) -> None:
+    `failure` words what a fatal error means to it.
+    """
+
+    def __init__(
+        self,
+        client: Mapping[str, str],
+        config: Mapping[str, str | int | float | bool],
+        name: str,
+        failure: Callable[[KafkaError], Exception] | None = None,
+    ) -> None:
         settings: Config = {**QUIET, **client, **config}
         self.consumer = Consumer({**settings, "error_cb": self._on_error}, logger=log)
         self._name = name
+        self._failure = failure or (lambda error: ClientFailedError(name, error.name(), error.str()))
         self._stopping = threading.Event()
 
     async def run(self, work: Callable[[Consumer], None]) -> None:
@@ -52,8 +64,11 @@ class Polling:
         while not self._stopping.is_set():
             try:
                 work(self.consumer)
-            except KafkaException as error:
-                self._on_error(error.args[0])
+            except KafkaException as raised:
+                error: KafkaError = raised.args[0]
+                if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001  # so it is called
+                    raise self._failure(error) from raised
+                self._on_error(error)
                 self._stopping.wait(POLL_S)
 
     async def _close(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -30,18 +30,24 @@ def test_no_reader_goes_back_whatever_happens(seed: int, replicas: int) -> None:
 @given(st.integers(), st.integers(1, 3))
 def test_each_partition_has_its_owner_when_all_is_calm_again(seed: int, replicas: int) -> None:
     world = chaos(seed, replicas)
-    for disk in world.disks:
-        if disk.name not in world.processes:
-            world.start(disk)
-    owners = {part: "abc"[part.partition % 3] for part in world.ends}
-    for part, owner in owners.items():
-        world.assign(part, [owner])
-    world.outage_until = 0
-    world.most_read = 50
-    for process in world.processes.values():
-        process.stopped_until = process.cut_until = 0
+    owners = order(world)
     calm(world, 20)
     assert {part: world.answering(part) for part in world.ends} == {part: [one] for part, one in owners.items()}
+    assert world.back == []
+
+
+@settings(max_examples=40)
+@given(st.integers(), st.integers(2, 3), st.integers(1, 2), st.booleans())
+def test_a_copy_answers_though_the_group_has_noticed_nothing(
+    seed: int, replicas: int, gone: int, *, clean: bool
+) -> None:
+    world = World(random.Random(seed), replicas=replicas)
+    order(world)
+    calm(world, 10)
+    for disk in world.rng.sample(world.disks, min(gone, replicas - 1)):
+        (world.leave if clean else world.kill)(disk)
+    calm(world, 1.0 if clean else TERMS.silence + 1.5)
+    assert {part: len(world.answering(part)) for part in world.ends} == dict.fromkeys(world.ends, 1)
     assert world.back == []
 
 
@@ -80,6 +86,21 @@ def chaos(seed: int, replicas: int) -> World:
         _something_happens(world)
         world.pass_time(world.rng.choice((0.02, 0.1, 0.1, 0.5)))
     return world
+
+
+def order(world: World) -> dict[Part, str]:
+    """Everything works again, and the group gives each part to one of the three."""
+    for disk in world.disks:
+        if disk.name not in world.processes:
+            world.start(disk)
+    owners = {part: "abc"[part.partition % 3] for part in world.ends}
+    for part, owner in owners.items():
+        world.assign(part, [owner])
+    world.outage_until = 0
+    world.most_read = 50
+    for process in world.processes.values():
+        process.stopped_until = process.cut_until = 0
+    return owners
 
 
 def calm(world: World, seconds: float) -> None:

@@ -1,0 +1,188 @@
+"""Instances in this process, on a real broker: the group, the announcements, and who answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from services.query.cluster.announcements import KafkaAnnouncements
+from services.query.cluster.cluster import Cluster, Links
+from services.query.cluster.errors import NamesakeError
+from services.query.cluster.holds import Terms
+from services.query.cluster.instance import Instance, Surroundings
+from services.query.cluster.membership import KafkaMembership
+from services.query.cluster.view import Identity
+from services.query.follow.following import Part, Progress
+from services.query.roles import Role
+from tests.services.query.cluster.world import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.kafka
+PARTITIONS = 4
+DEADLINE_S = 30
+ANSWERS = (Role.OWNER, Role.STANDBY)
+
+
+class AtTheEnd:
+    """A follower that has read everything as soon as it begins."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._topic = topic
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
+        self._ends: dict[Part, int] = {}
+        self.followed: set[Part] = set()
+
+    def follow(self, part: Part) -> None:
+        self.followed.add(part)
+
+    def leave(self, part: Part) -> None:
+        self.followed.discard(part)
+
+    def progress(self, part: Part) -> Progress | None:
+        return Progress(self._ends.get(part, 0), self._ends.get(part)) if part in self.followed else None
+
+    async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
+        found = await asyncio.get_running_loop().run_in_executor(None, self._ask, list(parts))
+        self._ends.update(found)
+        return found
+
+    async def run(self) -> None:
+        raise NotImplementedError
+
+    def _ask(self, parts: list[Part]) -> dict[Part, int]:
+        try:
+            return {
+                part: self._consumer.get_watermark_offsets(TopicPartition(self._topic, part.partition), timeout=2)[1]
+                for part in parts
+            }
+        except Exception:  # noqa: BLE001  # the broker is away: no ends, as Following says
+            return {}
+
+
+class Lab:
+    """A topic of four partitions, and instances on it."""
+
+    def __init__(self, broker: EmbeddedBroker, prefix: str) -> None:
+        self.broker = broker
+        self._prefix = prefix
+        self.topic = f"{prefix}flights"
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        topics = [NewTopic(self.topic, PARTITIONS, 1), NewTopic(f"{prefix}instances", 1, 1)]
+        for made in admin.create_topics(topics).values():
+            made.result(DEADLINE_S)
+
+    def cluster(self, name: str, store: str = "", run: int = 1) -> Cluster:
+        """An instance that has not joined yet."""
+        client = {"bootstrap.servers": self.broker.bootstrap}
+        following = AtTheEnd(self.broker.bootstrap, self.topic)
+        me = Identity(name, f"http://{name}", store or name, run)
+        terms = Terms(lease=2.0, silence=2.5)
+        instance = Instance(me, terms, Surroundings({"flights": PARTITIONS}, following, {"flights": Mark()}), 2)
+        group = f"{self._prefix}group"
+        links = Links(
+            KafkaMembership(client, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
+            KafkaAnnouncements(client, topic=f"{self._prefix}instances", group=group, patience=2.0),
+            following,
+        )
+        return Cluster(instance, links, 0.5)
+
+    @asynccontextmanager
+    async def joined(self, name: str) -> AsyncIterator[Cluster]:
+        """An instance in the cluster; it leaves in the end."""
+        cluster = self.cluster(name)
+        running = asyncio.create_task(cluster.run())
+        try:
+            yield cluster
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+
+@pytest.fixture
+def lab(broker: EmbeddedBroker, topics_prefix: str) -> Lab:
+    logging.getLogger("services.query").setLevel(logging.CRITICAL)
+    return Lab(broker, topics_prefix)
+
+
+async def until(condition: Callable[[], bool], within_s: float = DEADLINE_S) -> float:
+    """Wait for it, and give how long that took."""
+    began = asyncio.get_running_loop().time()
+    while not condition():
+        assert asyncio.get_running_loop().time() - began < within_s
+        await asyncio.sleep(0.01)
+    return asyncio.get_running_loop().time() - began
+
+
+def answering(cluster: Cluster) -> set[int]:
+    return {number for number in range(PARTITIONS) if cluster.standing("flights", number).role in ANSWERS}
+
+
+def owning(cluster: Cluster) -> set[int]:
+    return {number for number in range(PARTITIONS) if cluster.standing("flights", number).role is Role.OWNER}
+
+
+async def test_two_share_the_partitions_and_the_other_stands_by(lab: Lab) -> None:
+    async with lab.joined("a") as a:
+        await until(lambda: owning(a) == {0, 1, 2, 3})
+        async with lab.joined("b") as b:
+            await until(lambda: len(owning(a)) == len(owning(b)) == 2 and owning(a) | owning(b) == {0, 1, 2, 3})
+            assert [member.instance for member in a.members()] == ["a", "b"]
+            (of_b,) = {a.owners("flights", number)[0].instance for number in owning(b)}
+            assert of_b == "b"
+            assert a.standing("flights", min(owning(b))).role is Role.ELSEWHERE
+            await until(lambda: all(len(one.owners("flights", n)) == 1 for one in (a, b) for n in range(PARTITIONS)))
+        took = await until(lambda: answering(a) == {0, 1, 2, 3})
+        assert took < 1.5, "who leaves says so"
+
+
+async def test_while_one_joins_somebody_answers_all_the_time(lab: Lab) -> None:
+    async with lab.joined("a") as a:
+        await until(lambda: owning(a) == {0, 1, 2, 3})
+        async with lab.joined("b") as b:
+            gaps = dict.fromkeys(range(PARTITIONS), 0)
+            loop = asyncio.get_running_loop()
+            end = loop.time() + DEADLINE_S
+            while len(owning(b)) < 2:
+                assert loop.time() < end
+                for number in range(PARTITIONS):
+                    answered = [one for one in (a, b) if number in answering(one)]
+                    assert len(answered) < 2
+                    gaps[number] += not answered
+                await asyncio.sleep(0.005)
+            assert max(gaps.values()) * 0.005 < 1.0, gaps
+
+
+async def test_alone_it_goes_on_while_the_broker_is_away(lab: Lab) -> None:
+    async with lab.joined("a") as a:
+        await until(lambda: owning(a) == {0, 1, 2, 3})
+        lab.broker.kill()
+        try:
+            loop = asyncio.get_running_loop()
+            end = loop.time() + 8.0  # longer than lease and session
+            while loop.time() < end:
+                assert answering(a) == {0, 1, 2, 3}
+                await asyncio.sleep(0.02)
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, lab.broker.start)
+        assert answering(a) == {0, 1, 2, 3}
+        await until(lambda: owning(a) == {0, 1, 2, 3})
+
+
+async def test_a_namesake_ends_the_earlier_one(lab: Lab) -> None:
+    first = lab.cluster("a", store="first")
+    running = asyncio.create_task(first.run())
+    await until(lambda: owning(first) == {0, 1, 2, 3})
+    async with lab.joined("a"):
+        with pytest.raises(ExceptionGroup) as raised:
+            await asyncio.wait_for(running, DEADLINE_S)
+    assert raised.group_contains(NamesakeError, match="STATELOOP_INSTANCE")
