@@ -37,7 +37,7 @@ def test_each_partition_has_its_owner_when_all_is_calm_again(seed: int, replicas
 
 
 @settings(max_examples=40)
-@given(st.integers(), st.integers(2, 3), st.integers(1, 2), st.booleans())
+@given(seed=st.integers(), replicas=st.integers(2, 3), gone=st.integers(1, 2), clean=st.booleans())
 def test_a_copy_answers_though_the_group_has_noticed_nothing(
     seed: int, replicas: int, gone: int, *, clean: bool
 ) -> None:
