@@ -38,6 +38,7 @@ class Connection(asyncio.Protocol):
         self._largest = largest
         self._kept = kept
         self._answer: asyncio.Future[Response] | None = None
+        self._late: asyncio.TimerHandle | None = None
         self._calls = self._received = 0
         self._begin()
 
@@ -46,11 +47,16 @@ class Connection(asyncio.Protocol):
         """Whether it can carry a call."""
         return not self._transport.is_closing()
 
-    def ask(self, request: bytes) -> asyncio.Future[Response]:
-        """Send a request. The future has its response, or DisconnectedError, BadResponseError or PermanentFailure."""
+    def ask(self, request: bytes, until: float) -> asyncio.Future[Response]:
+        """Send a request; there is so long, by the loop's time, for its response.
+
+        The future has that, or TimeoutError, DisconnectedError, BadResponseError or PermanentFailure.
+        """
+        loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._calls += 1
-        self._answer = asyncio.get_running_loop().create_future()
+        self._answer = loop.create_future()
+        self._late = loop.call_at(until, self._fail, TimeoutError())
         self._received = 0
         self._begin()
         self._transport.write(request)
@@ -136,13 +142,18 @@ class Connection(asyncio.Protocol):
         return None if value is None else value.decode("latin-1")
 
     def _succeed(self) -> None:
-        answer, self._answer = self._answer, None
-        if answer is not None and not answer.done():
+        if (answer := self._asked()) is not None:
             body = b"".join(self._body)
             answer.set_result(Response(self._status, body, self._text(b"retry-after"), self._text(b"location")))
 
     def _fail(self, error: Exception) -> None:
-        answer, self._answer = self._answer, None
-        if answer is not None and not answer.done():
+        if (answer := self._asked()) is not None:
             answer.set_exception(error)
         self.close()
+
+    def _asked(self) -> asyncio.Future[Response] | None:
+        """Where the answer is waited for, if it is; from now on it is not any more."""
+        answer, self._answer = self._answer, None
+        if self._late is not None:
+            self._late.cancel()
+        return None if answer is None or answer.done() else answer

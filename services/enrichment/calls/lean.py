@@ -45,20 +45,35 @@ class LeanTransport(AiohttpTransport):
         if self._bounds.redirects:
             return await super().get(target, within)
         request = b"GET " + self._base_path + target.encode("ascii") + self._rest
+        until = asyncio.get_running_loop().time() + max(within, 0)
         try:
-            async with asyncio.timeout(max(within, 0)), self._places:
-                response = await self._asked(request)
+            response = await self._answered(request, until)
         except OSError as error:
             raise unanswered(error, within) from error
         self._check_body(response.body)
         return response
 
-    async def _asked(self, request: bytes) -> Response:
+    async def _answered(self, request: bytes, until: float) -> Response:
+        """The response, when there is a place. asyncio.timeout costs as much as a call: it is for what has to wait."""
+        if self._places.locked():
+            async with asyncio.timeout_at(until):
+                await self._places.acquire()
+        else:
+            await self._places.acquire()
+        try:
+            return await self._asked(request, until)
+        finally:
+            self._places.release()
+
+    async def _asked(self, request: bytes, until: float) -> Response:
         """The response, over a connection that was kept, or a new one where that has ended meanwhile."""
         while True:
-            connection = self._taken() or await self._opened()
+            connection = self._taken()
+            if connection is None:
+                async with asyncio.timeout_at(until):
+                    connection = await self._opened()
             try:
-                return await connection.ask(request)
+                return await connection.ask(request, until)
             except DisconnectedError as error:
                 if not error.stale:
                     raise

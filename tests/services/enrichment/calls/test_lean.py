@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -18,7 +18,7 @@ from services.enrichment.settings import EnrichmentSettings
 from tests.services.enrichment.calls.calling import BOUNDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 END = b"\r\n\r\n"
@@ -97,17 +97,45 @@ async def test_a_path_begins_behind_the_host_however_that_is_written(base: str, 
     assert server.requests[0].startswith(b"GET " + path + b"/x HTTP/1.1")
 
 
+@contextmanager
+def silent() -> Iterator[tuple[str, int]]:
+    """An address at which nobody answers: its queue is full, so whoever comes next waits."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        with socket.create_connection(deaf.getsockname()), socket.socket() as second:
+            second.setblocking(False)  # noqa: FBT003
+            second.connect_ex(deaf.getsockname())
+            yield deaf.getsockname()
+
+
 async def test_an_address_that_is_silent_does_not_hold_up_the_next() -> None:
     async with transport(Server([OK])) as way:
         (info,) = await way._addresses()  # noqa: SLF001
-        with socket.socket() as deaf:  # its queue is full, so whoever comes next waits
-            deaf.bind(("127.0.0.1", 0))
-            deaf.listen(0)
-            with socket.create_connection(deaf.getsockname()), socket.socket() as second:
-                second.setblocking(False)  # noqa: FBT003
-                second.connect_ex(deaf.getsockname())
-                way._found = way._found[0], [(*info[:4], deaf.getsockname()), info]  # noqa: SLF001
-                assert (await way.get("/x", 5.0)).body == b"{}"
+        with silent() as address:
+            way._found = way._found[0], [(*info[:4], address), info]  # noqa: SLF001
+            assert (await way.get("/x", 5.0)).body == b"{}"
+
+
+async def test_there_is_no_more_time_for_a_connection_than_for_its_call() -> None:
+    async with transport(Server([OK])) as way:
+        (info,) = await way._addresses()  # noqa: SLF001
+        with silent() as address:
+            way._found = way._found[0], [(*info[:4], address)]  # noqa: SLF001
+            async with asyncio.timeout(5):
+                with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
+                    await way.get("/x", 0.2)
+
+
+async def test_nor_for_its_turn() -> None:
+    server = Server([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
+    async with transport(server) as way, asyncio.TaskGroup() as tasks, asyncio.timeout(5):
+        slow = tasks.create_task(way.get("/slow", 60.0))
+        while not way._places.locked():  # noqa: SLF001, ASYNC110
+            await asyncio.sleep(0)
+        with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
+            await way.get("/x", 0.2)
+        slow.cancel()
 
 
 async def test_a_kept_connection_that_ended_meanwhile_costs_no_try() -> None:
