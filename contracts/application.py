@@ -79,6 +79,11 @@ class Application:
         return f"{self.name}-enrichment"
 
     @cached_property
+    def kept_for(self) -> timedelta:
+        """How long after a life's `first_seen` the job takes records of it."""
+        return self.state.lifetime + self.state.grace
+
+    @cached_property
     def limited(self) -> bool:
         """Whether anything limits a device's requests in time."""
         return self.budget is not None or any(one.at_most_every for one in self.enrichments)

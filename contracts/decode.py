@@ -1,6 +1,6 @@
 """From a record to a delta, in plain Python: the reference for what the job does with native expressions."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -59,9 +59,7 @@ class Decoder:
 
     def _check_time(self, first_seen: datetime, ts: datetime, record_time: datetime) -> None:
         """Both times must be credible to the broker's clock, and by that clock the life must not have ended."""
-        state = self.application.state
-        life: timedelta = state.lifetime + state.grace
         if max(first_seen, ts) > record_time + self.application.skew:
             raise Refused(Reason.INCREDIBLE_TIME)
-        if record_time > first_seen + life:
+        if record_time - first_seen > self.application.kept_for:
             raise Refused(Reason.LATE)

@@ -126,8 +126,7 @@ def _requests(standings: dict[str, _Standing]) -> list[Request]:
 
 def _is_over(application: Application, snapshot: Snapshot, now: datetime) -> bool:
     """Whether the job would refuse an answer as late."""
-    state = application.state
-    return not application.topics.replay and now > snapshot.first_seen + state.lifetime + state.grace
+    return not application.topics.replay and now - snapshot.first_seen > application.kept_for
 
 
 def _field(value: Any) -> _Standing:
@@ -136,14 +135,17 @@ def _field(value: Any) -> _Standing:
 
 def _blocked(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, *, over: bool) -> _Standing | None:
     """What keeps an enrichment from running now, if anything does."""
-    required = {need.name: needs[need.name] for need in one.needs if not need.optional}
-    if nothing := [f"{name}: {need.status}" for name, need in required.items() if need.gives_nothing]:
+    nothing, lacks, coming = [], False, False
+    for need in one.needs:
+        standing = needs[need.name]
+        coming = coming or standing.coming
+        if standing.result is None and not need.optional:
+            lacks = lacks or not standing.coming
+            if standing.gives_nothing:
+                nothing.append(f"{need.name}: {standing.status}")
+    if nothing:
         return _skipped(one, ", ".join(nothing), snapshot, over=over)
-    if any(need.result is None and not need.coming for need in required.values()):
-        return _Standing(Progress.WAITING)
-    if any(need.coming for need in needs.values()):
-        return _Standing(Progress.WAITING, coming=True)
-    return None
+    return _Standing(Progress.WAITING, coming=not lacks) if lacks or coming else None
 
 
 def _free(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:

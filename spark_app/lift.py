@@ -78,7 +78,7 @@ def _answer_type(application: Application, name: str) -> str:
 
 def _with_time(application: Application, ahead: str) -> Column:
     """The verdict, after both times were held against the broker's clock."""
-    life = application.state.lifetime + application.state.grace
+    life = application.kept_for
     skew = f"INTERVAL {application.skew.total_seconds()} SECONDS"
     return F.expr(
         f"CASE WHEN reason IS NOT NULL THEN reason"

@@ -27,7 +27,7 @@ def snapshots(events: DataFrame, feedback: DataFrame | None, application: Applic
     if feedback is not None:
         deltas = deltas.unionByName(lift.feedback(feedback, application))
     # A credible clock may be ahead by the skew, and may end nobody's life sooner.
-    life = application.state.lifetime + application.state.grace
+    life = application.kept_for
     deltas = deltas.withWatermark("first_seen", interval(life + application.skew))
     if application.deduplicate:
         deltas = deltas.dropDuplicates(lift.ONCE)

@@ -32,7 +32,7 @@ class Lanes:
         pressure: Pressure,
     ) -> None:
         self._size = settings.remember
-        self._age = application.state.lifetime + application.state.grace
+        self._age = application.kept_for
         self._drain = settings.drain
         self._counts = counts
         self._clock = clock

@@ -68,11 +68,11 @@ def opening(found: Found, now: datetime) -> Feedback:
 
 
 def _way_of_failed(application: Application, found: Found, now: datetime) -> Way:
-    letter, state = found.letter, application.state
+    letter = found.letter
     if letter is None or not found.key or letter.first_seen is None or not letter.version:
         return Way.CLOSED
     if letter.enrichment not in application.by_name:
         return Way.CLOSED
-    if not application.topics.replay and now > letter.first_seen + state.lifetime + state.grace:
+    if not application.topics.replay and now - letter.first_seen > application.kept_for:
         return Way.OVER
     return Way.ASKED
