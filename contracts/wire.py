@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import override
 
 Status = Literal["result", "absence", "failure", "skipped"]
 """How a request ended. Skipped ones were not asked: what they need was not found, or their condition is false."""
@@ -61,6 +62,12 @@ class Feedback(Wire):
     result: dict[str, dict[str, Any]] | None = None
     traceparent: str | None = None
     """The trace context of the request, in a traced application."""
+
+    @override
+    def encode(self) -> bytes:
+        """See `Wire.encode`. There is one for each call, and no model in it: so orjson alone will do."""
+        fields = {name: value for name, value in self.__dict__.items() if value is not None}
+        return orjson.dumps(fields, option=orjson.OPT_UTC_Z)
 
 
 class Snapshot(Wire):
