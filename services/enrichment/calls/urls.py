@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PLACE = re.compile(r"\{([^{}]*)\}")
 FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
 """Backslashes and control characters."""
+DOTS = frozenset({".", ".."})
 
 
 def target(template: str, values: dict[str, str | float]) -> str:
@@ -23,23 +24,26 @@ def target(template: str, values: dict[str, str | float]) -> str:
 
     Raises ValueError for a template that is declared wrongly, PermanentFailure for a value that cannot be sent.
     """
-    names = _places(template)
+    segments = _segments(template)
+    names = [name for _, places in segments for name in places]
     if missing := [name for name in names if name not in values]:
         raise ValueError(f"the path {template!r} needs a value for {missing[0]!r}")
     for name in names:
         _check_segment(name, str(values[name]))
     encoded = {name: _encoded(name, value) for name, value in values.items()}
-    path = "/".join(_segment(part, encoded) for part in template.split("/"))
+    path = "/".join([_filled(part, encoded) if places else part for part, places in segments])
+    if len(values) == len(set(names)):
+        return path
     query = "&".join(f"{quote(name, safe='')}={encoded[name]}" for name in values if name not in names)
-    return f"{path}?{query}" if query else path
+    return f"{path}?{query}"
 
 
 @cache
-def _places(template: str) -> tuple[str, ...]:
-    """The names of the places in a path. Raises ValueError for one that is declared wrongly."""
+def _segments(template: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each segment of a path, with the names of its places. Raises ValueError for a path that is declared wrongly."""
     if not template.startswith("/") or re.search(r"[?#\s]", template):
         raise ValueError(f"the path {template!r} must begin with / and hold no ? and #: give further values by name")
-    return tuple(PLACE.findall(template))
+    return tuple((part, tuple(PLACE.findall(part))) for part in template.split("/"))
 
 
 def listed(batch: Batch[Any], keys: list[str]) -> str:
@@ -53,17 +57,17 @@ def listed(batch: Batch[Any], keys: list[str]) -> str:
     return f"{batch.path}?{name}={quote(batch.separator, safe='').join(encoded)}"
 
 
-def _segment(part: str, encoded: dict[str, str]) -> str:
+def _filled(part: str, encoded: dict[str, str]) -> str:
     """One segment of the path. Dots alone would climb (also percent-encoded: RFC 3986, 6.2.2), nothing would skip."""
     filled = PLACE.sub(lambda found: encoded[found[1]], part)
-    if filled != part and filled in ("", ".", ".."):
+    if filled in ("", ".", ".."):
         raise PermanentFailure(f"{part} is {filled!r}, which cannot be a segment of a path")
     return filled
 
 
 def _check_segment(name: str, value: str) -> None:
     """What servers that decode too early, or too often, would take for the end of a segment or for a step up."""
-    if FORBIDDEN.search(value) or any(part in (".", "..") for part in value.split("/")):
+    if FORBIDDEN.search(value) or not DOTS.isdisjoint(value.split("/")):
         raise PermanentFailure(f"{name} holds what cannot be in a segment of a path")
 
 
