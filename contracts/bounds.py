@@ -46,6 +46,14 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
     }
 
 
+def all_hold(each: tuple[Bound, ...], value: Any) -> bool:
+    """Whether a value that is there meets all its conditions."""
+    for bound in each:  # noqa: SIM110  # there is mostly none, or one: a generator costs more than they do
+        if not bound.holds(value):
+            return False
+    return True
+
+
 def needed(field: FieldInfo) -> bool:
     """Whether a field must have a value. Missing and null are the same on the wire."""
     return field.is_required() and not without_none(field.annotation)[1]
@@ -95,7 +103,7 @@ def _of_items(each: tuple[Bound, ...]) -> Iterator[Bound]:
     if each:
         yield Bound(
             lambda x: f"forall({x}, item -> {_all('item', each)})",
-            lambda items: all(bound.holds(item) for item in items if item is not None for bound in each),
+            lambda items: all(all_hold(each, item) for item in items if item is not None),
         )
 
 
@@ -112,10 +120,11 @@ def _of_model(model: type[BaseModel]) -> Iterator[Bound]:
         return f"({x} IS NULL OR ({' AND '.join((*there, *right))}))"
 
     def holds(values: dict[str, Any]) -> bool:
-        return all(
-            not must if values[name] is None else all(bound.holds(values[name]) for bound in each)
-            for name, (must, each) in fields.items()
-        )
+        for name, (must, each) in fields.items():
+            value = values[name]
+            if must if value is None else not all_hold(each, value):
+                return False
+        return True
 
     if any(must or each for must, each in fields.values()):
         yield Bound(sql, holds)

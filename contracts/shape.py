@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, create_model
 
 from contracts.application import Application
-from contracts.bounds import Bound, bounds, instant, needed
+from contracts.bounds import Bound, all_hold, bounds, instant, needed
 from contracts.columns import is_model, without_none
 from contracts.document import as_text, pairs, parse, parse_own
 from contracts.record import Reason, Refused
@@ -87,7 +87,7 @@ def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
         elif value is None:
             right = not rule.needed
         else:
-            right = all(bound.holds(value) for bound in rule.bounds)
+            right = all_hold(rule.bounds, value)
         if not right:
             raise Refused(Reason.INVALID_FIELD, name)
 

@@ -1,5 +1,6 @@
 """What stands in place of a text is the text that the job's parser makes of it."""
 
+import orjson
 import pytest
 
 from contracts.document import as_text, parse
@@ -25,3 +26,8 @@ from contracts.document import as_text, parse
 )
 def test_as_text(written: str, text: str) -> None:
     assert as_text(parse(f'{{"x":{written}}}'.encode())["x"]) == text
+
+
+def test_what_orjson_has_read_makes_the_same_text() -> None:
+    written = b'{"x":{"a":[1e7,{"b":null}],"c":"d"}}'
+    assert as_text(orjson.loads(written)["x"]) == as_text(parse(written)["x"])

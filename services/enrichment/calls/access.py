@@ -104,7 +104,7 @@ class Access:
         outcome = "given_up"
         try:
             response = await self._transport.get(target, min(self._timeout, self._deadline - effort.seconds))
-            result = read(document(response, self._policy, self._now()), response.body)
+            result = read(document(response, self._policy, self._now), response.body)
             outcome = "result"
         except CallError as error:
             outcome = _named(error)

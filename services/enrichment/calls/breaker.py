@@ -58,8 +58,9 @@ class CircuitBreaker:
     @property
     def blocks(self) -> bool:
         """Whether a call that began now would have to wait."""
-        full = self._probes.all >= self._policy.probes
-        return self._state is State.OPEN or (self._state is State.HALF_OPEN and full)
+        if self._state is State.HALF_OPEN:
+            return self._probes.all >= self._policy.probes
+        return self._state is State.OPEN
 
     async def unblocked(self) -> None:
         """Return when a call that begins then need not wait."""

@@ -11,6 +11,7 @@ from contracts import Absent, PermanentFailure, RetryableFailure
 from services.enrichment.calls.backoff import parse_retry_after
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime, timedelta
 
     from contracts import Policy
@@ -35,13 +36,13 @@ class RefusedError(PermanentFailure):
         self.status = status
 
 
-def document(response: Response, policy: Policy, now: datetime) -> Any:
+def document(response: Response, policy: Policy, now: Callable[[], datetime]) -> Any:
     """The JSON of a successful response. Raises a CallError for every other one.
 
     orjson is stricter than pydantic's own parser: it refuses NaN. Proxies answer rubbish with status 200.
     """
     if response.status not in policy.success:
-        asked = parse_retry_after(response.retry_after, now)
+        asked = parse_retry_after(response.retry_after, now())
         raise failure(response.status, policy, body=response.body, retry_after=asked)
     try:
         return orjson.loads(response.body)
