@@ -56,6 +56,7 @@ class KafkaPublisher:
         )
         self._loop = loop
         self._turn = asyncio.Lock()
+        self._waiting = 0
         self._settled: deque[tuple[asyncio.Future[None], KafkaError | None, str]] = deque()
         self._scheduled = False
         self._stopped = threading.Event()
@@ -66,10 +67,21 @@ class KafkaPublisher:
         """See `Publisher.publish`."""
         future: asyncio.Future[None] = self._loop.create_future()
         delivered = partial(self._delivered, future, topic)
-        async with self._turn:  # what waits for room keeps its place
-            while not self._produced(topic, key, value, timestamp, delivered):  # noqa: ASYNC110 (nobody tells of room)
-                await asyncio.sleep(FULL_WAIT_S)
+        if self._waiting or not self._produced(topic, key, value, timestamp, delivered):
+            await self._produced_in_turn(topic, key, value, timestamp, delivered)
         await future
+
+    async def _produced_in_turn(
+        self, topic: str, key: bytes | None, value: bytes, timestamp: int, delivered: Delivered
+    ) -> None:
+        """What waits for room keeps its place."""
+        self._waiting += 1
+        try:
+            async with self._turn:
+                while not self._produced(topic, key, value, timestamp, delivered):  # noqa: ASYNC110 (nobody tells of room)
+                    await asyncio.sleep(FULL_WAIT_S)
+        finally:
+            self._waiting -= 1
 
     def _produced(self, topic: str, key: bytes | None, value: bytes, timestamp: int, delivered: Delivered) -> bool:
         """Whether the client had room for it. Raises DeliveryFailedError."""
