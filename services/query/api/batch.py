@@ -12,6 +12,7 @@ from aiohttp import web
 from contracts.metrics import query as metrics
 from services.query.api.access import holder
 from services.query.api.fields import paths, projected
+from services.query.api.handover import OF_KEY, Patience
 from services.query.api.parameters import Batch, checked
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import AGAIN_S, PLAIN
@@ -60,7 +61,21 @@ class Batches:
         found = self.local(held, who, wanted)
         if self._elsewhere.may_ask(request):
             await self._complete(held, wanted, found)
+            await self._settle(held, who, wanted, found, Patience(request, self._parts.clock))
         return batch_reply(found, handed_on=HOP in request.headers).response()
+
+    async def _settle(
+        self, held: Held, who: Holder, wanted: Batch, found: list[bytes | Away], patience: Patience
+    ) -> None:
+        """Ask again for what goes from one instance to another just now."""
+        while moving := [at for at, one in enumerate(found) if isinstance(one, bytes) and one.startswith(OF_KEY)]:
+            if not await patience.lasts():
+                return
+            again = wanted.model_copy(update={"keys": tuple(wanted.keys[at] for at in moving)})
+            some = self.local(held, who, again)
+            await self._complete(held, again, some)
+            for at, one in zip(moving, some, strict=True):
+                found[at] = one
 
     def read(self, body: bytes) -> Batch:
         """The question. Raises ProblemError (400, 413)."""

@@ -12,6 +12,7 @@ from contracts.metrics import query as metrics
 from services.query.api import heads
 from services.query.api.access import ANYBODY, Holder
 from services.query.api.batch import batch_reply
+from services.query.api.handover import OF_KEY, nearly
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import PLAIN, Conditions
 from services.query.api.reply import JSON
@@ -90,7 +91,7 @@ class Hot:
         if not asker.holder.reads_key(held.state.name, key) or asker.head.length:
             return None
         found = held.look(key, PLAIN if none_match is None else Conditions(none_match))
-        if found.standing.role is Role.ELSEWHERE or not meter.take(1):
+        if found.standing.role is Role.ELSEWHERE or nearly(found.standing) or not meter.take(1):
             return None
         return self._written(held, key, found)
 
@@ -114,7 +115,9 @@ class Hot:
             found = self._batches.local(held, asker.holder, self._batches.read(body))
         except ProblemError:
             return None
-        if not all(isinstance(one, bytes) for one in found) or not meter.take(len(found)):
+        if not all(isinstance(one, bytes) and not one.startswith(OF_KEY) for one in found):
+            return None
+        if not meter.take(len(found)):
             return None
         return self._wire(batch_reply(found, handed_on=asker.head.handed_on), self._now())
 

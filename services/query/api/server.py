@@ -12,6 +12,7 @@ from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.api.access import HOLDER, holder
+from services.query.api.handover import Patience, settled
 from services.query.api.listener import Listener
 from services.query.api.offered import offered
 from services.query.api.problems import Problem, ProblemError
@@ -86,7 +87,7 @@ class Server:
         try:
             if request.path.startswith(GUARDED):
                 request[HOLDER] = self._gate.admitted(offered(request), request.remote or "")
-            response = await handler(request)
+            response = await settled(request, handler, Patience(request, self._parts.clock))
         except ProblemError as error:
             response = told(error.problem, error.headers).response()
         except web.HTTPException as error:
