@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from services.query.api.access import Access
 from services.query.api.batch import Batches
 from services.query.api.elsewhere import Elsewhere
+from services.query.api.endpoints import Endpoints
 from services.query.api.gate import Gate
 from services.query.api.held import Holdings
 from services.query.api.hot import Hot
+from services.query.api.openapi import Document
 from services.query.api.reply import Reply
 from services.query.api.server import Server
 from services.query.api.states import states
@@ -22,7 +24,7 @@ from services.query.api.waits import Waits
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from services.query.parts import Parts, Proxy, Question
+    from services.query.parts import Parts, Proxy, Question, Routed
     from services.query.roles import Member
 
 ANSWER_S = 10.0
@@ -83,7 +85,18 @@ class Instance:
         self.access = Access(settings.tokens, settings.peer_token)
         gate, holdings = Gate(parts, self.access), Holdings(parts)
         self.hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy))) if hot else None
-        self.server = Server(parts, gate, states(parts, holdings, self.waits, proxy), self.hot)
+        self.why: str | None = None
+        pieces: list[Routed] = [Endpoints(self, parts.counts), Document(), *states(parts, holdings, self.waits, proxy)]
+        self.server = Server(parts, gate, pieces, self.hot)
+
+    def unhealthy(self) -> str | None:
+        return self.why
+
+    def unready(self) -> str | None:
+        return self.why
+
+    def measure(self) -> None:
+        pass
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Connection]:

@@ -1,0 +1,112 @@
+"""What answers look like, as models: the OpenAPI document is made from them. Answers are written by form.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+RoleName = Literal["owner", "standby", "catching_up", "elsewhere"]
+
+
+class Told(BaseModel):
+    """Something that is told; all of it is there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Lag(Told):
+    """How far the instance is behind its topic."""
+
+    records: int = Field(ge=0)
+
+
+class Source(Told):
+    """The record that an answer is from."""
+
+    topic: str
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0)
+
+
+class KeyAnswer(Told):
+    """One version of a key."""
+
+    state: str
+    key: str
+    version: int
+    life: AwareDatetime | None = Field(description="When the key's life began; null in a state without lives")
+    event_time: AwareDatetime
+    age_ms: int = Field(ge=0, description="Milliseconds since the event time, by the instance's clock")
+    source: Source
+    lag: Lag
+    role: RoleName = Field(description="What the instance is to the key's partition")
+    instance: str = Field(description="Who answered")
+    value: Any = Field(description="The record as it is on the topic, or the part of it that was asked for")
+
+
+class ProblemAnswer(BaseModel):
+    """Why there is no answer (RFC 9457), with further facts by kind."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str = Field(description="The kind of problem, as never_seen, expired, catching_up")
+    title: str
+    status: int
+    detail: str = Field(description="What to do")
+
+
+class BatchAnswer(Told):
+    """An answer or a problem for each key, in the order in which they were asked for."""
+
+    answers: tuple[KeyAnswer | ProblemAnswer, ...]
+
+
+class PageAnswer(Told):
+    """The next keys in their order."""
+
+    items: tuple[KeyAnswer, ...]
+    after: str | None = Field(description="Say it as after= to get the next page; null: there is none")
+
+
+class VersionsAnswer(Told):
+    """The versions that are kept, the earliest first."""
+
+    versions: tuple[KeyAnswer, ...]
+
+
+class PartitionAnswer(Told):
+    """How the instance stands to a partition."""
+
+    partition: int
+    role: RoleName
+    lag: Lag
+
+
+class StateAnswer(Told):
+    """A state that can be asked. `lag` and `keys` are of what this instance holds."""
+
+    name: str
+    topic: str
+    keys: int = Field(description="About how many, ended lives that are remembered among them")
+    lag: Lag
+    partitions: tuple[PartitionAnswer, ...]
+    lifetime_s: float | None
+    stale_after_s: float
+    history: int
+    indexes: tuple[str, ...]
+    json_schema: dict[str, Any] = Field(alias="schema", description="The JSON Schema of the records")
+
+
+class StatesAnswer(Told):
+    """The states that the token reaches."""
+
+    instance: str
+    states: tuple[StateAnswer, ...]
+
+
+class HealthAnswer(BaseModel):
+    """Whether all is well, and why not."""
+
+    ok: bool
+    why: str | None = None
