@@ -48,6 +48,11 @@ class Polling:
         self._failure = failure or (lambda error: ClientFailedError(name, error.name(), error.str()))
         self._stopping = threading.Event()
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the work shall end: it must not wait for the event loop then."""
+        return self._stopping.is_set()
+
     async def run(self, work: Callable[[Consumer], None]) -> None:
         """Work until cancelled. Raises what the work raises."""
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, self._name)

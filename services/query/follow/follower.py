@@ -1,0 +1,210 @@
+"""Follows the topics of all named states in one thread: reads, decodes, writes, and tells the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from contracts.errors import DeclarationError
+from services.query.cluster.polling import Polling
+from services.query.follow.decode import Decoder, Garbage, Read
+from services.query.follow.errors import FollowingFailed
+from services.query.follow.following import Part, Progress
+from services.query.follow.outbox import Outbox
+from services.query.follow.reader import FLOW, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from confluent_kafka import Consumer, Message
+
+    from contracts.named import NamedState
+    from services.query.follow.following import Listener
+    from services.query.store import Store, Update
+
+log = logging.getLogger(__name__)
+
+GROUP = "stateloop-query-follower"
+"""The client wants a name; it joins no group and commits nothing."""
+ANSWER_S = 5.0
+
+
+class Source(NamedTuple):
+    """A state that is followed, and where to."""
+
+    state: NamedState
+    store: Store
+    decoder: Decoder
+
+
+class Tally:
+    """What was read since the start, by state. The thread counts, anybody may look."""
+
+    def __init__(self, states: Iterable[str]) -> None:
+        self.records = dict.fromkeys(states, 0)
+        self.garbage = dict.fromkeys(self.records, 0)
+
+
+class Follower:
+    """See `Following`. Raises DeclarationError for two states of one topic."""
+
+    def __init__(
+        self,
+        client: Mapping[str, str],
+        states: Mapping[str, NamedState],
+        stores: Mapping[str, Store],
+        listener: Listener,
+    ) -> None:
+        _check_topics(states)
+        self._sources = {one.topic: Source(one, stores[name], Decoder(one)) for name, one in states.items()}
+        self._topics = {name: one.topic for name, one in states.items()}
+        self._listener = listener
+        self._polling = Polling(client, {**FLOW, "group.id": GROUP}, "follower")
+        self._admin = AdminClient({**client, "log_level": 0})
+        self._reader = Reader(self._polling.consumer)
+        self._orders: deque[tuple[Callable[[Part], None], Part]] = deque()
+        self._progress: dict[Part, Progress] = {}
+        self._followed: set[Part] = set()
+        self.tally = Tally(states)
+
+    def follow(self, part: Part) -> None:
+        """See `Following`."""
+        self._orders.append((self._begin, part))
+
+    def leave(self, part: Part) -> None:
+        """See `Following`."""
+        self._orders.append((self._end, part))
+
+    def progress(self, part: Part) -> Progress | None:
+        """See `Following`."""
+        return self._progress.get(part)
+
+    async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
+        """See `Following`."""
+        asked = {part: TopicPartition(self._topics[part.state], part.partition) for part in parts}
+        if not asked:
+            return {}
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        told = self._admin.list_offsets(
+            dict.fromkeys(asked.values(), latest),
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=ANSWER_S,
+        )
+        ends = [asyncio.wrap_future(told[one]) for one in asked.values()]
+        found = await asyncio.gather(*ends, return_exceptions=True)
+        return {part: end.offset for part, end in zip(asked, found, strict=True) if not isinstance(end, BaseException)}
+
+    async def run(self) -> None:
+        """See `Following`. Raises FollowingFailed, StoreError."""
+        self._outbox = Outbox(asyncio.get_running_loop(), self._listener, lambda: self._polling.stopping)
+        await self._polling.run(self._work)
+
+    def _work(self, _: Consumer) -> None:
+        """One round, in the thread."""
+        while self._orders:
+            order, part = self._orders.popleft()
+            order(part)
+        messages = self._reader.read()
+        records: dict[str, list[Message]] = {}
+        troubles = []
+        for message in messages:
+            if message.error() is None:
+                records.setdefault(message.topic() or "", []).append(message)
+            else:
+                troubles.append(message)
+        for topic, read in records.items():
+            self._take(self._sources[topic], read)
+        for message in troubles:
+            self._face(message)
+
+    def _take(self, source: Source, messages: list[Message]) -> None:
+        """Write a batch, and tell of it."""
+        updates, positions = [], {}
+        for message in messages:
+            read = _read(message)
+            positions[read.partition] = read.offset + 1
+            update = self._decoded(source, read)
+            if update is not None:
+                updates.append(update)
+        changes = source.store.apply(updates, positions)
+        name = source.state.name
+        for partition, position in positions.items():
+            self._reached(Part(name, partition), position)
+        self.tally.records[name] += len(messages)
+        self._outbox.add(changes)
+
+    def _decoded(self, source: Source, read: Read) -> Update | None:
+        try:
+            return source.decoder.decode(read)
+        except Garbage as error:
+            self.tally.garbage[source.state.name] += 1
+            place = {"topic": source.state.topic, "partition": read.partition, "offset": read.offset}
+            log.warning("a record is passed over", extra={"facts": {**place, "reason": error.reason}})
+            return None
+
+    def _face(self, message: Message) -> None:
+        """What the client says in place of a record."""
+        error, part = message.error(), self._part(message)
+        if error is None:
+            return
+        if error.fatal():
+            raise FollowingFailed(error.name(), error.str())
+        if part is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the client's public name)
+            self._reached(part, message.offset() or 0)
+        elif part in self._followed and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+            self._restart(part)
+        else:
+            log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
+
+    def _part(self, message: Message) -> Part | None:
+        source, partition = self._sources.get(message.topic() or ""), message.partition()
+        return None if source is None or partition is None else Part(source.state.name, partition)
+
+    def _begin(self, part: Part) -> None:
+        if part in self._followed:
+            return
+        self._followed.add(part)
+        topic = self._topics[part.state]
+        position = self._sources[topic].store.position(part.partition)
+        if position is not None:
+            self._progress[part] = Progress(position, None)
+        self._reader.begin(topic, part.partition, position)
+
+    def _end(self, part: Part) -> None:
+        if part in self._followed:
+            self._followed.remove(part)
+            self._reader.end(self._topics[part.state], part.partition)
+            self._progress.pop(part, None)
+
+    def _restart(self, part: Part) -> None:
+        """The topic has no longer what comes next: records between are gone, removals perhaps among them."""
+        log.warning("a partition is read from its beginning", extra={"facts": part._asdict()})
+        if not self._outbox.ask(lambda: self._listener.restarted(part)):
+            return
+        self._end(part)
+        self._sources[self._topics[part.state]].store.forget(part.partition)
+        self._begin(part)
+
+    def _reached(self, part: Part, position: int) -> None:
+        if part not in self._followed:
+            return
+        before, end = self._progress.get(part), self._reader.known_end(self._topics[part.state], part.partition)
+        position = max(position, before.position if before else 0)
+        self._progress[part] = Progress(position, max(position, end or 0))
+
+
+def _check_topics(states: Mapping[str, NamedState]) -> None:
+    names: dict[str, str] = {}
+    for name, state in states.items():
+        if (other := names.setdefault(state.topic, name)) != name:
+            raise DeclarationError(f"state {name!r}", f"has the topic of {other!r}", "Declare one state of a topic")
+
+
+def _read(message: Message) -> Read:
+    _, timestamp = message.timestamp()
+    return Read(message.key(), message.value(), message.partition() or 0, message.offset() or 0, timestamp)

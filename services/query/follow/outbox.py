@@ -1,0 +1,66 @@
+"""What the follower's thread hands to the event loop: many things at a time, in order, and never more than it takes."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from services.query.entry import Change
+    from services.query.follow.following import Listener
+
+MOST = 50_000
+"""How many changes may wait for the event loop, before the thread waits for it."""
+PATIENCE_S = 0.1
+
+
+class Outbox:
+    """Written by the thread, emptied by the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, listener: Listener, stopping: Callable[[], bool]) -> None:
+        self._loop = loop
+        self._listener = listener
+        self._stopping = stopping
+        self._lock = threading.Lock()
+        self._changes: list[Change] = []
+        self._taken = threading.Event()
+
+    def add(self, changes: list[Change]) -> None:
+        """Readers see these now. Waits while the event loop is far behind."""
+        if not changes:
+            return
+        with self._lock:
+            called = bool(self._changes)
+            self._changes += changes
+            full = len(self._changes) > MOST
+            self._taken.clear()
+        if not called:
+            self._loop.call_soon_threadsafe(self._hand_over)
+        if full:
+            self._wait(self._taken)
+
+    def ask(self, done: Callable[[], None]) -> bool:
+        """Have this done in the event loop, after what was handed over before; False when it stops meanwhile."""
+        answered = threading.Event()
+
+        def do() -> None:
+            done()
+            answered.set()
+
+        self._loop.call_soon_threadsafe(do)
+        return self._wait(answered)
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            changes, self._changes = self._changes, []
+        self._taken.set()
+        self._listener.changed(changes)
+
+    def _wait(self, event: threading.Event) -> bool:
+        while not event.wait(PATIENCE_S):
+            if self._stopping():
+                return False
+        return True

@@ -1,0 +1,67 @@
+"""Reads partitions by plain assignment: few records at a time while it keeps up, many while it catches up."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+log = logging.getLogger(__name__)
+
+FLOW: dict[str, str | int | float | bool] = {
+    "auto.offset.reset": "error",  # the store must be emptied first
+    "enable.partition.eof": True,  # an end that is no record's: compaction or a transaction took the last
+    "fetch.wait.max.ms": 50,  # how long a new assignment may have to wait for the answer to the fetch before
+    "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second
+    "queued.max.messages.kbytes": 32 * 1024,
+}
+POLL_S = 0.05
+FEW = 100
+"""A batch of these is written in about a millisecond."""
+MANY = 20_000
+AT_ONCE = 500
+"""The client makes objects of so many records without letting the event loop in between."""
+
+
+class Reader:
+    """A consumer in the one thread that reads."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._most = FEW
+
+    def begin(self, topic: str, partition: int, position: int | None) -> None:
+        """Read from there on; None: from the beginning."""
+        offset = OFFSET_BEGINNING if position is None else position
+        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+
+    def end(self, topic: str, partition: int) -> None:
+        """Read it no more."""
+        self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+
+    def known_end(self, topic: str, partition: int) -> int | None:
+        """The partition's end, as the last answer to a fetch told it."""
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+        return end if end >= 0 else None
+
+    def read(self) -> list[Message]:
+        """What there is; waits a little for the first. Twice as much as last time if that was all it might be."""
+        first = self._consumer.poll(POLL_S)
+        if first is None:
+            self._most = FEW
+            return []
+        messages = [first]
+        try:
+            while len(messages) < self._most:
+                more = self._consumer.consume(min(AT_ONCE, self._most - len(messages)), 0)
+                messages += more
+                if not more:
+                    break
+        except KafkaException as error:  # it is raised instead of messages, so none is lost with it
+            log.warning("kafka", extra={"facts": {"detail": str(error)}})
+        self._most = min(MANY, 2 * self._most) if len(messages) >= self._most else FEW
+        return messages

@@ -1,0 +1,116 @@
+"""What a record says, and what is none."""
+
+from __future__ import annotations
+
+import json as standard
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.named import NamedState
+from services.query.entry import Entry
+from services.query.follow.decode import AHEAD_MS, Decoder, Garbage, Read
+from services.query.store import Update
+
+STATE = NamedState("flights", "snapshots", {}, 2, lifetime=timedelta(hours=1))
+TABLE = replace(STATE, life=None, version=None, event_time=None, lifetime=None)
+DERIVED = replace(STATE, key="about.key")
+GOOD = {"first_seen": "2026-01-01T00:00:00Z", "version": 3, "as_of": "2026-01-01T01:00:00.123999+01:00", "state": {}}
+FIRST = 1_767_225_600_000
+
+
+def read(value: object, key: bytes | None = b"AA/1") -> Read:
+    return Read(key, value if isinstance(value, bytes) else orjson.dumps(value), 1, 42, FIRST + 5)
+
+
+def test_a_snapshot() -> None:
+    expected = Entry(FIRST, 3, FIRST + 123, 1, 42, orjson.dumps(GOOD))
+    assert Decoder(STATE).decode(read(GOOD)) == Update("AA/1", 1, 42, expected)
+
+
+def test_a_record_that_names_none_of_these() -> None:
+    assert Decoder(TABLE).decode(read({})) == Update("AA/1", 1, 42, Entry(0, 42, FIRST + 5, 1, 42, b"{}"))
+
+
+def test_times_in_milliseconds_and_without_an_offset() -> None:
+    update = Decoder(STATE).decode(read({**GOOD, "first_seen": 7, "as_of": "1970-01-01T00:00:01"}))
+    assert update
+    assert update.entry
+    assert (update.entry.life, update.entry.event_time) == (7, 1000)
+
+
+def test_a_key_in_the_value() -> None:
+    update = Decoder(DERIVED).decode(read({**GOOD, "about": {"key": "é"}}, b"of device 1"))
+    assert update
+    assert update.key == "é"
+
+
+def test_a_removal() -> None:
+    assert Decoder(STATE).decode(Read(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
+    assert Decoder(DERIVED).decode(Read(b"a of device 1", None, 1, 42, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (read(b""), "is no JSON"),
+        (read(b"{"), "is no JSON"),
+        (read(b"\xff"), "is no JSON"),
+        (read([]), "is no object"),
+        (read(GOOD, None), "has no key"),
+        (read(GOOD, b"\xff"), "its key is no UTF-8"),
+        (read(GOOD, b""), "its key has 0 bytes"),
+        (read(GOOD, b"x" * 501), "its key has 501 bytes"),
+        (read({**GOOD, "version": None}), "version is no whole number"),
+        (read({**GOOD, "version": True}), "version is no whole number"),
+        (read({**GOOD, "version": 1.0}), "version is no whole number"),
+        (read({**GOOD, "version": 1 << 63}), "version is no whole number"),
+        (read({**GOOD, "first_seen": "yesterday"}), "first_seen is no time"),
+        (read({**GOOD, "as_of": None}), "as_of is no whole number"),
+        (read({**GOOD, "first_seen": FIRST + 6 + AHEAD_MS}), "its life begins a day after"),
+        (Read(None, None, 1, 42, 0), "has no key"),
+    ],
+)
+def test_garbage(record: Read, reason: str) -> None:
+    with pytest.raises(Garbage, match=reason):
+        Decoder(STATE).decode(record)
+
+
+@pytest.mark.parametrize("value", [GOOD, {**GOOD, "about": "x"}, {**GOOD, "about": {"key": 5}}, {**GOOD, "about": {}}])
+def test_no_key_in_the_value(value: dict[str, Any]) -> None:
+    with pytest.raises(Garbage, match=r"about\.key is no text"):
+        Decoder(DERIVED).decode(read(value))
+
+
+def test_a_state_without_end_may_begin_at_any_time() -> None:
+    update = Decoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": FIRST * 2}))
+    assert update
+
+
+@given(st.datetimes(timezones=st.timezones()))
+def test_times_are_floored_to_milliseconds(time: datetime) -> None:
+    update = Decoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": time.isoformat()}))
+    assert update
+    assert update.entry
+    exact = (datetime.fromisoformat(time.isoformat()) - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1)
+    assert update.entry.life <= exact < update.entry.life + 1
+
+
+json = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
+fields = st.sampled_from(["first_seen", "version", "as_of", "about"])
+documents = st.dictionaries(fields, json | st.dictionaries(st.text(), json))
+
+
+@given(st.binary() | documents.map(lambda one: standard.dumps(one).encode()))
+def test_anything_is_an_update_or_garbage(value: bytes) -> None:
+    for state in (STATE, TABLE, DERIVED):
+        try:
+            update = Decoder(state).decode(read(value))
+        except Garbage:
+            continue
+        assert update

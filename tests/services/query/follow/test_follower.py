@@ -1,0 +1,258 @@
+"""The follower and a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from contracts.errors import DeclarationError
+from contracts.named import Asked, NamedState
+from services.query.follow.follower import Follower
+from services.query.follow.following import Part, Progress
+from services.query.storage.errors import NotWritten
+from tests.services.query.follow.following import WAIT_S, Topic, following, until, value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from services.query.entry import Change
+    from services.query.store import Update
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, topics_prefix: str) -> Topic:
+    """Give an empty one."""
+    return Topic(broker.bootstrap, f"{topics_prefix}snapshots")
+
+
+@pytest.fixture
+def state(topic: Topic) -> NamedState:
+    """Give the state that is on the topic."""
+    return NamedState("flights", topic.name, {}, 2, asked=Asked(history=5, indexes=("state.status",)))
+
+
+async def test_records_are_seen_by_readers_and_told(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    topic.write(("a", value(1)), ("b", value(1)))
+    topic.write(("c", value(7)), partition=1)
+    async with following(topic, state, tmp_path) as running:
+        await running.caught_up()
+        assert [running.version(key) for key in "abcd"] == [1, 1, 7, None]
+        topic.write(("a", value(2, status="landed")))
+        await until(lambda: running.version("a") == 2)
+        await until(lambda: running.told.versions("a") == [1, 2])
+        found = running.store.get("a")
+        assert found
+        assert (found.partition, found.offset, found.value) == (0, 2, value(2, status="landed"))
+        assert running.follower.progress(running.part(0)) == Progress(3, 3)
+        assert running.follower.tally.records == {"flights": 4}
+
+
+async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    """Spark's sink publishes versions again after a crash, and their contents may differ."""
+    first = [("a", value(version, try_=1)) for version in range(1, 6)]
+    async with following(topic, state, tmp_path) as running:
+        topic.write(*first)
+        await running.caught_up()
+        topic.write(*(("a", value(version, try_=2)) for version in range(3, 6)), ("b", value(1)))
+        await running.caught_up()
+        assert [one.value for one in running.store.versions("a")] == [record for _, record in first]
+        topic.write(("a", value(6, try_=2)))
+        await until(lambda: 6 in running.told.versions("a"))
+        told = running.told.versions("a")
+        assert told == sorted(set(told), key=told.index)
+        assert told[-1] == 6
+
+
+async def test_goes_on_exactly_where_it_was(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    topic.write(("a", value(1)), ("b", value(1)))
+    async with following(topic, state, tmp_path) as running:
+        await running.caught_up()
+    topic.write(("b", value(2)))
+    async with following(topic, state, tmp_path) as running:
+        assert running.version("a") == 1
+        await running.caught_up()
+        assert running.version("b") == 2
+        assert running.follower.tally.records == {"flights": 1}
+
+
+async def test_survives_a_restart_of_the_broker(
+    broker: EmbeddedBroker, topic: Topic, state: NamedState, tmp_path: Path
+) -> None:
+    async with following(topic, state, tmp_path) as running:
+        topic.write(("a", value(1)))
+        await running.caught_up()
+        broker.kill()
+        try:
+            assert await running.follower.ends([running.part(0)]) == {}
+            assert running.version("a") == 1
+        finally:
+            await asyncio.to_thread(broker.start)
+        topic.write(("a", value(1)), ("a", value(2)))
+        await until(lambda: running.version("a") == 2)
+        assert running.follower.tally.records == {"flights": 3}
+        assert running.told.restarts == []
+
+
+async def test_garbage_stops_nothing(
+    topic: Topic, state: NamedState, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic.write(("a", value(1)), ("a", b"garbage"), (b"\xff", value(1)), ("x" * 501, value(1)), ("b", b"{}"))
+    topic.write(("a", value(2)))
+    async with following(topic, state, tmp_path) as running:
+        await running.caught_up()
+        assert running.version("a") == 2
+        assert running.follower.tally.garbage == {"flights": 4}
+        facts = [one.__dict__["facts"] for one in caplog.records if "passed over" in one.message]
+        assert facts[0] == {"topic": topic.name, "partition": 0, "offset": 1, "reason": "is no JSON"}
+        assert len(facts) == 4
+
+
+async def test_a_compacted_topic_with_removals(
+    broker: EmbeddedBroker, topics_prefix: str, state: NamedState, tmp_path: Path
+) -> None:
+    config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
+    config |= {"delete.retention.ms": "0", "max.compaction.lag.ms": "1000"}
+    table = Topic(broker.bootstrap, f"{topics_prefix}table", config)
+    state = replace(state, topic=table.name, life=None, version=None, event_time=None)
+    async with following(table, state, tmp_path / "first") as running:
+        for number in range(20):
+            table.write(("a", b"%d" % number), ("gone", b'{"n":%d}' % number), ("a", b'{"n":%d}' % number))
+        table.write(("gone", None))
+        await running.caught_up()
+        assert running.store.get("gone") is None
+        last = running.store.get("a")
+        assert last
+        assert last.value == b'{"n":19}'
+        await until(lambda: None in running.told.versions("gone"))
+        table.write(("gone", b"{}"))
+        await until(lambda: running.store.get("gone") is not None)
+    await _compacted(table)
+    async with following(table, state, tmp_path / "second") as running:
+        await running.caught_up()
+        assert running.store.get("a") == last
+        assert running.follower.tally.records["flights"] < 62
+
+
+async def test_a_position_that_the_topic_no_longer_has(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    topic.write(("a", value(1)), ("b", value(1)))
+    topic.write(("other", value(1)), partition=1)
+    async with following(topic, state, tmp_path) as running:
+        await running.caught_up()
+    topic.write(("c", value(1)), ("b", value(2)))
+    await asyncio.to_thread(_delete_before, topic, 3)
+    async with following(topic, state, tmp_path) as running:
+        await running.caught_up()
+        assert [running.version(key) for key in ("a", "b", "c", "other")] == [None, 2, None, 1]
+        assert running.told.restarts == [running.part(0)]
+        assert [one and one.version for one in running.told.seen_at_restart] == [1]
+        assert running.follower.progress(running.part(0)) == Progress(4, 4)
+
+
+async def test_an_end_that_is_no_record(
+    broker: EmbeddedBroker, topic: Topic, state: NamedState, tmp_path: Path
+) -> None:
+    """A transaction ends with a record that no reader gets; an aborted one gives none at all."""
+    writer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic.name})
+    writer.init_transactions(WAIT_S)
+    for version in (1, 2):
+        writer.begin_transaction()
+        writer.produce(topic.name, value(version), "a", 0)
+        (writer.commit_transaction if version == 1 else writer.abort_transaction)(WAIT_S)
+    async with following(topic, state, tmp_path, 0) as running:
+        await until(lambda: running.follower.progress(running.part(0)) == Progress(4, 4))
+        assert running.version("a") == 1
+
+
+async def test_follows_what_it_is_told_to(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    topic.write(("a", value(1)))
+    topic.write(("b", value(1)), partition=1)
+    async with following(topic, state, tmp_path, 0) as running:
+        await running.caught_up(0)
+        assert (running.version("a"), running.version("b")) == (1, None)
+        assert running.follower.progress(running.part(1)) is None
+        running.follower.leave(running.part(0))
+        running.follower.follow(running.part(1))
+        await running.caught_up(1)
+        await until(lambda: running.follower.progress(running.part(0)) is None)
+        topic.write(("a", value(2)))
+        topic.write(("b", value(2)), partition=1)
+        await running.caught_up(1)
+        assert (running.version("a"), running.version("b")) == (1, 2)
+        running.follower.follow(running.part(0))
+        await running.caught_up(0)
+        assert running.version("a") == 2
+        assert running.follower.tally.records == {"flights": 4}
+
+
+async def test_readers_never_go_back(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    """A long history, much of it again and out of order, while it is read."""
+    dice = random.Random(3)
+    keys = [f"k{number}" for number in range(20)]
+    records = [(key, value(version, life=life)) for life in (0, 90) for version in range(1, 60) for key in keys]
+    again = sorted(range(len(records)), key=lambda at: at + dice.random() * 400)
+    async with following(topic, replace(state, lifetime=timedelta(hours=3)), tmp_path) as running:
+        topic.write(*(records[at] for at in again))
+        ends = await running.follower.ends([running.part(0)])
+        seen = dict.fromkeys(keys, (0, 0))
+        while not running.reached(running.part(0), ends[running.part(0)]):
+            for key, found in zip(keys, running.store.gets(keys), strict=True):
+                order = found.order if found else (0, 0)
+                assert order >= seen[key]
+                seen[key] = order
+            await asyncio.sleep(0)
+        assert {running.version(key) for key in keys} == {59}
+
+
+async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    class Full:
+        def position(self, _: int) -> int | None:
+            return None
+
+        def apply(self, _: Sequence[Update], __: Mapping[int, int]) -> list[Change]:
+            raise NotWritten(tmp_path, "No space left on device", 0)
+
+    topic.write(("a", value(1)))
+    follower = Follower(topic.client, {"flights": state}, {"flights": Full()}, None)  # type: ignore[dict-item,arg-type]
+    running = asyncio.create_task(follower.run())
+    follower.follow(Part("flights", 0))
+    with pytest.raises(NotWritten, match="make room"):
+        async with asyncio.timeout(WAIT_S):
+            await running
+
+
+def test_two_states_of_one_topic_are_refused(topic: Topic, state: NamedState) -> None:
+    with pytest.raises(DeclarationError, match="Declare one state of a topic"):
+        Follower(topic.client, {"flights": state, "again": replace(state, name="again")}, {}, None)  # type: ignore[arg-type]
+
+
+def _delete_before(topic: Topic, offset: int) -> None:
+    (deleted,) = topic.admin.delete_records([TopicPartition(topic.name, 0, offset)]).values()
+    deleted.result(WAIT_S)
+
+
+async def _compacted(table: Topic) -> None:
+    """Wait until the broker has removed what later records stand for; each write may close a segment of the log."""
+    async with asyncio.timeout(3 * WAIT_S):
+        while await asyncio.to_thread(_records, table) > 10:
+            table.write(("pad", b"{}"))
+
+
+def _records(table: Topic) -> int:
+    """How many records the first partition has."""
+    consumer = Consumer({**table.client, "group.id": "count", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(table.name, 0, OFFSET_BEGINNING)])
+    count = 0
+    while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
+        count += message.key() != b"pad"
+    consumer.close()
+    return count
