@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
@@ -16,22 +17,22 @@ Offsets = dict[str, dict[int, int]]
 
 
 class Ends:
-    """The offsets after the last record of each partition of these topics. For one thread at a time; it blocks."""
+    """The offsets after the last record of each partition of these topics. It blocks: not for an event loop."""
 
     def __init__(self, client: Mapping[str, str], topics: Sequence[str]) -> None:
         self._consumer = Consumer({"enable.auto.commit": False, "log_level": 0, **client, "group.id": GROUP})
         self._topics = topics
         self._asked: list[TopicPartition] = []
+        self._lock = threading.Lock()
 
     def read(self) -> Offsets | None:
         """The ends now, of the topics that are there; None while the broker does not answer."""
-        try:
-            self._asked = self._asked if self._complete() else self._partitions()
-            # The time -1 stands for the end, so one request asks for all partitions of a broker.
-            found = self._consumer.offsets_for_times(self._asked, timeout=ANSWER_S) if self._asked else []
-        except KafkaException:
-            self._asked = []
-            return None
+        with self._lock:
+            try:
+                found = self._found()
+            except KafkaException:
+                self._asked = []
+                return None
         ends: Offsets = {}
         for one in found:
             if one.error is None and one.offset >= 0:
@@ -39,8 +40,14 @@ class Ends:
         return ends
 
     def close(self) -> None:
-        """Leave the broker."""
-        self._consumer.close()
+        """Leave the broker, once it is not asked any more."""
+        with self._lock:
+            self._consumer.close()
+
+    def _found(self) -> list[TopicPartition]:
+        """The time -1 stands for the end, so one request asks for all partitions of a broker."""
+        self._asked = self._asked if self._complete() else self._partitions()
+        return self._consumer.offsets_for_times(self._asked, timeout=ANSWER_S) if self._asked else []
 
     def _complete(self) -> bool:
         return {one.topic for one in self._asked} == set(self._topics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
@@ -59,35 +59,35 @@ class Letters:
 
 
 class Follower:
-    """Reads the topic until it is closed. A context manager; what fails is tried again."""
+    """Reads the topic in a thread, from `start` to `close`, which waits for its end. What fails is tried again."""
 
     def __init__(self, client: Mapping[str, str], topic: str, letters: Letters) -> None:
-        self._client = client
+        options = {"enable.auto.commit": False, "auto.offset.reset": "latest", "log_level": 0}
+        self._consumer = Consumer({**options, **SMALL, **client, "group.id": GROUP})
         self._topic = topic
         self._letters = letters
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="dead-letters", daemon=True)
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Begin to read."""
         self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Read no more."""
         self._stopping.set()
         self._thread.join(2 * ANSWER_S)
 
     def _follow(self) -> None:
-        options = {"enable.auto.commit": False, "auto.offset.reset": "latest", "log_level": 0}
-        consumer = Consumer({**options, **SMALL, **self._client, "group.id": GROUP})
         try:
-            while not self._stopping.is_set() and not self._begin(consumer):
+            while not self._stopping.is_set() and not self._begin(self._consumer):
                 self._stopping.wait(POLL_S)
             while not self._stopping.is_set():
-                message = consumer.poll(POLL_S)
+                message = self._consumer.poll(POLL_S)
                 if message is not None and message.error() is None:
                     self._letters.note(letter(message))
         finally:
-            consumer.close()
+            self._consumer.close()
 
     def _begin(self, consumer: Consumer) -> bool:
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
+import re
 from typing import TYPE_CHECKING
 
 import orjson
 from aiohttp import web
 
+from services.query.api.problems import Problem, ProblemError
+from services.query.api.reply import told
 from services.query.console.graph import graph
 from services.query.console.page import send
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from services.query.console.letters import Letters
 
 LETTERS = 50
+AGAIN_S = 1
+NUMBER = re.compile("[0-9]{1,16}")
 
 
 class Console:
@@ -74,21 +78,12 @@ def _json(answer: BaseModel) -> web.Response:
 
 
 def _not_yet() -> web.Response:
-    problem = {"type": "not_yet", "title": "The loop was not looked at yet", "status": 503, "detail": "Ask again"}
-    return web.Response(
-        body=orjson.dumps(problem),
-        status=HTTPStatus.SERVICE_UNAVAILABLE,
-        content_type="application/problem+json",
-        headers={"Retry-After": "1"},
-    )
+    return told(Problem("catching_up", "The loop was not looked at yet", retry_after=AGAIN_S)).response()
 
 
 def _number(request: web.Request, name: str) -> int | None:
-    """A whole number of the query. Raises HTTPBadRequest."""
-    told = request.query.get(name)
-    if told is None:
-        return None
-    if not (told.isascii() and told.isdigit() and len(told) <= 16):  # noqa: PLR2004  # as many as milliseconds need
-        problem = {"type": "invalid", "title": f"{name} is no whole number", "status": 400, "detail": f"Write {name}=1"}
-        raise web.HTTPBadRequest(body=orjson.dumps(problem), content_type="application/problem+json")
-    return int(told)
+    """A whole number of the query, of as many digits as milliseconds need. Raises ProblemError."""
+    said = request.query.get(name)
+    if said is not None and not NUMBER.fullmatch(said):
+        raise ProblemError(Problem("bad_request", f"{name}={said[:40]}: write a whole number"))
+    return None if said is None else int(said)

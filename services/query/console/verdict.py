@@ -17,7 +17,8 @@ LEAST_S = 30.0
 LEAST_LAG = 100
 LAG_S = 5.0
 """A lag of less than so many records, or of less than what comes in so many seconds, is no trouble."""
-GROWTH = 1.2
+GROWTH_S = 1.0
+"""Nor is one that has grown by less than what comes in so many."""
 LETTERS_SHARE = 0.001
 """The share of records that may become dead letters."""
 STILL_S = 600.0
@@ -114,12 +115,12 @@ def _lags(figures: Figures, course: Sequence[Point]) -> Iterator[Trouble]:
 
 
 def _grows(lags: Sequence[int | None], rate: float) -> bool:
-    """Whether the least of the last third is well above the most of the first, and more than what passes anyway."""
+    """Whether the least of the last third is well above the most of the first, so that no swing counts as growth."""
     known = [lag for lag in lags if lag is not None]
     third = len(known) // 3
     if not third or known[-1] < max(LEAST_LAG, LAG_S * rate):
         return False
-    return min(known[-third:]) > GROWTH * max(known[:third])
+    return min(known[-third:]) - max(known[:third]) > max(LEAST_LAG, GROWTH_S * rate)
 
 
 def _letters(course: Sequence[Point]) -> Iterator[Trouble]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from services.query.console.ends import Ends
 from services.query.console.letters import KEPT, LOOKED_BACK, MOST_REASONS, OTHERS, UNREADABLE, Follower, Letters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.services.broker.embedded import EmbeddedBroker
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,7 +67,7 @@ def test_without_letters_there_is_nothing() -> None:
 @pytest.mark.kafka
 def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: str) -> None:
     topic, letters, client = f"{topics_prefix}dead_letters", Letters("d"), {"bootstrap.servers": broker.bootstrap}
-    with Follower(client, topic, letters):
+    with following(client, topic, letters):
         create(broker, topic, 1)
         write(broker, topic, [late(0, "x" * 5000), b"<html>"])
         wait_until(lambda: len(letters.answer(9).latest) == 2, "both are read", WITHIN_S)
@@ -80,7 +83,7 @@ def test_of_a_long_topic_only_the_end_is_read(broker: EmbeddedBroker, topics_pre
     topic, letters, client = f"{topics_prefix}dead_letters", Letters("d"), {"bootstrap.servers": broker.bootstrap}
     create(broker, topic, 1)
     write(broker, topic, [late(number) for number in range(LOOKED_BACK + 500)])
-    with Follower(client, topic, letters):
+    with following(client, topic, letters):
         wait_until(lambda: sum(letters.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", WITHIN_S)
     assert letters.answer(1).counts == {"late": LOOKED_BACK}
     assert letters.answer(1).latest[0].offset == LOOKED_BACK + 499
@@ -105,6 +108,16 @@ def test_a_broker_that_is_away_tells_no_ends() -> None:
     ends = Ends({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
     assert ends.read() is None
     ends.close()
+
+
+@contextmanager
+def following(client: dict[str, str], topic: str, letters: Letters) -> Iterator[None]:
+    follower = Follower(client, topic, letters)
+    follower.start()
+    try:
+        yield
+    finally:
+        follower.close()
 
 
 def late(number: int, head: str | None = None) -> bytes:

@@ -69,6 +69,7 @@ def test_a_loop_where_nothing_happens_has_no_trouble() -> None:
         ({"committed_at": lambda _: 0}, "batch_stuck", "job"),
         ({"job_lag": lambda at: 100 * at}, "lag_growing", "job"),
         ({"worker_lag": lambda at: 100 * at}, "lag_growing", "workers"),
+        ({"worker_lag": lambda at: 50_000 + 10 * at}, "lag_growing", "workers"),
         ({"query_lag": lambda at: 100 * at}, "lag_growing", "query"),
         ({"letters": lambda at: at}, "dead_letters_rising", "dead_letters"),
     ],
@@ -85,12 +86,21 @@ def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], f
     [
         {"worker_lag": lambda at: 5000 - 10 * at},
         {"worker_lag": lambda _: 5000},
+        {"worker_lag": lambda at: 5000 + 4000 * (at % 8 == 0)},
         {"worker_lag": lambda at: at / 2},
         {"letters": lambda at: at // 100},
         {"committed_at": lambda at: at - 70},
         {"failures": lambda _: 3},
     ],
-    ids=["falling", "high and level", "small", "few letters", "within its patience", "failures of long ago"],
+    ids=[
+        "falling",
+        "high and level",
+        "swinging",
+        "small",
+        "few letters",
+        "within its patience",
+        "failures of long ago",
+    ],
 )
 def test_what_is_no_trouble_is_not_told(told: dict[str, Callable[[float], float]]) -> None:
     assert troubles(minutes(2, **told)) == []

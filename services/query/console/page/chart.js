@@ -1,0 +1,70 @@
+// Lines over the last ten minutes, drawn by uPlot.
+
+import { el } from "./node.js";
+import { colour, onTheme } from "./theme.js";
+import uPlot from "./vendor/uplot/uPlot.esm.js";
+
+const HEIGHT = 170;
+const LEAST_S = 60;
+
+/** A chart: {node, show(points), close()}. `lines` are [label, name of the point's field, custom property of its colour]. */
+export function chart(title, lines, written) {
+  const place = el("div", { class: "plot" });
+  const node = el("section", { class: "panel chart", "aria-label": title }, el("h3", {}, title), place);
+  let plot = null;
+  let points = [];
+  const data = () => [points.map((one) => one.at / 1000), ...lines.map(([, field]) => points.map((one) => one[field]))];
+  const draw = () => {
+    plot?.destroy();
+    plot = place.clientWidth ? new uPlot(options(lines, written, place.clientWidth), data(), place) : null;
+  };
+  const sized = new ResizeObserver(() => {
+    if (plot && place.clientWidth) plot.setSize({ width: place.clientWidth, height: HEIGHT });
+    else draw();
+  });
+  sized.observe(place);
+  const endTheme = onTheme(draw);
+  return {
+    node,
+    show(course) {
+      points = course;
+      if (plot) plot.setData(data());
+      else draw();
+    },
+    close() {
+      sized.disconnect();
+      endTheme();
+      plot?.destroy();
+    },
+  };
+}
+
+function options(lines, written, width) {
+  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  return {
+    width,
+    height: HEIGHT,
+    padding: [8, 22, 0, 0],
+    cursor: { y: false, points: { size: 6 } },
+    legend: { live: true },
+    scales: { x: { range: (_, low, high) => [Math.min(low, high - LEAST_S), high] }, y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
+    axes: [
+      { ...axis, size: 26, space: 70, values: (_, ticks) => ticks.map((at) => clock(at, ticks.every((one) => one % 60 === 0))) },
+      { ...axis, size: 56, values: (_, ticks) => ticks.map((one) => (one === 0 ? "0" : written(one).replace(/\.0(?=$| )/, ""))) },
+    ],
+    series: [
+      { value: (_, at) => (at === null ? "now" : clock(at, false)) },
+      ...lines.map(([label, , property]) => ({
+        label,
+        stroke: colour(property),
+        width: 1.75,
+        points: { show: false },
+        value: (plot, number, series) => written(number ?? plot.data[series].findLast((one) => one !== null)),
+      })),
+    ],
+  };
+}
+
+function clock(seconds, isWhole) {
+  return new Date(seconds * 1000).toTimeString().slice(0, isWhole ? 5 : 8);
+}

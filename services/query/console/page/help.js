@@ -1,0 +1,44 @@
+// The keys that the page knows, and what they do.
+
+import { el } from "./node.js";
+import { go } from "./route.js";
+import { nextTheme } from "./theme.js";
+
+const KEYS = [
+  ["/", "Find a device by its key"],
+  ["↓ ↑", "Through suggestions, and through the rows of a table"],
+  ["Enter", "Open what is chosen"],
+  ["Esc", "Close what is open; from a device back to its state"],
+  ["1 2 3 4", "Loop, States, Enrichments, Dead letters"],
+  ["t", "Other colours: as the system has them, light, dark"],
+  ["?", "This help"],
+];
+const VIEWS = { 1: [""], 2: ["states"], 3: ["enrichments"], 4: ["letters"] };
+let dialog = null;
+
+/** Show the keys, or hide them. */
+export function toggleHelp() {
+  if (dialog?.open) return dialog.close();
+  dialog ??= el(
+    "dialog",
+    { class: "help", "aria-label": "Keys" },
+    el("h2", {}, "Keys"),
+    el("dl", {}, KEYS.map(([key, does]) => el("div", {}, el("dt", {}, key.split(" ").map((one) => el("kbd", {}, one))), el("dd", {}, does)))),
+    el("form", { method: "dialog", class: "actions" }, el("button", { class: "primary" }, "Close")),
+  );
+  document.body.append(dialog);
+  return dialog.showModal();
+}
+
+/** Let keys work on the whole page; those typed into a field are the field's. */
+export function listenToKeys(focusSearch, goBack) {
+  addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest?.("input, select, textarea, dialog[open]");
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    const does = { "/": focusSearch, "?": toggleHelp, t: nextTheme, Escape: goBack }[event.key];
+    if (does) {
+      event.preventDefault();
+      does();
+    } else if (VIEWS[event.key]) go(...VIEWS[event.key]);
+  });
+}

@@ -1,0 +1,51 @@
+// The page: its header, and the view that the address names.
+
+import { header } from "./header.js";
+import { listenToKeys, toggleHelp } from "./help.js";
+import { loop } from "./loop.js";
+import { el } from "./node.js";
+import { go, route } from "./route.js";
+import { startTheme } from "./theme.js";
+import { onToken } from "./token.js";
+import { device } from "./views/device.js";
+import { graph } from "./views/graph.js";
+import { letters } from "./views/letters.js";
+import { overview } from "./views/overview.js";
+import { statesView } from "./views/states.js";
+
+const VIEWS = {
+  "": () => overview(),
+  states: ([state]) => statesView(state || null),
+  device: ([state = "", key = ""]) => device(state, key),
+  enrichments: () => graph(),
+  letters: () => letters(),
+};
+const main = document.querySelector("#main");
+let shown = null;
+
+function show() {
+  const { view, parts } = route();
+  shown?.close();
+  shown = (VIEWS[view] ?? missing)(parts);
+  main.replaceChildren(shown.node);
+  document.title = `${shown.title} · Stateloop`;
+  above.show(view);
+  scrollTo(0, 0);
+}
+
+function missing() {
+  return { node: el("p", { class: "notice" }, "There is no such view. The links above lead to those there are."), title: "Nothing", close() {} };
+}
+
+function back() {
+  const { view, parts } = route();
+  if (view === "device") go("states", parts[0] ?? "");
+}
+
+startTheme();
+const above = header(document.querySelector("#header"), toggleHelp);
+listenToKeys(above.focusSearch, back);
+addEventListener("hashchange", show);
+onToken(show);
+show();
+loop.start();

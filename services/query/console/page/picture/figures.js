@@ -1,0 +1,70 @@
+// What each node of the picture says of the loop: pure.
+
+import { count, duration, rate } from "../format.js";
+
+/** By node: {figure, unit, lines}. */
+export function nodeFigures(now) {
+  const topics = now.topics;
+  const topic = (name) => ({
+    figure: rate(topics[name].rate),
+    unit: "/s",
+    lines: [topics[name].end === null ? "not known" : `${count(topics[name].end)} ever`],
+  });
+  return {
+    devices: { figure: rate(topics.events.rate), unit: "events/s", lines: [] },
+    events: topic("events"),
+    feedback: topic("feedback"),
+    snapshots: topic("snapshots"),
+    dead_letters: { figure: count(topics.dead_letters.end), unit: "", lines: [] },
+    job: job(now),
+    workers: workers(now),
+    query: query(now),
+  };
+}
+
+function job(now) {
+  if (!now.job.length) return { figure: "not watched", lines: ["name it in STATELOOP_PARTS", "to see its figures"] };
+  const one = now.job.find((part) => part.up);
+  if (!one) return { figure: "away", lines: [now.job[0].why ?? ""].map(cut) };
+  const batch = one.batch_s === null ? "no batch yet" : `batch ${duration(one.batch_s * 1000)}`;
+  const pause = one.pause_s === null ? "" : `, pause ${duration(Math.max(0, one.pause_s) * 1000)}`;
+  return {
+    figure: count(one.keys),
+    unit: "states held",
+    lines: [`lag ${count(one.lag)} records`, batch + pause, now.topics.snapshots.rate === null ? "" : `${rate(now.topics.snapshots.rate)} snapshots/s`],
+  };
+}
+
+function workers(now) {
+  if (!now.workers.length) return { figure: "not watched", lines: ["name them in", "STATELOOP_PARTS"] };
+  const up = now.workers.filter((one) => one.up);
+  if (!up.length) return { figure: "away", lines: [now.workers[0].why ?? ""].map(cut) };
+  const calls = sum(up.map((one) => one.calls));
+  return {
+    figure: rate(calls),
+    unit: "calls/s",
+    lines: [
+      `${up.length} of ${now.workers.length} up`,
+      `lag ${count(sum(up.map((one) => one.lag)))}`,
+      `${count(sum(up.map((one) => one.in_flight)))} in flight`,
+    ],
+  };
+}
+
+function query(now) {
+  const partitions = now.states.flatMap((state) => Object.entries(state.roles));
+  const inRole = (role) => sum(partitions.filter(([name]) => name === role).map(([, number]) => number)) ?? 0;
+  const lines = [`${now.states.length} named ${now.states.length === 1 ? "state" : "states"}`];
+  lines.push(`${now.instances.length} ${now.instances.length === 1 ? "instance" : "instances"}`);
+  lines.push(inRole("catching_up") ? `${inRole("catching_up")} partitions catching up` : `${inRole("owner")} partitions here`);
+  return { figure: count(sum(now.states.map((state) => state.lag))), unit: "records behind", lines };
+}
+
+function sum(numbers) {
+  const known = numbers.filter((one) => one !== null && one !== undefined);
+  return known.length ? known.reduce((total, one) => total + one, 0) : null;
+}
+
+function cut(text) {
+  return text.length > 30 ? `${text.slice(0, 29)}…` : text;
+}

@@ -1,0 +1,69 @@
+// Where everything stands in the picture of the loop, on a wide screen and on a narrow one. Units are those of the SVG.
+
+const ROW = 46;
+
+/** The places of nodes, the ways between them, and words beside: {width, height, nodes, ways, words}. */
+export function layout(isWide, apis) {
+  return isWide ? wide(apis) : tall(apis);
+}
+
+function wide(apis) {
+  const list = Math.max(1, apis) * ROW + 38;
+  const nodes = {
+    devices: box(14, 48, 124, 84),
+    events: box(184, 48, 146, 84),
+    job: box(392, 22, 236, 142),
+    snapshots: box(694, 48, 146, 84),
+    query: box(910, 22, 272, 136),
+    dead_letters: box(436, 208, 148, 62),
+    feedback: box(184, 294, 146, 84),
+    workers: box(648, 268, 238, 136),
+    apis: box(948, Math.max(188, 336 - list / 2), 234, list),
+  };
+  const ways = {
+    devices: "M138,78 H184",
+    events: "M330,78 H392",
+    job: "M628,90 H694",
+    query: "M840,90 H910",
+    letters: "M510,164 V208",
+    snapshots: "M767,132 V268",
+    calls: "M886,320 H948",
+    answers: "M948,352 H886",
+    results: "M648,336 H330",
+    feedback: "M257,294 V196 Q257,146 307,146 H392",
+  };
+  const words = [{ x: 489, y: 324, text: "answers, on their way into the same state" }];
+  return { width: 1196, height: Math.max(418, nodes.apis.y + list + 12), nodes, ways, words, row: ROW };
+}
+
+function tall(apis) {
+  const list = Math.max(1, apis) * ROW + 38;
+  const nodes = {
+    devices: box(110, 6, 136, 58),
+    events: box(110, 94, 136, 84),
+    job: box(6, 210, 340, 132),
+    feedback: box(6, 380, 106, 84),
+    snapshots: box(123, 380, 106, 84),
+    dead_letters: box(240, 380, 106, 62),
+    workers: box(6, 504, 165, 136),
+    query: box(181, 504, 165, 136),
+    apis: box(6, 680, 340, list),
+  };
+  const ways = {
+    devices: "M178,64 V94",
+    events: "M178,178 V210",
+    job: "M176,342 V380",
+    letters: "M293,342 V380",
+    feedback: "M59,380 V342",
+    results: "M59,504 V464",
+    snapshots: "M150,464 V504",
+    query: "M205,464 V504",
+    calls: "M70,640 V680",
+    answers: "M110,680 V640",
+  };
+  return { width: 360, height: nodes.apis.y + list + 8, nodes, ways, words: [], row: ROW };
+}
+
+function box(x, y, width, height) {
+  return { x, y, width, height };
+}

@@ -1,0 +1,131 @@
+// The loop as a live picture.
+
+import { svg } from "../node.js";
+import { apiList } from "./apis.js";
+import { card } from "./card.js";
+import { nodeFigures } from "./figures.js";
+import { layout } from "./layout.js";
+
+const NODES = {
+  devices: ["Devices", "people", 0],
+  events: ["events", "topic", 1],
+  job: ["Spark job", "part", 3],
+  snapshots: ["snapshots", "topic", 1],
+  query: ["Query service", "part", 3],
+  dead_letters: ["dead letters", "topic", 0],
+  feedback: ["feedback", "topic", 1],
+  workers: ["Enrichment workers", "part", 3],
+};
+const NARROW_PX = 760;
+const SLOWEST_S = 2.4;
+const FASTEST_S = 0.35;
+
+/** A picture that can be updated: {node, show(loop answer), close()}. `onChoose(name)` is told of a node chosen. */
+export function picture(onChoose) {
+  const node = svg("svg", { class: "loop", role: "img", "aria-label": "The loop" });
+  let drawn = null;
+  let last = null;
+  const draw = () => {
+    const isWide = innerWidth > NARROW_PX;
+    const apis = last.apis.map((api) => api.name);
+    const shape = `${isWide} ${apis.join(" ")}`;
+    if (drawn?.shape === shape) return;
+    drawn = { shape, ...parts(layout(isWide, apis.length), apis, node) };
+  };
+  const show = (now) => {
+    last = now ?? last;
+    if (!last) return;
+    draw();
+    update(drawn, last);
+  };
+  const resized = () => show(null);
+  const chosen = (event) => {
+    const name = event.target.closest?.("[data-node]")?.dataset.node;
+    if (name && (event.type === "click" || event.key === "Enter")) onChoose(name);
+  };
+  addEventListener("resize", resized);
+  node.addEventListener("click", chosen);
+  node.addEventListener("keydown", chosen);
+  return { node, show, close: () => removeEventListener("resize", resized) };
+}
+
+function parts(at, apis, node) {
+  node.setAttribute("viewBox", `0 0 ${at.width} ${at.height}`);
+  const ways = Object.fromEntries(Object.entries(at.ways).map(([name, d]) => [name, way(name, d)]));
+  const cards = Object.fromEntries(
+    Object.entries(NODES).map(([name, [title, kind, lines]]) => {
+      const short = at.nodes[name].width < 200 && name === "workers" ? "Workers" : title;
+      return [name, card(name, short, kind, at.nodes[name], lines)];
+    }),
+  );
+  const list = apiList(apis, at.nodes.apis, at.row);
+  node.replaceChildren(
+    tips(),
+    svg("g", { class: "ways" }, Object.values(ways).map((one) => one.node)),
+    ...at.words.map(({ x, y, text }) => svg("text", { class: "words", x, y, "text-anchor": "middle" }, text)),
+    ...Object.values(cards).map((one) => one.node),
+    list.node,
+  );
+  return { ways, cards, list };
+}
+
+function update({ ways, cards, list }, now) {
+  const troubled = (name) => now.verdict.troubles.find((trouble) => trouble.where === name);
+  const away = { job: now.job, workers: now.workers };
+  for (const [name, told] of Object.entries(nodeFigures(now))) {
+    const isAway = away[name]?.length && away[name].every((part) => !part.up);
+    const trouble = troubled(name);
+    const standing = isAway ? "away" : trouble ? "troubled" : "well";
+    cards[name].show({ ...told, standing, tells: trouble?.says });
+  }
+  list.show(now.apis, troubled);
+  for (const [name, number] of Object.entries(rates(now))) ways[name].show(now.kafka ? number : null);
+}
+
+function rates(now) {
+  const topic = (name) => now.topics[name].rate;
+  const calls = now.apis.flatMap((api) => Object.values(api.calls)).reduce((sum, one) => sum + one, 0);
+  return {
+    devices: topic("events"),
+    events: topic("events"),
+    job: topic("snapshots"),
+    query: topic("snapshots"),
+    letters: topic("dead_letters"),
+    snapshots: topic("snapshots"),
+    calls,
+    answers: calls,
+    results: topic("feedback"),
+    feedback: topic("feedback"),
+  };
+}
+
+/** A way with dots that move along it, the faster the more flows. */
+function way(name, d) {
+  const dots = svg("path", { class: "dots", d });
+  const kind = ["results", "feedback"].includes(name) ? "back" : ["calls", "answers"].includes(name) ? "calls" : "on";
+  const node = svg("g", { class: `way ${kind}` }, svg("path", { class: "bed", d, "marker-end": `url(#tip-${kind})` }), dots);
+  return {
+    node,
+    show(number) {
+      node.classList.toggle("idle", !number);
+      if (!number) return;
+      const seconds = Math.max(FASTEST_S, SLOWEST_S / (1 + Math.log10(1 + number)));
+      const pace = `${seconds.toFixed(1)}s`;
+      if (dots.style.animationDuration !== pace) dots.style.animationDuration = pace;
+    },
+  };
+}
+
+function tips() {
+  return svg(
+    "defs",
+    {},
+    ["on", "back", "calls"].map((kind) =>
+      svg(
+        "marker",
+        { id: `tip-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, orient: "auto", markerUnits: "userSpaceOnUse" },
+        svg("path", { class: `tip ${kind}`, d: "M0,0.5 L8,4 L0,7.5 z" }),
+      ),
+    ),
+  );
+}

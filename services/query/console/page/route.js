@@ -1,0 +1,25 @@
+// Which view is shown: the part of the address after #.
+
+/** The route as {view, parts}: of #/device/flights/a%2Fb, view "device" and parts ["flights", "a/b"]. */
+export function route() {
+  const [view = "", ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
+  return { view, parts };
+}
+
+/** The address of a view. */
+export function to(view, ...parts) {
+  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}`;
+}
+
+/** Show a view. */
+export function go(view, ...parts) {
+  location.hash = to(view, ...parts);
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

@@ -1,0 +1,127 @@
+// The search for a key, with suggestions: a combobox as WAI-ARIA's patterns have it.
+
+import { el, say } from "./node.js";
+import { go } from "./route.js";
+import { page, states } from "./states.js";
+
+const WAIT_MS = 120;
+const MOST = 10;
+
+/** The form: {node, focus()}. */
+export function search() {
+  const list = el("ul", { id: "suggestions", role: "listbox", "aria-label": "Keys", hidden: true });
+  const input = el("input", {
+    type: "search", id: "search", role: "combobox", placeholder: "Find a device by its key", autocomplete: "off", spellcheck: "false",
+    "aria-label": "Find a device by its key", "aria-controls": "suggestions", "aria-expanded": "false", "aria-autocomplete": "list", "aria-keyshortcuts": "/",
+  });
+  const chosen = el("select", { "aria-label": "State to search in", hidden: true });
+  const node = el("form", { class: "search", role: "search", onsubmit: (event) => event.preventDefault() }, chosen, el("div", { class: "box" }, input, el("kbd", { "aria-hidden": "true" }, "/"), list));
+  const box = new Suggestions(input, list, chosen);
+  input.addEventListener("input", () => box.ask());
+  input.addEventListener("focus", () => (box.fill(), box.ask()));
+  input.addEventListener("keydown", (event) => box.key(event));
+  input.addEventListener("blur", () => setTimeout(() => box.close(), 150)); // a click on a suggestion comes first
+  return { node, focus: () => (input.focus(), input.select()) };
+}
+
+class Suggestions {
+  #input; #list; #chosen;
+  #keys = [];
+  #at = -1;
+  #timer = null;
+  #asking = null;
+
+  constructor(input, list, chosen) {
+    [this.#input, this.#list, this.#chosen] = [input, list, chosen];
+  }
+
+  async fill() {
+    if (this.#chosen.options.length) return;
+    const told = await states().catch(() => []);
+    if (this.#chosen.options.length) return;
+    this.#chosen.append(...told.map((one) => el("option", { value: one.name }, one.name)));
+    this.#chosen.hidden = told.length < 2;
+  }
+
+  ask() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#ask(), WAIT_MS);
+  }
+
+  close() {
+    this.#list.hidden = true;
+    this.#at = -1;
+    this.#input.setAttribute("aria-expanded", "false");
+    this.#input.removeAttribute("aria-activedescendant");
+  }
+
+  key(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && !this.#list.hidden) {
+      event.preventDefault();
+      this.#move(step);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      this.#go(this.#keys[this.#at] ?? this.#input.value.trim());
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      if (this.#list.hidden) this.#input.blur();
+      this.close();
+    }
+  }
+
+  async #ask() {
+    this.#asking?.abort();
+    this.#asking = new AbortController();
+    await this.fill();
+    const state = this.#chosen.value;
+    if (!state || document.activeElement !== this.#input) return;
+    try {
+      const found = await page(state, { prefix: this.#input.value.trim(), limit: MOST }, { signal: this.#asking.signal });
+      this.#show(found.answers.map((one) => one.key));
+    } catch (error) {
+      if (error.name !== "AbortError") this.#tell(error.message);
+    }
+  }
+
+  #show(keys) {
+    if (document.activeElement !== this.#input) return;
+    this.#keys = keys;
+    this.#at = -1;
+    if (!keys.length) return this.#tell(this.#input.value ? "No key begins so. Enter looks for it all the same." : "There are no keys yet.");
+    this.#list.replaceChildren(...keys.map((key, number) => el("li", { role: "option", id: `suggestion-${number}`, "aria-selected": "false", onmousedown: () => this.#go(key) }, key)));
+    this.#open();
+  }
+
+  #tell(text) {
+    this.#keys = [];
+    this.#list.replaceChildren(el("li", { class: "muted", role: "option", "aria-disabled": "true" }, text));
+    this.#open();
+  }
+
+  #open() {
+    this.#list.hidden = false;
+    this.#input.setAttribute("aria-expanded", "true");
+  }
+
+  #move(step) {
+    const number = this.#keys.length;
+    if (!number) return;
+    this.#at = this.#at < 0 && step < 0 ? number - 1 : (this.#at + step + number) % number;
+    [...this.#list.children].forEach((one, at) => one.setAttribute("aria-selected", String(at === this.#at)));
+    this.#list.children[this.#at].scrollIntoView({ block: "nearest" });
+    this.#input.setAttribute("aria-activedescendant", `suggestion-${this.#at}`);
+  }
+
+  #go(key) {
+    if (!key) return;
+    this.close();
+    this.#input.blur();
+    go("device", this.#chosen.value, key);
+  }
+}
+
+/** Say in the search's own place that something is there to be looked for. */
+export function hint(node, text) {
+  say(node, text);
+}

@@ -1,0 +1,32 @@
+// The reads of named states.
+
+import { ask } from "./service.js";
+
+const path = (state) => `/v1/states/${encodeURIComponent(state)}`;
+
+/** All states that can be asked. */
+export async function states(options) {
+  const told = await ask("/v1/states", options);
+  return Array.isArray(told) ? told : (told.states ?? told.items ?? []);
+}
+
+/** Some keys with their answers: {answers, after}. */
+export async function page(state, { prefix = "", after = null, limit = 50 } = {}, options) {
+  const query = new URLSearchParams({ limit });
+  if (prefix) query.set("prefix", prefix);
+  if (after) query.set("after", after);
+  const told = await ask(`${path(state)}?${query}`, options);
+  return { answers: told.answers ?? told.items ?? [], after: told.after ?? null };
+}
+
+/** The versions kept of a key, the latest first. */
+export async function versions(state, key, options) {
+  const told = await ask(`${path(state)}/${encodeURIComponent(key)}/versions`, options);
+  const found = Array.isArray(told) ? told : (told.versions ?? told.answers ?? []);
+  return [...found].sort((one, other) => other.version - one.version);
+}
+
+/** Where a key is read. */
+export function keyPath(state, key) {
+  return `${path(state)}/${encodeURIComponent(key)}`;
+}

@@ -1,0 +1,32 @@
+// Server-sent events, read from a response of fetch: EventSource could not send a token.
+
+/** The events of a response, each {event, id, data}, as the HTML standard's text/event-stream says. */
+export async function* events(response) {
+  let event = { event: "message", id: null, data: [] };
+  for await (const line of lines(response)) {
+    if (line === "") {
+      if (event.data.length) yield { ...event, data: event.data.join("\n") };
+      event = { event: "message", id: null, data: [] };
+    } else if (!line.startsWith(":")) take(event, line);
+  }
+}
+
+function take(event, line) {
+  const colon = line.indexOf(":");
+  const field = colon < 0 ? line : line.slice(0, colon);
+  const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+  if (field === "data") event.data.push(value);
+  else if (field === "event" || field === "id") event[field] = value;
+}
+
+async function* lines(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split(/\r\n|\n|\r/);
+    rest = parts.pop();
+    yield* parts;
+  }
+}

@@ -1,0 +1,49 @@
+// The token of whoever looks: kept for this tab, and asked for when the service wants one.
+
+import { el } from "./node.js";
+
+const NAME = "stateloop-token";
+const changed = new EventTarget();
+let dialog = null;
+
+/** The header that shows the token; nothing without one. */
+export function authorization() {
+  const token = sessionStorage.getItem(NAME);
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
+/** Call back whenever another token was entered. */
+export function onToken(listener) {
+  changed.addEventListener("token", listener);
+}
+
+/** Ask for a token, unless that is being done. `why` says what the service said. */
+export function askForToken(why) {
+  if (dialog?.open) return;
+  const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true, spellcheck: "false" });
+  const form = el(
+    "form",
+    { method: "dialog", onsubmit: () => enter(input.value.trim()) },
+    el("h2", {}, "A token is needed"),
+    el("p", { class: "muted" }, why),
+    el("label", { for: "token" }, "Token"),
+    input,
+    el("p", { class: "muted small" }, "It is kept in this tab, until you close it."),
+    el("div", { class: "actions" }, el("button", { class: "primary" }, "Use it")),
+  );
+  dialog?.remove();
+  dialog = el("dialog", { "aria-label": "Token" }, form);
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** Forget the token. */
+export function forgetToken() {
+  sessionStorage.removeItem(NAME);
+}
+
+function enter(token) {
+  if (!token) return;
+  sessionStorage.setItem(NAME, token);
+  changed.dispatchEvent(new Event("token"));
+}

@@ -1,0 +1,92 @@
+// The enrichments of a device: done, open, failed, skipped, and why.
+
+import { time, value as written } from "../format.js";
+import { el } from "../node.js";
+import { ask } from "../service.js";
+
+const SIGNS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "◌" };
+const WORDS = { result: "done", absence: "absent", failure: "failed", skipped: "skipped", open: "open" };
+const OPEN_FIELDS = 4;
+
+/** The cards of a device's enrichments: {node, show(value, before)}. They need the graph to tell what one waits for. */
+export function enrichmentCards(signal) {
+  const list = el("ul", { class: "enrichments" });
+  const summary = el("p", { class: "muted small summary" });
+  const node = el("section", { class: "panel", "aria-label": "Enrichments", hidden: true }, el("h2", {}, "Enrichments"), summary, list);
+  let nodes = [];
+  let last = null;
+  const draw = (before) => {
+    const answers = last?.enrichments ?? {};
+    const isSnapshot = Boolean(last?.state && last?.device_id);
+    const named = nodes.length && isSnapshot ? nodes : Object.keys(answers).map((name) => ({ name, needs: [], optional: [] }));
+    node.hidden = !isSnapshot || !named.length;
+    const cards = named.map((one) => card(one, answers, last, before));
+    list.replaceChildren(...cards);
+    summary.textContent = tally(named, answers);
+  };
+  ask("/v1/loop/graph", { signal })
+    .then((graph) => ((nodes = graph.nodes), last && draw(last)))
+    .catch(() => {}); // without the graph, those that were answered are shown all the same
+  return {
+    node,
+    show(value, before) {
+      last = value;
+      draw(before);
+    },
+  };
+}
+
+/** Where an enrichment of a device stands, and why: {status, why}. */
+export function standing(one, value) {
+  const answer = value.enrichments?.[one.name];
+  if (answer) return { status: answer.status, why: answer.reason ?? "" };
+  const missing = one.needs.filter((need) => !one.optional.includes(need) && !isThere(need, value));
+  return { status: "open", why: missing.length ? `waits for ${missing.join(", ")}` : "being asked for" };
+}
+
+function isThere(need, value) {
+  const answer = value.enrichments?.[need];
+  if (answer) return answer.status === "result";
+  const field = value.state?.[need];
+  return field !== null && field !== undefined;
+}
+
+function tally(named, answers) {
+  const found = {};
+  for (const one of named) {
+    const status = answers[one.name]?.status ?? "open";
+    found[status] = (found[status] ?? 0) + 1;
+  }
+  return Object.entries(found).map(([status, number]) => `${number} ${WORDS[status] ?? status}`).join(", ");
+}
+
+function card(one, answers, value, before) {
+  const { status, why } = standing(one, value);
+  const answer = answers[one.name];
+  const isNew = before && JSON.stringify(before.enrichments?.[one.name]) !== JSON.stringify(answer);
+  const result = answer?.result ? Object.entries(answer.result) : [];
+  return el(
+    "li",
+    { class: isNew ? "flash" : "", "data-status": status, "data-enrichment": one.name },
+    el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[status] ?? "?"),
+    el(
+      "div",
+      {},
+      el("div", { class: "name" }, el("strong", {}, one.name), " ", el("span", { class: `word ${status}` }, WORDS[status] ?? status)),
+      why ? el("div", { class: "why" }, why) : null,
+      result.length ? pairs(result) : null,
+      answer ? el("div", { class: "muted small" }, `answered ${time(answer.ts)}, on version ${answer.version}`) : null,
+    ),
+  );
+}
+
+function pairs(result) {
+  const shown = result.slice(0, OPEN_FIELDS).map(pair);
+  const rest = result.slice(OPEN_FIELDS).map(pair);
+  const more = rest.length ? el("details", {}, el("summary", {}, `${rest.length} more`), el("dl", { class: "pairs" }, rest)) : null;
+  return [el("dl", { class: "pairs" }, shown), more];
+}
+
+function pair([name, value]) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, written(value)));
+}

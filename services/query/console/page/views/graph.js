@@ -1,0 +1,113 @@
+// The graph of enrichments, with what becomes of their requests.
+
+import { count, rate } from "../format.js";
+import { el, say, svg } from "../node.js";
+import { ask } from "../service.js";
+import { places } from "./placing.js";
+
+const EVERY_MS = 2000;
+const STATUSES = ["result", "absence", "failure", "skipped"];
+const SIGNS = { result: "✓", absence: "–", failure: "✗", skipped: "»" };
+
+/** The view: {node, title, close()}. */
+export function graph() {
+  const stopping = new AbortController();
+  const notice = el("p", { class: "muted", role: "status" });
+  const drawing = svg("svg", { class: "graph", role: "img", "aria-label": "The graph of enrichments" });
+  const body = el("tbody");
+  const head = el("tr", {}, ["enrichment", "needs", "calls/s", ...STATUSES.map((one) => `${SIGNS[one]} ${one}`)].map((name) => el("th", { scope: "col" }, name)));
+  const node = el(
+    "div",
+    {},
+    el("h1", {}, "Enrichments"),
+    notice,
+    el("section", { class: "panel scroll graphed", tabindex: 0, "aria-label": "Graph" }, drawing),
+    el("section", { class: "panel scroll" }, el("table", {}, el("thead", {}, head), body)),
+  );
+  let drawn = null;
+  const look = async () => {
+    try {
+      const told = await ask("/v1/loop/graph", { signal: stopping.signal });
+      say(notice, told.nodes.length ? "Each box is an enrichment, to the right of what it needs; a dashed line is an optional need. Counts are those since the workers started." : `${told.application} declares no enrichment.`);
+      drawn ??= draw(drawing, told);
+      told.nodes.forEach((one) => drawn.get(one.name)?.(one));
+      body.replaceChildren(...told.nodes.map(row));
+    } catch (error) {
+      if (!stopping.signal.aborted) say(notice, error.message);
+    }
+  };
+  look();
+  const timer = setInterval(() => document.hidden || look(), EVERY_MS);
+  return { node, title: "Enrichments", close: () => (stopping.abort(), clearInterval(timer)) };
+}
+
+function row(one) {
+  return el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, one.name, el("span", { class: "muted small address" }, `${one.api} → ${one.gives}`)),
+    el("td", { class: "muted" }, one.needs.map((need) => (one.optional.includes(need) ? `[${need}]` : need)).join(", ")),
+    el("td", { class: "number" }, rate(one.calls)),
+    STATUSES.map((status) => el("td", { class: "number" }, count(one.totals[status] ?? 0))),
+  );
+}
+
+function draw(drawing, told) {
+  const found = places(told);
+  drawing.setAttribute("viewBox", `0 0 ${found.width} ${found.height}`);
+  drawing.style.width = `${found.width}px`;
+  const boxes = told.nodes.map((one) => box(one, found.at.get(one.name)));
+  drawing.replaceChildren(...found.lines.map(line), ...told.fields.map((name) => pill(name, found.at.get(name))), ...boxes.map((one) => one.node));
+  return new Map(told.nodes.map((one, number) => [one.name, boxes[number].show]));
+}
+
+/** A curve through its places, level where it leaves and arrives. */
+function line({ places: through, isOptional }) {
+  const middle = (place) => place.y + place.height / 2;
+  let [x, y] = [through[0].x + through[0].width, middle(through[0])];
+  let d = `M${x},${y}`;
+  through.slice(1).forEach((place, number) => {
+    const [half, down] = [(x + place.x) / 2, middle(place)];
+    d += ` C${half},${y} ${half},${down} ${place.x},${down}`;
+    if (number < through.length - 2) d += ` H${place.x + place.width}`;
+    [x, y] = [place.x + place.width, down];
+  });
+  return svg("path", { class: `need ${isOptional ? "optional" : ""}`, d });
+}
+
+function pill(name, at) {
+  return svg(
+    "g",
+    { class: "field" },
+    svg("rect", { x: at.x, y: at.y, width: at.width, height: at.height, rx: at.height / 2 }),
+    svg("text", { x: at.x + at.width / 2, y: at.y + at.height / 2 + 4, "text-anchor": "middle" }, cut(name, 20)),
+  );
+}
+
+function box(one, at) {
+  const counts = svg("text", { class: "counts", x: at.x + 12, y: at.y + 60 });
+  const calls = svg("text", { class: "rate", x: at.x + at.width - 12, y: at.y + 22, "text-anchor": "end" });
+  const node = svg(
+    "g",
+    { class: "enrichment" },
+    svg("title", {}, [one.name, ...one.notes].join(", ")),
+    svg("rect", { x: at.x, y: at.y, width: at.width, height: at.height, rx: 10 }),
+    svg("text", { class: "name", x: at.x + 12, y: at.y + 22 }, cut(one.name, 18)),
+    svg("text", { class: "line", x: at.x + 12, y: at.y + 40 }, cut(`${one.api} → ${one.gives}`, 30)),
+    counts,
+    calls,
+  );
+  return {
+    node,
+    show(now) {
+      node.dataset.breaker = now.breaker;
+      say(calls, now.calls === null ? "" : `${rate(now.calls)}/s`);
+      const told = STATUSES.filter((status) => now.totals[status]).map((status) => `${SIGNS[status]} ${count(now.totals[status])}`);
+      say(counts, told.join("   ") || "nothing asked yet");
+    },
+  };
+}
+
+function cut(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}

@@ -1,0 +1,138 @@
+// The named states, and the keys of one of them as they change.
+
+import { ago, count, value as written } from "../format.js";
+import { loop } from "../loop.js";
+import { el, say } from "../node.js";
+import { go, to } from "../route.js";
+import { ask } from "../service.js";
+import { page, states } from "../states.js";
+import { stateOf } from "./device.js";
+import { standing } from "./enrichments.js";
+
+const EVERY_MS = 2000;
+const ROWS = 40;
+const COLUMNS = 6;
+const MARKS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "·" };
+const LONG_TIME = /^\d{4}-\d\d-\d\dT/;
+
+/** The view: {node, title, close()}. */
+export function statesView(chosen) {
+  const stopping = new AbortController();
+  const list = el("ul", { class: "states" });
+  const filter = el("input", { type: "search", placeholder: "Keys that begin with…", "aria-label": "Keys that begin with", spellcheck: "false" });
+  const more = el("button", { hidden: true }, "Next keys");
+  const table = el("table", { class: "keys" });
+  const notice = el("p", { class: "muted", role: "status" });
+  const keys = el("section", { class: "panel", "aria-label": "Keys", hidden: true }, el("div", { class: "bar" }, el("h2", {}, "Keys"), filter, more), notice, el("div", { class: "scroll" }, table));
+  const node = el("div", {}, el("h1", {}, "Named states"), list, keys);
+  const looking = { state: chosen, after: null, next: null, graph: [], seen: new Map() };
+  const look = async () => {
+    try {
+      const told = await states({ signal: stopping.signal });
+      looking.state ??= told[0]?.name ?? null;
+      list.replaceChildren(...told.map((one) => stateCard(one, looking.state)));
+      keys.hidden = looking.state === null;
+      if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, stopping.signal);
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      say(notice, error.message);
+      keys.hidden = false;
+    }
+  };
+  const again = () => ((looking.after = null), looking.seen.clear(), look());
+  filter.addEventListener("input", again);
+  more.addEventListener("click", () => ((looking.after = looking.next), look()));
+  table.addEventListener("keydown", moved);
+  ask("/v1/loop/graph", { signal: stopping.signal }).then((graph) => (looking.graph = graph.nodes)).catch(() => {});
+  look();
+  const timer = setInterval(() => document.hidden || look(), EVERY_MS);
+  return { node, title: "States", close: () => (stopping.abort(), clearInterval(timer)) };
+}
+
+function stateCard(one, chosen) {
+  const mine = loop.latest?.states.find((state) => state.name === one.name);
+  const behind = typeof one.lag === "object" ? one.lag?.records : one.lag;
+  const figures = [`${count(one.keys)} keys`, `lag ${count(behind ?? mine?.lag)}`, `${Array.isArray(one.partitions) ? one.partitions.length : one.partitions} partitions`];
+  const roles = Object.entries(mine?.roles ?? {}).map(([role, number]) => `${number} ${role.replace("_", " ")}`);
+  return el(
+    "li",
+    {},
+    el(
+      "a",
+      { class: "panel state", href: to("states", one.name), "aria-current": one.name === chosen ? "true" : null },
+      el("strong", {}, one.name),
+      el("span", { class: "muted small" }, `from ${one.topic ?? mine?.topic ?? "its topic"}`),
+      el("span", {}, figures.join(" · ")),
+      roles.length ? el("span", { class: "muted small" }, `here: ${roles.join(", ")}`) : null,
+    ),
+  );
+}
+
+async function showKeys(looking, prefix, table, notice, more, signal) {
+  const found = await page(looking.state, { prefix, after: looking.after, limit: ROWS }, { signal });
+  looking.next = found.after;
+  more.hidden = found.after === null && looking.after === null;
+  say(more, found.after === null ? "First keys" : "Next keys");
+  say(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
+  const columns = chosenColumns(found.answers);
+  const named = found.answers.some((one) => one.value?.enrichments && one.value?.device_id) ? looking.graph : [];
+  const focused = document.activeElement?.closest?.("tr")?.dataset.key;
+  table.replaceChildren(
+    el("thead", {}, el("tr", {}, ["key", "v", ...columns].map((name) => el("th", { scope: "col" }, name)), named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4))), el("th", { scope: "col" }, "event time"))),
+    el("tbody", {}, found.answers.map((one) => keyRow(looking, one, columns, named))),
+  );
+  if (focused !== undefined) [...table.querySelectorAll("tbody tr")].find((row) => row.dataset.key === focused)?.querySelector("a").focus();
+}
+
+function keyRow(looking, one, columns, named) {
+  const place = `${one.life ?? ""} ${one.version}`;
+  const before = looking.seen.get(one.key);
+  looking.seen.set(one.key, place);
+  const isNew = looking.seen.size > 1 && before !== place && looking.started;
+  looking.started ||= looking.seen.size >= 1 && before !== undefined;
+  const state = stateOf(one.value) ?? {};
+  return el(
+    "tr",
+    { class: isNew ? "flash" : "", "data-key": one.key },
+    el("th", { scope: "row" }, el("a", { href: to("device", looking.state, one.key) }, one.key)),
+    el("td", { class: "number" }, count(one.version)),
+    columns.map((name) => el("td", {}, cell(state[name]))),
+    named.map((enrichment) => mark(enrichment, one.value)),
+    el("td", { class: "muted" }, ago(one.event_time)),
+  );
+}
+
+function mark(enrichment, value) {
+  const { status, why } = standing(enrichment, value);
+  return el("td", { class: `mark ${status}`, title: `${enrichment.name}: ${status}${why ? `, ${why}` : ""}`, "aria-label": status }, MARKS[status] ?? "?");
+}
+
+/** The fields that are one short value: those that most keys have. */
+function chosenColumns(answers) {
+  const seen = new Map();
+  for (const one of answers) {
+    for (const [name, value] of Object.entries(stateOf(one.value) ?? {})) {
+      const isShort = (typeof value === "string" && value.length <= 24 && !LONG_TIME.test(value)) || typeof value === "number" || typeof value === "boolean";
+      if (isShort) seen.set(name, (seen.get(name) ?? 0) + 1);
+    }
+  }
+  return [...seen].filter(([, number]) => 2 * number >= answers.length).slice(0, COLUMNS).map(([name]) => name);
+}
+
+function cell(value) {
+  const text = written(value);
+  return text.length > 28 ? `${text.slice(0, 27)}…` : text;
+}
+
+function moved(event) {
+  const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+  const row = event.target.closest("tr");
+  if (!step || !row?.[step]) return;
+  event.preventDefault();
+  row[step].querySelector("a")?.focus();
+}
+
+/** Show a device. */
+export function showDevice(state, key) {
+  go("device", state, key);
+}

@@ -1,0 +1,68 @@
+// The versions of a key over time: those that the service keeps, and those seen since this page was opened.
+
+import { changes } from "../change.js";
+import { count, time, value as written } from "../format.js";
+import { el } from "../node.js";
+import { versions as kept } from "../states.js";
+
+const MOST = 100;
+const MOST_CHANGES = 6;
+
+/** The list: {node, add(answer, changes since the one before, or null)}. Those kept are asked for with the first. */
+export function versionList(state, key, signal) {
+  const list = el("ol", { class: "versions" });
+  const node = el("section", { class: "panel", "aria-label": "Versions", hidden: true }, el("h2", {}, "Versions"), list);
+  const known = new Map();
+  const put = (told, differ) => {
+    const place = `${told.life ?? ""} ${told.version}`;
+    if (known.has(place) && differ === null) return;
+    known.set(place, { told, node: row(told, differ) });
+    const ordered = [...known.values()].sort((one, other) => order(other.told, one.told)).slice(0, MOST);
+    list.replaceChildren(...ordered.map((one) => one.node));
+  };
+  const add = (told, differ) => {
+    if (node.hidden) askForKept(state, key, put, signal);
+    node.hidden = false;
+    put(told, differ);
+  };
+  return { node, add };
+}
+
+async function askForKept(state, key, put, signal) {
+  try {
+    const found = await kept(state, key, { signal });
+    found.forEach((one, number) => put(one, number + 1 < found.length ? changes(found[number + 1].value, one.value) : null));
+  } catch {
+    // those that are seen from now on are shown all the same
+  }
+}
+
+function order(one, other) {
+  const [life, otherLife] = [one.life ?? "", other.life ?? ""];
+  return life === otherLife ? one.version - other.version : life < otherLife ? -1 : 1;
+}
+
+function row(told, differ) {
+  const telling = (differ ?? []).filter((one) => !NOISE.test(one.path));
+  const named = telling.slice(0, MOST_CHANGES).map(difference);
+  const more = telling.length - named.length;
+  return el(
+    "li",
+    { class: differ ? "flash" : "" },
+    el("div", {}, el("strong", {}, `v${count(told.version)}`), " ", el("span", { class: "muted small" }, time(told.event_time))),
+    named.length ? el("ul", { class: "differences" }, named, more > 0 ? el("li", { class: "muted" }, `and ${more} more`) : null) : null,
+  );
+}
+
+/** What changes with every answer says nothing: its result is in the enrichment's own card. */
+const NOISE = /^(version|as_of|traceparent)$|^enrichments\.[^.]+\.(fingerprint|ts|version|spent|result.*)$/;
+
+function difference(one) {
+  const path = one.path.replace(/^(state|value)\./, "").replace(/^enrichments\.([^.]+)\.status$/, "$1");
+  return el("li", {}, el("code", {}, path), " ", el("span", { class: "muted" }, short(one.before)), " → ", el("strong", {}, short(one.after)));
+}
+
+function short(value) {
+  const text = value === undefined || value === null ? "nothing" : written(value);
+  return text.length > 40 ? `${text.slice(0, 39)}…` : text;
+}

@@ -1,0 +1,51 @@
+// A key's state as it changes: goes on after each interruption where it was.
+
+import { Problem, open } from "./service.js";
+import { keyPath } from "./states.js";
+import { events } from "./stream.js";
+
+const FIRST_MS = 500;
+const MOST_MS = 15_000;
+
+/** Call `on.answer(answer)`, `on.event(name, data)` and `on.standing(text)` until `signal` says stop. */
+export async function watch(state, key, on, signal) {
+  let wait = FIRST_MS;
+  let last = null;
+  while (!signal.aborted) {
+    try {
+      const headers = last === null ? {} : { "Last-Event-ID": last };
+      const response = await open(`${keyPath(state, key)}/watch`, { signal, headers });
+      on.standing("live");
+      for await (const event of events(response)) {
+        wait = FIRST_MS;
+        last = event.id ?? last;
+        tell(on, event);
+      }
+      on.standing("reconnecting");
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Problem && [403, 404, 410].includes(error.status)) on.event(error.kind, error.body);
+      on.standing(error instanceof Problem ? error.title : "reconnecting");
+    }
+    await pause(wait, signal);
+    wait = Math.min(2 * wait, MOST_MS);
+  }
+}
+
+function tell(on, event) {
+  let data;
+  try {
+    data = JSON.parse(event.data);
+  } catch {
+    return;
+  }
+  if (data !== null && typeof data === "object" && "value" in data && "version" in data) on.answer(data);
+  else on.event(event.event, data);
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}

@@ -1,0 +1,39 @@
+"""One Chromium for all tests of the console, each of which has a stage and a window of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest_asyncio
+
+from tests.services.query.console.browser import launched, visiting
+from tests.services.query.console.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Browser
+
+    from tests.services.query.console.browser import Visit
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Give a browser; Playwright is bound to the loop that started it, so tests share the session's."""
+    async with launched() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def stage() -> AsyncIterator[Stage]:
+    """Give a console over states in memory."""
+    async with Stage().serving() as serving:
+        yield serving
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
+    """Give a page that has asked for nothing yet; afterwards, nothing may have gone wrong in it."""
+    async with visiting(browser, stage) as found:
+        yield found
+        found.check()

@@ -1,0 +1,327 @@
+"""The console in a real Chromium."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from tests.services.query.console.browser import visiting
+from tests.services.query.console.flights import flight, key_of
+from tests.services.query.console.stage import Stage, at_work
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.async_api import Browser
+
+    from tests.services.query.console.browser import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+LOOKED_AGAIN = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/v1/loop?')).length > 2"
+VIEWS = ("", "#/states", "#/enrichments", "#/letters", f"#/device/flights/{quote(key_of(0), safe='')}")
+HOSTILE = "</td><script>window.hurt=1</script><img src=x onerror='window.hurt=1'><svg onload='window.hurt=1'>"
+
+
+def device(key: str) -> str:
+    return f"#/device/flights/{quote(key, safe='')}"
+
+
+def working(stage: Stage, seconds: int = 60, **told: float) -> None:
+    for at in range(0, seconds, 2):
+        stage.look(at_work(at, until=seconds, **told))
+
+
+@pytest.mark.parametrize("route", VIEWS)
+async def test_each_view_loads_without_a_complaint(visit: Visit, route: str) -> None:
+    working(visit.stage)
+    visit.stage.fly(0, 5)
+    await visit.go(route)
+    await visit.page.locator("main h1").wait_for(state="attached")
+    await visit.until(LOOKED_AGAIN)
+    assert "healthy" in await visit.text(".health")
+
+
+async def test_the_picture_tells_the_figures(visit: Visit) -> None:
+    working(visit.stage)
+    await visit.go()
+    assert "Healthy" in await visit.text(".verdict")
+    await visit.until("document.querySelector('[data-node=events]').textContent.includes('30.0')")
+    assert "2 of 2 up" in (await visit.page.locator("[data-node=workers]").text_content() or "")
+    assert "p50" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
+    assert await visit.page.locator(".u-wrap canvas").count() == 3
+    assert await visit.page.locator(".processes tbody tr").count() == 3
+
+
+async def test_the_picture_follows_the_loop(visit: Visit) -> None:
+    working(visit.stage)
+    await visit.go()
+    assert await visit.page.locator(".way.idle").count() == 1  # no dead letters
+    for at in range(60, 70, 2):
+        visit.stage.look(at_work(at, rate=900))
+    await visit.until("/[1-9],\\d{3}/.test(document.querySelector('[data-node=snapshots]').textContent)")
+
+
+async def test_without_any_data_it_says_so(visit: Visit) -> None:
+    visit.stage.look(at_work(0, rate=0))
+    visit.stage.look(at_work(2, rate=0))
+    await visit.go()
+    assert "Healthy" in await visit.text(".verdict")
+    assert "0/s" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
+    await visit.go("#/states")
+    await visit.until("document.querySelector('main').innerText.includes('There are no keys yet')")
+    await visit.go("#/letters")
+    await visit.until("document.querySelector('main').innerText.includes('every record was used')")
+
+
+async def test_before_the_first_look_it_waits(stage: Stage, browser: Browser) -> None:
+    async with visiting(browser, stage) as visit:
+        await visit.page.goto(stage.base)
+        await visit.until("document.querySelector('.verdict').innerText.includes('asks again')")
+        working(stage)
+        await visit.until("document.querySelector('.verdict').innerText.includes('Healthy')")
+
+
+async def test_a_part_that_is_away_is_shown_where_it_is(visit: Visit) -> None:
+    working(visit.stage)
+    for at in range(60, 72, 2):
+        visit.stage.look(at_work(at, job_away=1))
+    await visit.go()
+    told = await visit.text(".verdict")
+    assert "The job at http://127.0.0.1:9100 has not answered" in told
+    assert "start it again" in told
+    assert await visit.page.locator("[data-node=job]").get_attribute("data-standing") == "away"
+    assert await visit.page.locator("[data-node=workers]").get_attribute("data-standing") == "well"
+    assert "away" in await visit.text(".processes tbody tr")
+    assert "1 trouble" in await visit.text(".health")
+
+
+async def test_an_open_breaker_is_shown_at_its_api(visit: Visit) -> None:
+    working(visit.stage, breaker=2, held=7)
+    await visit.go()
+    api = visit.page.locator("[data-node='api:reference']")
+    assert await api.get_attribute("data-breaker") == "open"
+    assert "14 wait" in (await api.text_content() or "")
+
+
+async def test_flights_appear_while_one_looks(visit: Visit) -> None:
+    working(visit.stage)
+    visit.stage.fly(1, 2)
+    await visit.go("#/states/flights")
+    await visit.page.get_by_role("link", name=key_of(1)).wait_for()
+    visit.stage.fly(2, 6)
+    row = visit.page.locator(f"tr[data-key='{key_of(2)}']")
+    await row.wait_for()
+    assert "landed" in await row.inner_text()
+    assert await row.locator("td.mark.skipped").count() == 1
+    assert await row.locator("td.mark.absence").count() == 1
+
+
+async def test_a_device_is_shown_as_it_changes(visit: Visit) -> None:
+    working(visit.stage)
+    visit.stage.fly(3, 3)
+    await visit.go(device(key_of(3)))
+    status = visit.page.locator("tr", has=visit.page.get_by_role("rowheader", name="status", exact=True))
+    await status.get_by_text("scheduled").wait_for()
+    await visit.page.locator("[data-enrichment=aircraft] .why", has_text="waits for tailnum").wait_for()
+    visit.stage.fly(3, 5)
+    await status.get_by_text("departed").wait_for()
+    assert "lately" in (await status.get_attribute("class") or "")
+    carrier = visit.page.locator("tr", has=visit.page.get_by_role("rowheader", name="carrier", exact=True))
+    assert "lately" not in (await carrier.get_attribute("class") or "")
+    failed = visit.page.locator("[data-enrichment=aircraft]")
+    assert await failed.get_attribute("data-status") == "failure"
+    assert "500 Internal Server Error" in await failed.inner_text()
+    assert "scheduled → departed" in await visit.text(".versions li")
+
+
+async def test_a_device_never_goes_back(visit: Visit) -> None:
+    working(visit.stage)
+    visit.stage.fly(3, 6)
+    await visit.go(device(key_of(3)))
+    await visit.page.get_by_text("landed", exact=True).first.wait_for()
+    visit.stage.fly(3, 2)
+    visit.stage.fly(3, 7)
+    await visit.until("document.querySelector('.versions li').innerText.startsWith('v7')")
+    assert [
+        one[:2]
+        for one in await visit.page.locator(".versions > li strong:first-child").all_inner_texts()
+        if one[0] == "v"
+    ] == [
+        "v7",
+        "v6",
+    ]
+
+
+async def test_a_device_that_was_never_seen_is_waited_for(visit: Visit) -> None:
+    working(visit.stage)
+    await visit.go(device("nobody"))
+    await visit.page.get_by_text("Never seen").wait_for()
+    visit.stage.put("nobody", 1, flight(1, 2) | {"device_id": "nobody"})
+    await visit.page.get_by_text("scheduled", exact=True).first.wait_for()
+    assert (
+        await visit.page.get_by_text("Never seen").count() == 0
+        or not await visit.page.get_by_text("Never seen").is_visible()
+    )
+
+
+async def test_what_devices_send_stays_text(visit: Visit) -> None:
+    working(visit.stage)
+    value = flight(5, 6) | {"device_id": HOSTILE}
+    value["state"] = value["state"] | {HOSTILE: HOSTILE, "status": HOSTILE, "airports": [HOSTILE]}
+    value["enrichments"]["airline"] |= {"result": {HOSTILE: HOSTILE}}
+    value["enrichments"]["aircraft"] = value["enrichments"]["airline"] | {"status": "failure", "reason": HOSTILE}
+    visit.stage.put(HOSTILE, 1, value)
+    visit.stage.letters.note(visit.stage.letter(HOSTILE))
+    for route in ("#/states/flights", device(HOSTILE), "#/letters"):
+        await visit.go(route)
+        await visit.until(f"document.querySelector('main').innerText.includes({json.dumps(HOSTILE)})")
+        assert (
+            await visit.page.evaluate("document.querySelectorAll('main script, main img, main svg[onload]').length")
+            == 0
+        )
+    visit.stage.put(HOSTILE, 2, value | {"state": {"status": HOSTILE * 2}})
+    await visit.go(device(HOSTILE))
+    await visit.page.keyboard.press("/")
+    await visit.page.locator("#suggestions li").first.wait_for()
+    assert HOSTILE in await visit.text("#suggestions")
+    assert await visit.page.evaluate("window.hurt") is None
+
+
+async def test_html_could_not_be_parsed_even_by_mistake(visit: Visit) -> None:
+    working(visit.stage)
+    await visit.go()
+    tried = "try { document.body.innerHTML = '<b>x</b>'; 'parsed' } catch (error) { error.name }"
+    assert await visit.page.evaluate(tried) == "TypeError"
+    assert any("TrustedHTML" in one for one in visit.complaints)
+    visit.complaints.clear()
+
+
+async def test_a_device_is_found_by_the_keyboard_alone(visit: Visit) -> None:
+    working(visit.stage)
+    for number in range(12):
+        visit.stage.fly(number, 2)
+    await visit.go()
+    keys = visit.page.keyboard
+    await keys.press("/")
+    await keys.type("2013-01-01/UA")
+    await visit.until("document.querySelectorAll('#suggestions [role=option]').length === 2")
+    await keys.press("ArrowDown")
+    await keys.press("ArrowDown")
+    assert await visit.page.locator("#search").get_attribute("aria-activedescendant") == "suggestion-1"
+    await keys.press("Enter")
+    wanted = sorted(key_of(number) for number in range(12) if "/UA" in key_of(number))[1]
+    await visit.page.get_by_role("heading", name=wanted).wait_for()
+    await keys.press("Escape")
+    await visit.page.locator("table.keys").wait_for()
+    await keys.press("3")
+    await visit.page.locator("svg.graph").wait_for()
+    await keys.press("?")
+    assert await visit.page.locator("dialog.help").is_visible()
+    await keys.press("Escape")
+    await visit.until("!document.querySelector('dialog.help').open")
+    await keys.press("1")
+    await visit.page.locator("svg.loop").wait_for()
+
+
+async def test_rows_are_walked_by_arrows(visit: Visit) -> None:
+    working(visit.stage)
+    for number in range(3):
+        visit.stage.fly(number, 2)
+    await visit.go("#/states/flights")
+    first = visit.page.locator("table.keys tbody a").first
+    await first.wait_for()
+    await first.focus()
+    await visit.page.keyboard.press("ArrowDown")
+    second = sorted(key_of(number) for number in range(3))[1]
+    assert await visit.page.evaluate("document.activeElement.textContent") == second
+
+
+async def test_escape_closes_the_suggestions_first(visit: Visit) -> None:
+    working(visit.stage)
+    visit.stage.fly(1, 2)
+    await visit.go()
+    await visit.page.keyboard.press("/")
+    await visit.page.locator("#suggestions li").first.wait_for()
+    await visit.page.keyboard.press("Escape")
+    assert not await visit.page.locator("#suggestions").is_visible()
+    assert await visit.page.locator("#search").get_attribute("aria-expanded") == "false"
+
+
+@pytest.mark.parametrize("route", VIEWS)
+async def test_on_a_narrow_screen_nothing_is_cut_off(stage: Stage, browser: Browser, route: str) -> None:
+    working(stage, breaker=2, worker_lag=123_456_789)
+    for number in range(40):
+        stage.fly(number, 6)
+    stage.letters.note(stage.letter("x" * 900))
+    async with visiting(browser, stage, width=360, height=740) as visit:
+        await visit.go(route)
+        await visit.page.locator("main h1").wait_for(state="attached")
+        await visit.until("document.querySelector('main').innerText.length > 40")
+        assert await visit.page.evaluate("document.documentElement.scrollWidth") == 360
+        visit.check()
+
+
+@pytest.mark.parametrize(("scheme", "page"), [("light", "rgb(244, 246, 251)"), ("dark", "rgb(10, 15, 28)")])
+async def test_it_is_dark_or_light_as_the_system_unless_told(
+    stage: Stage, browser: Browser, scheme: str, page: str
+) -> None:
+    working(stage)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    async with visiting(browser, stage, scheme=scheme) as visit:
+        await visit.go()
+        assert await visit.page.evaluate(ground) == page
+        for _ in ("light", "dark"):
+            await visit.page.keyboard.press("t")
+        assert await visit.page.evaluate(ground) == "rgb(10, 15, 28)"
+        await visit.page.reload()
+        assert await visit.page.evaluate(ground) == "rgb(10, 15, 28)"
+
+
+async def test_dead_letters_are_chosen_by_reason(visit: Visit) -> None:
+    working(visit.stage)
+    for number in range(4):
+        visit.stage.letters.note(visit.stage.letter(f"head {number}", "late" if number else "malformed"))
+    await visit.go("#/letters")
+    await visit.page.locator(".letters > li").nth(3).wait_for()
+    await visit.page.get_by_role("button", name="malformed").click()
+    await visit.until("document.querySelectorAll('.letters > li').length === 1")
+    await visit.page.locator(".letters summary").click()
+    assert await visit.text(".letters pre") == "head 0"
+
+
+async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    told = [
+        {"name": "all", "token": "a-token-for-all-of-it"},
+        {"name": "some", "token": "a-token-for-some", "keys": ["2013"]},
+    ]
+    tokens.write_text(json.dumps({"tokens": told}), encoding="utf-8")
+    async with Stage(tokens=tokens).serving() as stage, visiting(browser, stage) as visit:
+        working(stage)
+        stage.fly(1, 3)
+        stage.letters.note(stage.letter("a head"))
+        await visit.page.goto(stage.base)
+        await visit.page.get_by_label("Token").last.fill("a-wrong-token-it-is")
+        await visit.page.keyboard.press("Enter")
+        await visit.page.locator("dialog[open] input").fill("a-token-for-all-of-it")
+        await visit.page.keyboard.press("Enter")
+        await visit.page.locator(".verdict[data-standing=well]").wait_for()
+        await visit.go(device(key_of(1)))
+        await visit.page.locator(".standing[data-standing=live]").wait_for()
+        await visit.page.reload()
+        await visit.page.locator(".standing[data-standing=live]").wait_for()
+        assert "a head" in json.dumps(await letters(visit, "a-token-for-all-of-it"))
+        assert "a head" not in json.dumps(await letters(visit, "a-token-for-some"))
+        assert visit.strangers == []
+
+
+async def letters(visit: Visit, token: str) -> object:
+    """The dead letters as this token sees them."""
+    answer = await visit.page.request.get(
+        f"{visit.stage.base}/v1/loop/dead_letters", headers={"Authorization": f"Bearer {token}"}
+    )
+    assert answer.ok
+    return await answer.json()

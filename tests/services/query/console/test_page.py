@@ -1,0 +1,103 @@
+"""The page's files: what is sent, with which headers, and what is in them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import ClientSession
+
+from services.query.console import page as paging
+from services.query.console.page import page
+
+if TYPE_CHECKING:
+    from tests.services.query.console.stage import Stage
+
+FOLDER = Path(paging.__file__).parent / "page"
+OURS = sorted(path for path in FOLDER.rglob("*") if path.is_file() and "vendor" not in path.parts)
+UNSAFE = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser")
+of_the_session = pytest.mark.asyncio(loop_scope="session")
+
+
+def test_the_page_is_there() -> None:
+    assert {"index.html", "main.js", "style/colours.css", "vendor/uplot/uPlot.esm.js"} <= set(page())
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_nothing_parses_html_or_asks_elsewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert [word for word in UNSAFE if word in text] == []
+    assert re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text.replace("http://www.w3.org/2000/svg", "")) == []
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_each_file_is_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 250
+
+
+def test_what_is_imported_is_there() -> None:
+    for name, file in page().items():
+        if name.endswith(".js") and not name.startswith("vendor/"):
+            for wanted in re.findall(r'from "(\.[^"]+)"', file.body.decode()):
+                assert (FOLDER / name).parent.joinpath(wanted).resolve().is_file(), (name, wanted)
+
+
+def test_the_foreign_library_is_what_its_package_has() -> None:
+    folder = FOLDER / "vendor" / "uplot"
+    told = json.loads((folder / "source.json").read_text(encoding="utf-8"))
+    assert {"uPlot.esm.js", "uPlot.min.css", "LICENSE"} == set(told["sha256"])
+    for name, digest in told["sha256"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
+@of_the_session
+async def test_the_page_is_sent_with_a_strict_policy(stage: Stage) -> None:
+    async with ClientSession(auto_decompress=False) as session, session.get(f"{stage.base}/") as response:
+        policy = response.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert gzip.decompress(await response.read()) == page()["index.html"].body
+
+
+@of_the_session
+async def test_a_file_that_is_there_already_is_not_sent_again(stage: Stage) -> None:
+    async with ClientSession() as session:
+        async with session.get(f"{stage.base}/console/main.js") as response:
+            assert response.headers["Content-Type"] == "text/javascript; charset=utf-8"
+            tag = response.headers["ETag"]
+        async with session.get(f"{stage.base}/console/main.js", headers={"If-None-Match": tag}) as again:
+            assert again.status == 304
+        plain = {"Accept-Encoding": "identity"}
+        async with session.get(f"{stage.base}/console/main.js", headers=plain) as response:
+            assert await response.read() == page()["main.js"].body
+            assert "Content-Encoding" not in response.headers
+
+
+@of_the_session
+@pytest.mark.parametrize("path", ["/console/nothing.js", "/console/..%2froutes.py", "/console/vendor/uplot/LICENSE"])
+async def test_only_files_of_the_page_are_sent(stage: Stage, path: str) -> None:
+    async with ClientSession() as session, session.get(stage.base + path) as response:
+        assert response.status == 404
+
+
+@of_the_session
+@pytest.mark.parametrize("query", ["since=x", "since=-1", "since=99999999999999999999", "since="])
+async def test_a_time_that_is_none_is_refused(stage: Stage, query: str) -> None:
+    async with ClientSession() as session, session.get(f"{stage.base}/v1/loop?{query}") as response:
+        assert response.status == 400
+        assert (await response.json(content_type=None))["type"] == "bad_request"
+
+
+@of_the_session
+async def test_before_the_first_look_one_is_to_ask_again(stage: Stage) -> None:
+    async with ClientSession() as session:
+        for path in ("/v1/loop", "/v1/loop/graph"):
+            async with session.get(stage.base + path) as response:
+                assert (response.status, response.headers["Retry-After"]) == (503, "1")
