@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,20 +17,34 @@ if TYPE_CHECKING:
     from services.query.push.subscription import Subscription
 
 
+TEXT = 0x81
+"""The first byte of a whole text."""
+SHORT, LONG = 126, 1 << 16
+"""From these sizes on, a frame tells its size in two bytes, and in eight."""
 _SPACES = bytes.maketrans(b"\r\n", b"  ")
 
 
 def event(notice: Notice) -> bytes:
-    """A notice as an event, made once for all who get it. Only a value has an id: there a client can go on."""
+    """A notice as an event, made once for all who get it. Only a value has an id: after it a client can go on."""
     if notice.sse is None:
         name = f"id: {notice.tag}\n" if notice.kind is Kind.STATE else ""
-        notice.sse = f"event: {notice.kind}\n{name}data: ".encode() + _one_line(notice.body) + b"\n\n"
+        notice.sse = _chunk(f"event: {notice.kind}\n{name}data: ".encode() + _one_line(notice.body) + b"\n\n")
     return notice.sse
 
 
 def control(name: str, facts: Mapping[str, Any]) -> bytes:
     """An event about the stream itself."""
-    return b"event: " + name.encode() + b"\ndata: " + orjson.dumps(facts) + b"\n\n"
+    return _chunk(b"event: " + name.encode() + b"\ndata: " + orjson.dumps(facts) + b"\n\n")
+
+
+def frame(text: bytes) -> bytes:
+    """A text as a server's frame: RFC 6455, section 5.2."""
+    size = len(text)
+    if size < SHORT:
+        return bytes((TEXT, size)) + text
+    if size < LONG:
+        return pack("!BBH", TEXT, SHORT, size) + text
+    return pack("!BBQ", TEXT, SHORT + 1, size) + text
 
 
 def message(letter: Letter[Subscription]) -> bytes:
@@ -45,6 +60,11 @@ def message(letter: Letter[Subscription]) -> bytes:
 def told(kind: str, facts: Mapping[str, Any]) -> bytes:
     """A message about the connection or a subscription."""
     return orjson.dumps({"type": kind, **facts})
+
+
+def _chunk(data: bytes) -> bytes:
+    """A part of a body whose length is not known: RFC 9112, section 7.1."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def _one_line(body: bytes) -> bytes:

@@ -28,11 +28,21 @@ class Outlet:
         if found is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, HELD_BYTES)
 
-    async def flush(self) -> None:
-        """Wait until the client has taken most of it. Raises ConnectionResetError when it takes nothing."""
+    @property
+    def free(self) -> bool:
+        """Whether the client takes what is written. Raises ConnectionResetError when it has gone."""
         if self._transport.is_closing():
             raise ConnectionResetError("the client has gone")
-        if self._transport.get_write_buffer_size() <= HELD_BYTES:
+        return self._transport.get_write_buffer_size() <= HELD_BYTES
+
+    def write(self, data: bytes) -> None:
+        """Write whole frames, or chunks: past aiohttp, which waits and counts at each of them."""
+        self._transport.write(data)
+
+    async def flush(self) -> None:
+        """Wait until the client has taken most of it, and for others' turn. Raises ConnectionResetError when not."""
+        if self.free:
+            await asyncio.sleep(0)
             return
         try:
             async with asyncio.timeout(self._stalled_s):

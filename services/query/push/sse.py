@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -47,19 +48,13 @@ class Events:
             with suppress(ConnectionError):
                 outlet = Outlet(request, await response.prepare(request), self._watching.limits.stalled_s)
                 await response.write(RETRY)
-                await self._flow(response, outlet, stream)
+                await stream.flow(outlet, partial(self._written, stream))
         return response
 
-    async def _flow(self, response: web.StreamResponse, outlet: Outlet, stream: Stream) -> None:
-        async for item in stream.items():
-            if written := self._written(item, stream):
-                await response.write(written)
-                await outlet.flush()
-
-    def _written(self, item: Item, stream: Stream) -> bytes:
+    def _written(self, stream: Stream, item: Item) -> bytes:
         if isinstance(item, list):
+            self._counts.add(metrics.DELIVERED, "sse", by=len(item))
             for letter in item:
-                self._counts.add(metrics.DELIVERED, "sse")
                 self._counts.observe(metrics.PUSH_SECONDS, self._clock() - letter.notice.at)
             return b"".join(event(letter.notice) for letter in item)
         if isinstance(item, Mark):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.push.mailbox import Letter, Mailbox
 from services.query.push.reading import PAGE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from services.query.push.limits import Limits
     from services.query.push.mailbox import Lag
     from services.query.push.notice import Notice
+    from services.query.push.outlet import Outlet
     from services.query.push.reading import Reader, Reading
     from services.query.push.subscription import Subscription
 
@@ -50,13 +52,20 @@ Item = list[Letter["Subscription"]] | Mark | Reset | Present | Said
 
 
 class Stream:
-    """The items for one client. Pages are read as fast as it takes them."""
+    """The items for one client. Pages are read as fast as it takes them.
 
-    def __init__(self, reader: Reader, limits: Limits, clock: Callable[[], float]) -> None:
+    `touch` is told when something was put; whoever told of changes lets the streams that were touched `go` then.
+    """
+
+    def __init__(
+        self, reader: Reader, limits: Limits, clock: Callable[[], float], touch: Callable[[Stream], None]
+    ) -> None:
         self.subscriptions: dict[str, Subscription] = {}
         """Those of the client, by the names that it gave them."""
         self.mailbox: Mailbox[Subscription] = Mailbox(limits.waiting_keys, limits.waiting_bytes, clock)
         self._reader = reader
+        self._touch = touch
+        self._direct: Callable[[], None] | None = None
         self._first: deque[Item] = deque()
         self._readings: deque[Reading] = deque()
         self._read: deque[tuple[int, Present]] = deque()
@@ -68,7 +77,7 @@ class Stream:
     def put(self, subscription: Subscription, notice: Notice) -> None:
         """Let a notice go, or a later one of its key instead."""
         self.mailbox.put(subscription, notice)
-        self._woken.set()
+        self._touch(self)
 
     def put_first(self, subscription: Subscription, notices: Iterable[Notice]) -> None:
         """Let each of these go before all else."""
@@ -108,15 +117,42 @@ class Stream:
             self._taken.clear()
             await self._taken.wait()
 
-    async def items(self) -> AsyncIterator[Item]:
-        """What goes next, as soon as there is something, until the end."""
+    async def flow(self, outlet: Outlet, written: Callable[[Item], bytes]) -> None:
+        """Write all that goes to the client until the end, as `written` writes it. Raises ConnectionError."""
         while not self._ended:
-            item = self._next()
-            if item is not None:
-                yield item
-            elif not self._readings and not self._read:
+            self._pump(outlet, written)
+            if self._waits:
+                await outlet.flush()
+            else:
+                self._direct = partial(self._pump, outlet, written)
                 self._woken.clear()
                 await self._woken.wait()
+                self._direct = None
+
+    def go(self) -> None:
+        """Write what was put since the last call: at once, if that is all there is to do and the client takes it."""
+        if self._direct is None or self._first or self._readings or self._read:
+            self._woken.set()
+            return
+        try:
+            self._direct()
+        except ConnectionError:
+            self.end()
+        if self._waits:
+            self._woken.set()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self.mailbox or self.mailbox.spilled or self._first or self._marked or self._readings or self._read)
+
+    def _pump(self, outlet: Outlet, written: Callable[[Item], bytes]) -> None:
+        """Write until there is nothing more, or the client has enough for now."""
+        while self._waits and outlet.free:
+            item = self._next()
+            if item is None:  # a page of which nothing is told: others have their turn before the next
+                return
+            outlet.write(written(item))
 
     def _next(self) -> Item | None:
         if self.mailbox.spilled:

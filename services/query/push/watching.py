@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from services.query.push.places import Move
     from services.query.push.stream import Mark
 
+GOLDEN = 0.618
+"""Multiples of it, less their whole part, are spread evenly, however many there are."""
 LOOK_EVERY_S = 0.1
 """How often it is looked whether partitions have moved."""
 
@@ -43,12 +45,15 @@ class Watching:
         self.hub = Hub(parts.states, self._places, self._answer, parts.clock)
         self._reader = Reader(parts.stores, self.hub, self._places)
         self._streams: dict[Stream, None] = {}
+        self._touched: dict[Stream, None] = {}
+        self._ticks = 0.0
         self._connections: Counter[str] = Counter()
         self.look()
 
     def changed(self, changes: Sequence[Change]) -> None:
         """See Listener."""
         self.hub.changed(changes)
+        self._go()
 
     def restarted(self, part: Part) -> None:
         """See Listener."""
@@ -69,13 +74,14 @@ class Watching:
         for move in self._places.look():
             for subscription in self.hub.subscriptions(move.state):
                 self._move(subscription, move)
+        self._go()
 
     @contextmanager
     def stream(self, who: str) -> Iterator[Stream]:
         """A stream for a client of this name, until the end of the block. Raises ProblemError if it has too many."""
         if self._connections[who] >= self.limits.connections:
             raise ProblemError(Problem("too_many", f"{who} has {self.limits.connections} connections that watch"))
-        stream = Stream(self._reader, self.limits, self._parts.clock)
+        stream = Stream(self._reader, self.limits, self._parts.clock, self._touch)
         self._connections[who] += 1
         self._streams[stream] = None
         self._parts.counts.set(metrics.STREAMS, len(self._streams))
@@ -133,6 +139,15 @@ class Watching:
         standing = self._parts.roles.standing(state, entry.partition)
         return self._forms[state].body(key, entry, standing, self._parts.now())
 
+    def _touch(self, stream: Stream) -> None:
+        self._touched[stream] = None
+
+    def _go(self) -> None:
+        """After a batch, so that of a key that changed twice in it only the latest goes."""
+        touched, self._touched = self._touched, {}
+        for stream in touched:
+            stream.go()
+
     def _move(self, subscription: Subscription, move: Move) -> None:
         """It may have missed what changed while nobody here answered."""
         if move.place != HERE:
@@ -188,7 +203,9 @@ class Watching:
             raise ProblemError(Problem("bad_request", detail))
 
     async def _tick(self, stream: Stream) -> None:
-        counted = 0
+        """Streams that began together do not all have their marks at one moment."""
+        counted, self._ticks = 0, (self._ticks + GOLDEN) % 1
+        await asyncio.sleep(self._ticks * self.limits.mark_every_s)
         while True:
             await asyncio.sleep(self.limits.mark_every_s)
             for subscription in stream.subscriptions.values():

@@ -13,15 +13,13 @@ from pydantic import ValidationError
 from contracts.metrics import query as metrics
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.server import holder
-from services.query.push.frames import message, told
+from services.query.push.frames import frame, message, told
 from services.query.push.messages import ASKED, Subscribe
 from services.query.push.outlet import Outlet
 from services.query.push.stream import Mark, Present, Reset
 from services.query.push.tags import order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from services.query.api.access import Holder
     from services.query.parts import Parts
     from services.query.push.stream import Item, Stream
@@ -54,12 +52,9 @@ class Conversation:
             self._stream.say(self._answer(said.data))
             await self._stream.heard(UNHEARD_MOST)
 
-    async def tell(self, socket: web.WebSocketResponse, outlet: Outlet) -> None:
+    async def tell(self, outlet: Outlet) -> None:
         """Write what goes to the client, until nothing more does."""
-        async for item in self._stream.items():
-            for one in self._written(item):
-                await socket.send_frame(one, WSMsgType.TEXT)
-            await outlet.flush()
+        await self._stream.flow(outlet, self._written)
 
     def _answer(self, said: str) -> bytes:
         """Raises nothing: what is wrong with a subscription is told, and the others go on."""
@@ -87,23 +82,21 @@ class Conversation:
         after = None if asked.after is None else order(asked.after)
         self._watching.subscribe(self._stream, asked.id, interest, current=asked.current, after=after)
 
-    def _written(self, item: Item) -> Iterator[bytes]:
+    def _written(self, item: Item) -> bytes:
         if isinstance(item, list):
+            self._counts.add(metrics.DELIVERED, "websocket", by=len(item))
             for letter in item:
-                yield message(letter)
-                self._counts.add(metrics.DELIVERED, "websocket")
                 self._counts.observe(metrics.PUSH_SECONDS, self._clock() - letter.notice.at)
-        elif isinstance(item, Mark):
-            yield told("mark", self._watching.progress(self._stream, item))
-        elif isinstance(item, Present):
-            yield told("current", {"id": item.subscription.name, "partitions": sorted(item.partitions)})
-        elif isinstance(item, Reset):
+            return b"".join(frame(message(letter)) for letter in item)
+        if isinstance(item, Mark):
+            return frame(told("mark", self._watching.progress(self._stream, item)))
+        if isinstance(item, Present):
+            return frame(told("current", {"id": item.subscription.name, "partitions": sorted(item.partitions)}))
+        if isinstance(item, Reset):
             self._counts.add(metrics.RESETS, "websocket")
-            yield told(
-                "reset", {"ids": sorted(self._stream.subscriptions), "conflated": self._stream.mailbox.conflated}
-            )
-        else:
-            yield item.message
+            facts = {"ids": sorted(self._stream.subscriptions), "conflated": self._stream.mailbox.conflated}
+            return frame(told("reset", facts))
+        return frame(item.message)
 
 
 class Sockets:
@@ -133,7 +126,7 @@ class Sockets:
         self, conversation: Conversation, stream: Stream, socket: web.WebSocketResponse, outlet: Outlet
     ) -> None:
         """Ends when either ends: the client goes, or the service."""
-        telling = asyncio.create_task(conversation.tell(socket, outlet))
+        telling = asyncio.create_task(conversation.tell(outlet))
         listening = asyncio.create_task(conversation.listen(socket))
         try:
             await asyncio.wait({telling, listening}, return_when=asyncio.FIRST_COMPLETED)
