@@ -77,7 +77,7 @@ class Connection:
 class Instance:
     """What answers, with everything that a test may want to turn."""
 
-    def __init__(self, parts: Parts, *, hot: bool, proxy: Proxy | None = None) -> None:
+    def __init__(self, parts: Parts, *, hot: bool, proxy: Proxy | None = None, others: Sequence[Routed] = ()) -> None:
         settings = parts.settings
         self.parts = parts
         self.port = 0
@@ -86,7 +86,12 @@ class Instance:
         gate, holdings = Gate(parts, self.access), Holdings(parts)
         self.hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy))) if hot else None
         self.why: str | None = None
-        pieces: list[Routed] = [Endpoints(self, parts.counts), Document(), *states(parts, holdings, self.waits, proxy)]
+        pieces: list[Routed] = [
+            Endpoints(self, parts.counts),
+            Document(),
+            *states(parts, holdings, self.waits, proxy),
+            *others,
+        ]
         self.server = Server(parts, gate, pieces, self.hot)
 
     def unhealthy(self) -> str | None:
