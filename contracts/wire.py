@@ -139,4 +139,6 @@ class DeadLetter(Wire):
 
 def decode_snapshot(value: bytes) -> Snapshot:
     """A snapshot from its value. Raises ValueError for anything else."""
-    return Snapshot.model_validate(orjson.loads(value))
+    # Its validator itself: model_validate costs a sixth more, and there is a snapshot for each record.
+    snapshot: Snapshot = Snapshot.__pydantic_validator__.validate_python(orjson.loads(value))
+    return snapshot
