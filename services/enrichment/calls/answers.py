@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from cachetools import TLRUCache
+from cachetools import LRUCache
 
 from contracts import Absent
 from contracts.errors import CallError
@@ -43,7 +43,8 @@ class Answers:
         self._api = api
         self._counts = counts
         self._clock = clock
-        self._kept = None if policy is None else _store(policy, clock)
+        self._policy = policy
+        self._kept: LRUCache[Hashable, _Kept] = LRUCache(policy.size if policy else 0, getsizeof=_size)
         self._under_way: dict[Hashable, list[asyncio.Future[Answer | CallError | None]]] = {}
 
     async def get(
@@ -98,33 +99,30 @@ class Answers:
         return result
 
     def _find(self, key: Hashable, younger_than: timedelta | None) -> Answer | None:
-        kept = None if self._kept is None else self._kept.get(key)
+        """What is kept and still good. What is not stays until its room is needed: to look for that costs more."""
+        kept = self._kept.get(key)
         if kept is None:
             return None
-        fresh = younger_than is None or self._clock() - kept.at <= younger_than.total_seconds()
-        return kept.answer if fresh else None
+        now = self._clock()
+        fresh = younger_than is None or now - kept.at <= younger_than.total_seconds()
+        return kept.answer if fresh and now < kept.until else None
 
     def _keep(self, key: Hashable, answer: Answer) -> None:
-        kept = _Kept(answer, self._clock(), ENTRY_BYTES + len(str(key)) + len(answer.body or b""))
-        if self._kept is not None and _size(kept) <= self._kept.maxsize:
-            self._kept[key] = kept
+        if self._policy is None:
+            return
+        now, good = self._clock(), self._policy.absences if answer.body is None else self._policy.results
+        size = ENTRY_BYTES + len(str(key)) + len(answer.body or b"")
+        if good and size <= self._kept.maxsize:
+            self._kept[key] = _Kept(answer, now, now + good.total_seconds(), size)
 
 
 class _Kept(NamedTuple):
     answer: Answer
     at: float
+    until: float
     size: int
     """Its key, which an API's path may make long, its body and what an entry takes, in bytes."""
 
 
 def _size(kept: _Kept) -> int:
     return kept.size
-
-
-def _store(policy: Cache, clock: Callable[[], float]) -> TLRUCache[Hashable, _Kept, float]:
-    results, absences = policy.results.total_seconds(), policy.absences.total_seconds()
-
-    def until(_: Hashable, kept: _Kept, now: float) -> float:
-        return now + (absences if kept.answer.body is None else results)
-
-    return TLRUCache(policy.size, until, timer=clock, getsizeof=_size)
