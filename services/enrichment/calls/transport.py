@@ -128,7 +128,7 @@ class AiohttpTransport:
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         chunks, size = [], 0
-        async for chunk in response.content.iter_any():
+        while chunk := await response.content.readany():
             size += len(chunk)
             if size > self._bounds.largest:
                 response.close()
