@@ -17,9 +17,6 @@ from bench.harness.plan import Backlog, Measure, Plan, Site, Stream
 from bench.harness.progress import Display
 from bench.harness.report import described
 from bench.harness.results import Result, keep
-from bench.query.measures import Keys
-from bench.query.servers import QUERIES
-from bench.query.service import KeysAsked
 
 FILL_PER_S, DRAIN_PER_S, CHECK_PER_S = 40_000, 45_000, 90_000
 START_S, STOP_S, BATCH_S = 15.0, 5.0, 300.0
@@ -35,12 +32,10 @@ class Run:
 
 
 def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
-    """Those of the jobs that do what is measured: workers call, services answer, jobs keep states."""
+    """Those of the jobs that do what is measured: workers call, jobs keep states."""
     if isinstance(measure, Calls):
         return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
-    if isinstance(measure, Keys):
-        return [job for job in jobs if job in QUERIES]
-    return [job for job in jobs if job not in (*WORKERS, *QUERIES)]
+    return [job for job in jobs if job not in WORKERS]
 
 
 def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
@@ -52,7 +47,7 @@ def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
 def estimate(run: Run, plan: Plan) -> float:
     """How long a run takes, in seconds, without the filling of the topic."""
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
-    if isinstance(measure, Calls | Keys):
+    if isinstance(measure, Calls):
         return around + measure.estimate_s
     if isinstance(measure, Backlog):
         return around + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
@@ -93,7 +88,7 @@ class Rounds:
             yield result
 
 
-def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeysAsked:
+def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain:
     match measure:
         case Backlog():
             return Drain(measure, plan, site)
@@ -101,8 +96,6 @@ def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | Worker
             return Latency(measure, plan, site)
         case Calls():
             return WorkerDrain(measure, plan, site)
-        case Keys():
-            return KeysAsked(measure, plan, site)
 
 
 def _fill_s(measure: Measure) -> float:

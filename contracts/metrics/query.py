@@ -25,5 +25,10 @@ RESETS = _counter("resets", "Times that a client was so slow that it was told to
 PUSH_SECONDS = _histogram(
     "push_seconds", "From when readers could see a change until it was written to who watches.", (), SECONDS
 )
+PARTITIONS = _gauge("partitions", "Partitions, by what the instance is to them.", ("state", "role"))
+LAG = _gauge("lag", "Records in the topic that readers do not see yet, where it follows.", ("state",))
+HELD = _gauge("held", "Keys held, about; ended lives that are remembered among them.", ("state",))
+RECORDS = _counter("records", "Records read.", ("state",))
+GARBAGE = _counter("garbage", "Records passed over, because they are none of the state's.", ("state",))
 
 CATALOGUE = listed(dict(globals()))

@@ -2,16 +2,144 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import signal
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.api.endpoints import Endpoints, Watched
+from contracts.naming import named
+from services.query.api.access import Access
+from services.query.api.batch import Batches
+from services.query.api.elsewhere import Elsewhere
+from services.query.api.endpoints import Endpoints
+from services.query.api.gate import Gate
+from services.query.api.held import Holdings
+from services.query.api.hot import Hot
+from services.query.api.openapi import Document
+from services.query.api.renewal import renewed
+from services.query.api.server import Server, bound, url_of
+from services.query.api.states import states
+from services.query.api.waits import Waits
+from services.query.cluster.assembly import joined
+from services.query.cluster.identity import Home
+from services.query.cluster.instance import Surroundings
+from services.query.cluster.listing import Listing
+from services.query.cluster.proxy import HttpProxy
+from services.query.cluster.view import Identity
+from services.query.console.assembly import console
+from services.query.follow.follower import Follower
+from services.query.health import Health
+from services.query.listeners import Listeners
+from services.query.metrics import Metrics
+from services.query.parts import Parts
+from services.query.push.push import Push
+from services.query.storage.lmdb_store import LmdbStore
 
 if TYPE_CHECKING:
-    from services.query.parts import Parts, Routed
+    from socket import socket
+
+    from contracts import Application
+    from services.query.cluster.cluster import Cluster
+    from services.query.parts import Proxy, Routed
+    from services.query.settings import QuerySettings
+    from services.query.store import Store
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def pieces(parts: Parts, watched: Watched) -> list[Routed]:
-    """Everything that answers requests: a piece with routes of its own has its line here."""
-    return [
-        Endpoints(watched, parts.counts),
+class Core(NamedTuple):
+    """What reads the topics and says what may be answered."""
+
+    parts: Parts
+    follower: Follower
+    cluster: Cluster
+    listeners: Listeners
+
+
+class _Ways(NamedTuple):
+    """What answering needs beside the core."""
+
+    access: Access
+    proxy: Proxy
+    page: Routed
+    listening: socket
+
+
+async def serve(settings: QuerySettings, application: Application) -> None:
+    """Run an instance until SIGTERM or SIGINT. Raises a QueryError or StoreError, in a group, if it cannot go on."""
+    settings.check_exposure()
+    access = Access(settings.tokens, settings.peer_token)
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stopped.set)
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(bound(settings))
+        core = _core(settings, application, url_of(settings, listening), stack)
+        proxy = await stack.enter_async_context(HttpProxy(settings.peer_token))
+        page = await stack.enter_async_context(console(application, core.parts))
+        await _answer(core, _Ways(access, proxy, page, listening), stopped)
+
+
+def _core(settings: QuerySettings, application: Application, url: str, stack: AsyncExitStack) -> Core:
+    """The stores and what keeps them up. What was opened is closed with the stack."""
+    home = Home(settings.query_data, settings.instance)
+    stack.callback(home.close)
+    found, listeners, boot = named(application), Listeners(), _boot()
+    stores: dict[str, Store] = {}
+    for name, state in found.items():
+        stores[name] = LmdbStore(settings.query_data / name, state, boot)
+        stack.callback(stores[name].close)
+    follower = Follower(settings.client(), found, stores, listeners)
+    partitions = {name: state.partitions for name, state in found.items()}
+    me = Identity(settings.instance, url, home.store, home.run)
+    cluster = joined(settings, application, me, Surroundings(partitions, follower, stores))
+    listeners.on_restarted.append(cluster.restarted)
+    parts = Parts(settings, found, stores, cluster, Metrics(), _now, time.monotonic)
+    return Core(parts, follower, cluster, listeners)
+
+
+async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
+    """Answer until told to stop; then end what stays open, answer what was asked, and leave the cluster."""
+    parts, follower, cluster, listeners = core
+    access, proxy, page, listening = ways
+    gate, holdings, waits = Gate(parts, access), Holdings(parts), Waits(parts.settings.waits, parts.counts)
+    push = Push(parts)
+    listeners.on_changed += [waits.changed, push.watching.changed]
+    listeners.on_restarted.append(push.watching.restarted)
+    health = Health(parts, follower.tally, lambda: cluster.instance.holds.view.contact is not None)
+    hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy), gate))
+    pieces: list[Routed] = [
+        Endpoints(health, parts.counts),
+        Document(),
+        Listing(cluster, parts.states),
+        push,
+        page,
+        *states(parts, holdings, waits, gate, proxy),
     ]
+    async with asyncio.TaskGroup() as tasks:
+        lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
+        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewed(access, hot))]
+        async with Server(parts, gate, pieces, hot).serving(listening):
+            await stopped.wait()
+            health.stopping = True
+            await _ended(ending)
+        await _ended(lasting[1:])
+        await _ended(lasting[:1])
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _boot() -> str:
+    """Names the start of the machine. Where it has no name, each start of the service is another."""
+    return BOOT.read_text(encoding="ascii").strip() if BOOT.exists() else str(time.time_ns())

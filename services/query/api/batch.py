@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from services.query.api.access import Holder
     from services.query.api.elsewhere import Elsewhere
+    from services.query.api.gate import Gate
     from services.query.api.held import Held, Holdings
     from services.query.parts import Parts
     from services.query.roles import Member
@@ -44,8 +45,9 @@ class Away(NamedTuple):
 class Batches:
     """Answers in the order of the keys, each as if it were alone."""
 
-    def __init__(self, parts: Parts, holdings: Holdings, elsewhere: Elsewhere) -> None:
+    def __init__(self, parts: Parts, holdings: Holdings, elsewhere: Elsewhere, gate: Gate) -> None:
         self._parts = parts
+        self._gate = gate
         self._holdings = holdings
         self._elsewhere = elsewhere
 
@@ -58,6 +60,7 @@ class Batches:
         held, who = self._holdings.held(request.match_info["name"]), holder(request)
         who.check(held.state.name)
         wanted = self.read(await request.read())
+        self._gate.spend(who, request.remote or "", len(wanted.keys) - 1)  # the first was taken at the door
         found = self.local(held, who, wanted)
         if self._elsewhere.may_ask(request):
             await self._complete(held, wanted, found)

@@ -81,7 +81,7 @@ class Gate:
     def spend(self, holder: Holder, address: str, keys: int = 1) -> None:
         """Take so many keys from the rate. Raises ProblemError (429)."""
         meter = self.meter(holder, address)
-        if not meter.take(keys):
+        if keys > 0 and not meter.take(keys):
             self._counts.add(metrics.REFUSED, "rate")
             detail = f"{meter.who} asks for more than its rate"
             raise ProblemError(Problem("too_many", detail, retry_after=meter.again_s()))

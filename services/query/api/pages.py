@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from services.query.api.elsewhere import Elsewhere
+    from services.query.api.gate import Gate
     from services.query.api.held import Held, Holdings
     from services.query.parts import Parts
     from services.query.roles import Member
@@ -42,8 +43,9 @@ class Items(NamedTuple):
 class Pages:
     """Answers which keys there are."""
 
-    def __init__(self, parts: Parts, holdings: Holdings, elsewhere: Elsewhere) -> None:
+    def __init__(self, parts: Parts, holdings: Holdings, elsewhere: Elsewhere, gate: Gate) -> None:
         self._parts = parts
+        self._gate = gate
         self._holdings = holdings
         self._elsewhere = elsewhere
 
@@ -58,6 +60,7 @@ class Pages:
         if wanted.limit > self._parts.settings.page_most:
             most = self._parts.settings.page_most
             raise ProblemError(Problem("bad_request", f"limit: {most} keys at the most"))
+        self._gate.spend(holder(request), request.remote or "", wanted.limit - 1)  # the first was taken at the door
         where = _where(held, wanted)
         partitions = _partitions(held, wanted)
         here = [one for one in partitions if self._parts.roles.standing(held.state.name, one).role in HERE]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+import socket
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from services.query.api.gate import Gate
     from services.query.api.hot import Hot
     from services.query.parts import Parts, Routed
+    from services.query.settings import QuerySettings
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -55,31 +57,27 @@ class Server:
         self._application.on_response_prepare.append(_secured)
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[int]:
-        """Answer at the settings' port, or on a free one for 0, and give which it is. Raises PortTakenError."""
+    async def serving(self, listening: socket.socket | None = None) -> AsyncIterator[int]:
+        """Answer at the socket, or where the settings say, and give the port. Raises PortTakenError."""
         settings = self._parts.settings
         stop_s = settings.stop_within.total_seconds()
         runner = web.AppRunner(self._application, shutdown_timeout=stop_s, **CONNECTION)
         await runner.setup()
-        try:
-            listening = await self._listening(runner)
+        with bound(settings) if listening is None else nullcontext(listening) as sock:
             try:
-                port: int = listening.sockets[0].getsockname()[1]
-                log.info("answering", extra={"facts": {"url": f"http://{settings.http_host}:{port}"}})
-                yield port
+                taking = await asyncio.get_running_loop().create_server(self._connection(runner), sock=sock)
+                log.info("answering", extra={"facts": {"url": url_of(settings, sock)}})
+                yield sock.getsockname()[1]
+                taking.close()
             finally:
-                listening.close()
-        finally:
-            await runner.cleanup()
+                await runner.cleanup()
 
-    async def _listening(self, runner: web.AppRunner) -> asyncio.Server:
-        loop, settings, hot, server = asyncio.get_running_loop(), self._parts.settings, self._hot, runner.server
+    def _connection(self, runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+        server = runner.server
         assert server is not None  # noqa: S101  # it was set up
-        made = server if hot is None else partial(Listener, server, hot, loop=loop, **CONNECTION)
-        try:
-            return await loop.create_server(made, settings.http_host, settings.http_port, backlog=BACKLOG)
-        except OSError as error:
-            raise PortTakenError(settings.http_host, settings.http_port, error.strerror or str(error)) from error
+        if self._hot is None:
+            return server
+        return partial(Listener, server, self._hot, loop=asyncio.get_running_loop(), **CONNECTION)
 
     @web.middleware
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -101,6 +99,22 @@ class Server:
         if isinstance(response, web.Response):  # others stay open
             self._parts.counts.observe(metrics.REQUEST_SECONDS, self._parts.clock() - began)
         return response
+
+
+def bound(settings: QuerySettings) -> socket.socket:
+    """The socket at which it is to answer; who connects before it does has to wait. Raises PortTakenError."""
+    host, port = settings.http_host, settings.http_port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise PortTakenError(host, port, error.strerror or str(error)) from error
+
+
+def url_of(settings: QuerySettings, listening: socket.socket) -> str:
+    """Where others reach it."""
+    host = f"[{settings.http_host}]" if ":" in settings.http_host else settings.http_host
+    return settings.url or f"http://{host}:{listening.getsockname()[1]}"
 
 
 def _refused(error: web.HTTPException, request: web.Request) -> Reply:

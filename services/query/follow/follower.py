@@ -48,6 +48,7 @@ class Tally:
     def __init__(self, states: Iterable[str]) -> None:
         self.records = dict.fromkeys(states, 0)
         self.garbage = dict.fromkeys(self.records, 0)
+        self.rounds = 0
 
 
 class Follower:
@@ -106,6 +107,7 @@ class Follower:
 
     def _work(self, _: Consumer) -> None:
         """One round, in the thread."""
+        self.tally.rounds += 1
         while self._orders:
             order, part = self._orders.popleft()
             order(part)

@@ -77,20 +77,19 @@ class Connection:
 class Instance:
     """What answers, with everything that a test may want to turn."""
 
-    def __init__(self, parts: Parts, *, hot: bool, proxy: Proxy | None = None, others: Sequence[Routed] = ()) -> None:
+    def __init__(self, parts: Parts, *, hot: bool, proxy: Proxy | None = None) -> None:
         settings = parts.settings
         self.parts = parts
         self.port = 0
         self.waits = Waits(settings.waits, parts.counts)
         self.access = Access(settings.tokens, settings.peer_token)
         gate, holdings = Gate(parts, self.access), Holdings(parts)
-        self.hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy))) if hot else None
+        self.hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy), gate)) if hot else None
         self.why: str | None = None
         pieces: list[Routed] = [
             Endpoints(self, parts.counts),
             Document(),
-            *states(parts, holdings, self.waits, proxy),
-            *others,
+            *states(parts, holdings, self.waits, gate, proxy),
         ]
         self.server = Server(parts, gate, pieces, self.hot)
 

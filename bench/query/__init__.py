@@ -1,1 +1,0 @@
-"""The query service at work, beside Redis that is fed by the same topic."""

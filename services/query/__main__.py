@@ -1,0 +1,45 @@
+"""Runs an instance in the foreground: `python -m services.query`. SIGTERM and SIGINT stop it cleanly."""
+
+from __future__ import annotations
+
+import sys
+
+import uvloop
+
+from contracts import StateloopError
+from contracts.application import load
+from contracts.settings import read
+from services.query import logs
+from services.query.service import serve
+from services.query.settings import QuerySettings
+
+SWITCH_S = 0.001
+"""How long the follower's thread may keep the event loop from answering; Python's default is five times as long."""
+
+
+def main() -> int:
+    """Answer until told to stop: 0. Or return 1 after a line that says what to do."""
+    try:
+        settings = read(QuerySettings)
+        application = load(settings.application)
+    except StateloopError as error:
+        return _ended(str(error))
+    print(f"stateloop query: {settings.model_dump_json()}", file=sys.stderr, flush=True)
+    logs.to_stderr()
+    sys.setswitchinterval(SWITCH_S)
+    try:
+        uvloop.run(serve(settings, application))
+    except* StateloopError as errors:
+        return_code = _ended("; ".join(str(error) for error in errors.exceptions))
+    else:
+        return_code = 0
+    return return_code
+
+
+def _ended(why: str) -> int:
+    print(f"stateloop query: {why}", file=sys.stderr, flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

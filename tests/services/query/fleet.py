@@ -1,0 +1,43 @@
+"""An application for tests of the whole service: cars, of which the last three versions are kept."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from contracts import Application, Event, Latest, State, Topics
+from contracts.named import Asked
+from contracts.wire import Snapshot
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Seen(Event):
+    plate: str | None = None
+
+
+class Car(State):
+    plate: Annotated[str | None, Latest()]
+
+
+def application(prefix: str) -> Application:
+    """The application. Its lives were over long ago by the clock, which does not matter in a replay."""
+    return Application(
+        name="cars",
+        event=Seen,
+        state=Car,
+        topics=Topics(prefix=prefix, replay=True),
+        asked=Asked(history=3, indexes=("state.plate",), stale_after=timedelta(seconds=1)),
+    )
+
+
+app = application(os.environ.get("FLEET_PREFIX", ""))
+
+
+def snapshot(device: str, version: int, life: timedelta = timedelta(0), **state: Any) -> Snapshot:
+    """A car's snapshot, in the life that began so long after the start."""
+    at = START + life
+    return Snapshot(
+        device_id=device, first_seen=at, version=version, as_of=at + timedelta(seconds=version), state=state
+    )

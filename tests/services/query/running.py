@@ -1,0 +1,119 @@
+"""Processes of the service against a real broker, and what is written for them to read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from confluent_kafka import Producer
+
+from contracts.topics import PARTITIONER
+from services.broker.readiness import wait_until
+from tests.services.broker.embedded import free_port_pair
+from tests.services.query.fleet import application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contracts.wire import Snapshot
+
+CHECKOUT = Path(__file__).parents[3]
+DEADLINE_S = 60
+
+
+class Told(NamedTuple):
+    """A response; status 0 where nobody answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+class Fleet:
+    """The topics of the application on a broker, and a service that reads them."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        self.topics = application(prefix).topics
+        self.port = free_port_pair()
+        self.log = folder / "query.log"
+        self.environment = {
+            "STATELOOP_APPLICATION": "tests.services.query.fleet:app",
+            "STATELOOP_KAFKA": bootstrap,
+            "STATELOOP_QUERY_DATA": str(folder / "data"),
+            "STATELOOP_HTTP_PORT": str(self.port),
+            "STATELOOP_INSTANCE": "one",
+            "STATELOOP_GROUP": f"{prefix}query",
+            "FLEET_PREFIX": prefix,
+        }
+        self._bootstrap = bootstrap
+        made = subprocess.run(
+            [sys.executable, "-m", "services.topics"], cwd=CHECKOUT, env=os.environ | self.environment, check=True
+        )
+        assert made.returncode == 0
+
+    def publish(self, *snapshots: Snapshot) -> None:
+        """Write snapshots as the job does."""
+        producer = Producer({"bootstrap.servers": self._bootstrap, "partitioner": PARTITIONER})
+        for one in snapshots:
+            producer.produce(self.topics.snapshots, key=one.device_id, value=one.encode())
+        assert producer.flush(DEADLINE_S) == 0
+
+    def start(self, **told: str) -> subprocess.Popen[bytes]:
+        """A process of the service."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "services.query"],
+                cwd=CHECKOUT,
+                env=os.environ | self.environment | told,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    @contextmanager
+    def running(self, **told: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A process that is ready; it is stopped in the end, and that has to go well."""
+        process = self.start(**told)
+        try:
+            self.ready(process)
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(DEADLINE_S) == 0, self.log.read_text(encoding="utf-8")[-3000:]
+
+    def ready(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until it answers for all of its partitions."""
+        wait_until(lambda: process.poll() is not None or self.ask("/readyz").status == 200, "ready", DEADLINE_S)
+        assert process.poll() is None, self.log.read_text(encoding="utf-8")[-3000:]
+
+    def ask(self, path: str, **headers: str) -> Told:
+        """The response to a GET."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=40)
+        try:
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, HTTPException):
+            return Told(0, {}, None)
+        else:
+            kind = response.headers.get("Content-Type", "")
+            return Told(response.status, dict(response.headers), json.loads(body) if "json" in kind and body else body)
+        finally:
+            connection.close()
+
+    def until(self, path: str, status: int) -> Told:
+        """The first response with this status."""
+        found: list[Told] = []
+
+        def answered() -> bool:
+            found.append(self.ask(path))
+            return found[-1].status == status
+
+        wait_until(answered, f"{status} of {path}, see {self.log}", DEADLINE_S)
+        return found[-1]

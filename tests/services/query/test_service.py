@@ -1,0 +1,176 @@
+"""The service as a process: from a snapshot on the topic to its reader, through kills of itself and of the broker."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.services.query.fleet import snapshot
+from tests.services.query.running import DEADLINE_S, Fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.kafka
+CARS = [f"car/{number}" for number in range(500)]
+SECRET, PEERS = "a-secret-of-a-dashboard", "a-secret-of-instances"
+
+
+@pytest.fixture
+def fleet(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
+    return Fleet(broker.bootstrap, topics_prefix, tmp_path)
+
+
+def test_what_is_published_can_be_read_with_where_it_is_from(fleet: Fleet) -> None:
+    fleet.publish(*(snapshot("car/1", version, plate=f"P{version}") for version in (1, 2, 3, 4)))
+    with fleet.running():
+        fleet.until("/v1/states/cars/car%2F1?min_version=4&wait=20", 200)
+        _until(lambda: b'stateloop_query_partitions{role="owner",state="cars"} 4.0' in fleet.ask("/metrics").body)
+        told = fleet.ask("/v1/states/cars/car%2F1")
+        assert (told.body["version"], told.body["value"]["state"]) == (4, {"plate": "P4"})
+        assert (told.body["life"], told.body["event_time"]) == ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:04.000Z")
+        assert told.body["source"]["topic"] == fleet.topics.snapshots
+        assert (told.body["role"], told.body["instance"], told.body["lag"]) == ("owner", "one", {"records": 0})
+        assert (told.headers["ETag"], told.headers["Cache-Control"]) == ('"1767225600000.4"', "max-age=1")
+        assert fleet.ask("/v1/states/cars/car%2F1", **{"If-None-Match": told.headers["ETag"]}).status == 304
+        assert fleet.ask("/v1/states/cars/car%2F1?as_of=3").body["value"]["state"] == {"plate": "P3"}
+        versions = fleet.ask("/v1/states/cars/car%2F1/versions").body["versions"]
+        assert [one["version"] for one in versions] == [2, 3, 4]
+        assert [one["key"] for one in fleet.ask("/v1/states/cars?where=state.plate:P4").body["items"]] == ["car/1"]
+        assert fleet.ask("/v1/states/cars/car%2F2").status == 404
+        assert fleet.ask("/v1/states").body["states"][0]["keys"] == 1
+        assert fleet.ask("/").status == 200, "the console"
+
+
+def test_a_life_that_is_over_is_told_from_one_never_seen(fleet: Fleet) -> None:
+    with fleet.running():
+        fleet.publish(snapshot("old", 1), snapshot("back", 1))
+        fleet.until("/v1/states/cars/old?min_version=1&wait=20", 200)
+        fleet.publish(snapshot("new", 1, timedelta(minutes=90)), snapshot("back", 1, timedelta(minutes=90)))
+        fleet.until("/v1/states/cars/old", 410)
+        assert fleet.until("/v1/states/cars/back?min_version=1767231000000.1&wait=20", 200).body["version"] == 1
+        never = fleet.ask("/v1/states/cars/never")
+        assert (never.status, never.body["type"]) == (404, "never_seen")
+        assert "remembered_since" in never.body
+
+
+def test_who_waits_is_told_at_once(fleet: Fleet) -> None:
+    with fleet.running():
+        fleet.publish(snapshot("car", 1))
+        fleet.until("/v1/states/cars/car?min_version=1&wait=20", 200)
+        took: list[float] = []
+        for version in range(2, 22):
+            asked = threading.Thread(target=_timed, args=(fleet, version, took))
+            asked.start()
+            fleet.publish(snapshot("car", version))
+            asked.join(DEADLINE_S)
+        assert len(took) == 20
+        assert sorted(took)[10] < 1.0, "not by looking again once in a while"
+
+
+def test_after_a_kill_it_goes_on_where_it_was(fleet: Fleet) -> None:
+    fleet.publish(*(snapshot(car, 1) for car in CARS))
+    process = fleet.start()
+    try:
+        fleet.ready(process)
+        for version in (2, 3):
+            fleet.publish(*(snapshot(car, version) for car in CARS))
+            fleet.until(f"/v1/states/cars/car%2F{len(CARS) - 1}?min_version={version}&wait=20", 200)
+            process.send_signal(signal.SIGKILL)
+            process.wait(DEADLINE_S)
+            began = time.monotonic()
+            process = fleet.start()
+            told = fleet.until(f"/v1/states/cars/car%2F{len(CARS) - 1}", 200)
+            took = time.monotonic() - began
+            assert told.body["version"] == version
+            assert took < 3, f"answers {took:.1f} s after a kill"
+        fleet.until("/readyz", 200)
+        assert _read_since_start(fleet) < len(CARS), "it does not read again what it has"
+        fleet.publish(snapshot("car/0", 4))
+        assert fleet.until("/v1/states/cars/car%2F0?min_version=4&wait=20", 200).body["version"] == 4
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 0
+
+
+def test_it_answers_while_the_broker_is_away_and_goes_on_when_it_is_back(fleet: Fleet, broker: EmbeddedBroker) -> None:
+    fleet.publish(snapshot("car", 1))
+    with fleet.running() as process:
+        fleet.until("/v1/states/cars/car?min_version=1&wait=20", 200)
+        broker.kill()
+        try:
+            end = time.monotonic() + 8  # longer than lease and session
+            while time.monotonic() < end:
+                assert fleet.ask("/v1/states/cars/car").status == 200
+            assert fleet.ask("/healthz").status == 200, "a restart would cost its answers"
+        finally:
+            broker.start()
+        fleet.publish(snapshot("car", 2))
+        assert fleet.until("/v1/states/cars/car?min_version=2&wait=20", 200).body["version"] == 2
+        assert process.poll() is None
+
+
+def test_tokens_guard_it_and_are_renewed_and_never_told(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.publish(snapshot("car", 1), snapshot("truck", 1))
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text(json.dumps({"tokens": [{"name": "dashboard", "token": SECRET, "keys": ["car"]}]}))
+    bearer = {"Authorization": f"Bearer {SECRET}"}
+    with fleet.running(STATELOOP_TOKENS=str(tokens), STATELOOP_PEER_TOKEN=PEERS):
+        assert fleet.ask("/v1/states/cars/car").status == 401
+        assert fleet.ask("/v1/states/cars/car?min_version=1&wait=20", **bearer).status == 200
+        assert fleet.ask("/v1/states/cars/car", **bearer).status == 200
+        assert fleet.ask("/v1/states/cars/truck", **bearer).body["type"] == "not_yours"
+        tokens.write_text("rubbish")
+        assert fleet.ask("/v1/states/cars/car", **bearer).status == 200
+        tokens.write_text(json.dumps({"tokens": [{"name": "other", "token": "another-secret-of-it"}]}))
+        _until(lambda: fleet.ask("/v1/states/cars/car", **bearer).status == 401)
+    log = fleet.log.read_text(encoding="utf-8")
+    assert SECRET not in log
+    assert PEERS not in log
+    assert '"application":' in log, "its settings are there"
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"STATELOOP_HTTP_HOST": "0.0.0.0"}, "STATELOOP_TOKENS"),  # noqa: S104  # it refuses to
+        ({"STATELOOP_TOKENS": "/nowhere"}, "No such file"),
+        ({"STATELOOP_APPLICATION": "nowhere:app"}, "nowhere"),
+        ({"STATELOOP_RATE": "fast"}, "STATELOOP_RATE"),
+    ],
+)
+def test_what_it_cannot_start_with_is_told_in_a_line(tmp_path: Path, told: dict[str, str], says: str) -> None:
+    fleet = Fleet.__new__(Fleet)
+    fleet.log = tmp_path / "query.log"
+    fleet.environment = {"STATELOOP_APPLICATION": "tests.services.query.fleet:app", "STATELOOP_KAFKA": "127.0.0.1:1"}
+    assert fleet.start(**told).wait(DEADLINE_S) == 1
+    *_, last = fleet.log.read_text(encoding="utf-8").splitlines()
+    assert last.startswith("stateloop query: ")
+    assert says in last
+
+
+def _timed(fleet: Fleet, version: int, took: list[float]) -> None:
+    began = time.monotonic()
+    if fleet.ask(f"/v1/states/cars/car?min_version={version}&wait=20").status == 200:
+        took.append(time.monotonic() - began)
+
+
+def _read_since_start(fleet: Fleet) -> float:
+    lines = fleet.ask("/metrics").body.decode().splitlines()
+    (told,) = [line for line in lines if line.startswith('stateloop_query_records_total{state="cars"}')]
+    return float(told.split()[-1])
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end
