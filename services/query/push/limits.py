@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -25,3 +25,7 @@ class Limits:
     """How often a client is told how far it is behind; so it also sees that the connection lives."""
     stalled_s: float = 60.0
     """After how long a connection is closed whose client takes nothing."""
+
+    def relayed(self) -> Limits:
+        """Those of another instance, which stands for many clients."""
+        return replace(self, waiting_keys=10 * self.waiting_keys, waiting_bytes=16 * self.waiting_bytes)

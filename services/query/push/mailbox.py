@@ -79,7 +79,7 @@ class Mailbox(Generic[S]):
         self._bytes += notice.size - slot.size
         slot.size = notice.size
         if len(self._slots) > self._most_keys or (self._bytes > self._most_bytes and len(self._slots) > 1):
-            self._spill()
+            self.spill()
 
     def take(self, most_bytes: int) -> list[Letter[S]]:
         """What has waited longest, of about so many bytes; then it does not wait any more."""
@@ -111,7 +111,8 @@ class Mailbox(Generic[S]):
         oldest = next(iter(self._slots.values())).at if self._slots else self._clock()
         return Lag(len(self._slots), self.conflated, round((self._clock() - oldest) * 1000))
 
-    def _spill(self) -> None:
+    def spill(self) -> None:
+        """Drop all that waits: the client has to read anew."""
         self.conflated += sum(len(slot.notices) for slot in self._slots.values())
         self._slots.clear()
         self._bytes = 0

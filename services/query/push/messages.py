@@ -49,6 +49,23 @@ class Subscribe(Message):
         return Interest(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())))
 
 
+class Relay(Subscribe):
+    """A subscription of another instance, for a client of its own.
+
+    It is told what is here: of these partitions what came after the offsets, or all where that is null.
+    """
+
+    partitions: dict[int, int | None]
+
+
+class Resume(Message):
+    """Another instance goes on here with these partitions, after the offsets."""
+
+    type: Literal["resume"]
+    id: Name
+    partitions: dict[int, int | None]
+
+
 class Unsubscribe(Message):
     """Tell me of this no more."""
 
@@ -59,3 +76,7 @@ class Unsubscribe(Message):
 Asked = Annotated[Subscribe | Unsubscribe, Field(discriminator="type")]
 ASKED: TypeAdapter[Subscribe | Unsubscribe] = TypeAdapter(Asked)
 """Reads a client's message."""
+RELAYED: TypeAdapter[Relay | Resume | Unsubscribe] = TypeAdapter(
+    Annotated[Relay | Resume | Unsubscribe, Field(discriminator="type")]
+)
+"""Reads a message of another instance."""

@@ -94,6 +94,11 @@ class Stream:
         self._readings.append(reading)
         self._woken.set()
 
+    def lose(self) -> None:
+        """Let the client be told to read anew."""
+        self.mailbox.spill()
+        self._touch(self)
+
     def mark(self) -> None:
         """Let a mark go, even before what waits."""
         self._marked = True

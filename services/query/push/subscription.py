@@ -31,6 +31,10 @@ class Outbox(Protocol):
         """Let what is read go, as fast as the client takes it."""
         ...
 
+    def lose(self) -> None:
+        """Changes were lost on their way: the client has to read anew."""
+        ...
+
 
 class Subscription:
     """What one client asked for under one name, and what it was told. `current`: with the present values first.
@@ -43,6 +47,8 @@ class Subscription:
         self.interest = interest
         self.outbox = outbox
         self.current = current
+        self.awaited: dict[int, int | None] = {}
+        """The partitions to be told as soon as they are answered for here, after these offsets."""
         self.partition: int | None = None
         """The one that its key is in."""
         self.relayed = False

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 from contracts.metrics import query as metrics
 from services.query.api.form import Form
 from services.query.api.problems import Problem, ProblemError
+from services.query.push.course import Course
 from services.query.push.hub import Hub
-from services.query.push.places import HERE, Places
-from services.query.push.reading import Reader, Reading
+from services.query.push.links import Links
+from services.query.push.places import Places
+from services.query.push.reading import Reader
 from services.query.push.stream import Stream
 from services.query.push.subscription import Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from services.query.entry import Change, Entry
     from services.query.follow.following import Part
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from services.query.push.interest import Interest
     from services.query.push.limits import Limits
     from services.query.push.notice import Order
-    from services.query.push.places import Move
     from services.query.push.stream import Mark
 
 GOLDEN = 0.618
@@ -44,6 +45,8 @@ class Watching:
         self._forms = {name: Form(state, parts.settings.instance) for name, state in parts.states.items()}
         self.hub = Hub(parts.states, self._places, self._answer, parts.clock)
         self._reader = Reader(parts.stores, self.hub, self._places)
+        self._links = Links(parts.settings.peer_token, self._since, self._go, parts.clock)
+        self._course = Course(parts, self._places, self.hub, self._reader, self._links)
         self._streams: dict[Stream, None] = {}
         self._touched: dict[Stream, None] = {}
         self._ticks = 0.0
@@ -68,20 +71,25 @@ class Watching:
         finally:
             for stream in self._streams:
                 stream.end()
+            await self._links.close()
 
     def look(self) -> None:
         """See where partitions are answered for now, and let the subscriptions go on from there."""
         for move in self._places.look():
             for subscription in self.hub.subscriptions(move.state):
-                self._move(subscription, move)
+                self._course.move(subscription, move)
+        self._course.look()
         self._go()
 
     @contextmanager
-    def stream(self, who: str) -> Iterator[Stream]:
-        """A stream for a client of this name, until the end of the block. Raises ProblemError if it has too many."""
-        if self._connections[who] >= self.limits.connections:
+    def stream(self, who: str, *, relays: bool = False) -> Iterator[Stream]:
+        """A stream for a client of this name, until the end of the block. Raises ProblemError if it has too many.
+
+        One that `relays` is another instance, and has room for all its clients.
+        """
+        if self._connections[who] >= self.limits.connections and not relays:
             raise ProblemError(Problem("too_many", f"{who} has {self.limits.connections} connections that watch"))
-        stream = Stream(self._reader, self.limits, self._parts.clock, self._touch)
+        stream = Stream(self._reader, self.limits.relayed() if relays else self.limits, self._parts.clock, self._touch)
         self._connections[who] += 1
         self._streams[stream] = None
         self._parts.counts.set(metrics.STREAMS, len(self._streams))
@@ -98,19 +106,35 @@ class Watching:
 
     def subscribe(
         self, stream: Stream, name: str, interest: Interest, *, current: bool, after: Order | None = None
-    ) -> Subscription:
+    ) -> None:
         """Tell the client from now on; first what is there now, if it wants that. `after`: it has this of the key."""
+        self._course.begin(self._added(stream, name, interest, current=current), after)
+
+    def relay(
+        self, stream: Stream, name: str, interest: Interest, since: Mapping[int, int | None], *, current: bool
+    ) -> dict[int, int]:
+        """Tell another instance of what is here, of these partitions what came after the offsets.
+
+        Gives after which offset the rest is told of each partition, for when it moves on.
+        """
+        subscription = self._added(stream, name, interest, current=current)
+        subscription.relayed = True
+        self._course.begin(subscription, None)
+        self._course.take_up(subscription, since if interest.key is None else {})
+        return subscription.reached
+
+    def resume(self, stream: Stream, name: str, since: Mapping[int, int | None]) -> None:
+        """Tell another instance also what came after these offsets of the partitions."""
+        if name in stream.subscriptions:
+            self._course.take_up(stream.subscriptions[name], since)
+
+    def _added(self, stream: Stream, name: str, interest: Interest, *, current: bool) -> Subscription:
         self._check(interest, current=current)
         self.unsubscribe(stream, name)
         subscription = Subscription(name, interest, stream, current=current, most=self.limits.remembered)
         stream.subscriptions[name] = subscription
         self.hub.add(subscription)
         self._parts.counts.set(metrics.SUBSCRIPTIONS, self.hub.watched(interest.state), interest.state)
-        if interest.key is not None:
-            self._resume(subscription, interest.key, after)
-            self._begin_key(subscription, interest.key)
-        else:
-            self._begin(subscription, self._places.here(interest.state))
         return subscription
 
     def unsubscribe(self, stream: Stream, name: str) -> bool:
@@ -118,6 +142,7 @@ class Watching:
         subscription = stream.subscriptions.pop(name, None)
         if subscription is None:
             return False
+        self._course.end(subscription)
         self.hub.remove(subscription)
         state = subscription.interest.state
         self._parts.counts.set(metrics.SUBSCRIPTIONS, self.hub.watched(state), state)
@@ -134,6 +159,9 @@ class Watching:
                 states[name]["positions"] = {str(one): at for one, at in self.hub.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
 
+    def _since(self, subscription: Subscription, url: str) -> Mapping[int, int | None]:
+        return self._course.since(subscription, url)
+
     def _answer(self, state: str, key: str, entry: Entry) -> bytes:
         """What a read of the key gives, at the moment when somebody is about to get it."""
         standing = self._parts.roles.standing(state, entry.partition)
@@ -147,50 +175,6 @@ class Watching:
         touched, self._touched = self._touched, {}
         for stream in touched:
             stream.go()
-
-    def _move(self, subscription: Subscription, move: Move) -> None:
-        """It may have missed what changed while nobody here answered."""
-        if move.place != HERE:
-            return
-        key = subscription.interest.key
-        if key is not None:
-            if subscription.partition == move.partition:
-                self._begin_key(subscription, key)
-        elif move.partition in subscription.begun:
-            since = subscription.reached.get(move.partition)
-            subscription.outbox.read(Reading(subscription, [move.partition], since))
-        else:
-            self._begin(subscription, [move.partition])
-
-    def _resume(self, subscription: Subscription, key: str, after: Order | None) -> None:
-        """The client has this of the key. Versions since, as far as they are kept, are told one by one."""
-        if after is None:
-            return
-        subscription.current = True
-        subscription.know(key, after)
-        if self._places.place(subscription.interest.state, subscription.partition or 0) == HERE:
-            subscription.outbox.put_first(subscription, self._reader.kept(subscription, key))
-
-    def _begin_key(self, subscription: Subscription, key: str) -> None:
-        partition = subscription.partition or 0
-        if self._places.place(subscription.interest.state, partition) != HERE:
-            return
-        if subscription.current or partition in subscription.begun:
-            self._reader.key(subscription, key)
-        else:
-            self._reader.know(subscription, key)
-        if subscription.current and partition not in subscription.begun:
-            subscription.outbox.read(Reading(subscription, [partition], first=True, done=True))
-        subscription.begun.add(partition)
-        self._reader.reach(subscription, partition)
-
-    def _begin(self, subscription: Subscription, partitions: list[int]) -> None:
-        for partition in partitions:
-            self._reader.reach(subscription, partition)
-        if subscription.current:
-            subscription.outbox.read(Reading(subscription, partitions, first=not subscription.begun))
-        else:
-            subscription.begun.update(partitions)
 
     def _check(self, interest: Interest, *, current: bool) -> None:
         """Raises ProblemError for what cannot be watched."""

@@ -11,10 +11,12 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import ValidationError
 
 from contracts.metrics import query as metrics
+from services.query.api.access import ANYBODY, PEER
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.server import holder
+from services.query.parts import HOP
 from services.query.push.frames import frame, message, told
-from services.query.push.messages import ASKED, Subscribe
+from services.query.push.messages import ASKED, RELAYED, Relay, Resume, Subscribe, Unsubscribe
 from services.query.push.outlet import Outlet
 from services.query.push.stream import Mark, Present, Reset
 from services.query.push.tags import order
@@ -36,11 +38,12 @@ UNHEARD_MOST = 100
 class Conversation:
     """One connection: reads what the client says, and writes what it is told."""
 
-    def __init__(self, parts: Parts, watching: Watching, who: Holder, stream: Stream) -> None:
+    def __init__(self, parts: Parts, watching: Watching, who: Holder, stream: Stream, *, relays: bool) -> None:
         self._counts = parts.counts
         self._clock = parts.clock
         self._watching = watching
         self._who = who
+        self._relays = relays
         self._stream = stream
 
     async def listen(self, socket: web.WebSocketResponse) -> None:
@@ -60,18 +63,28 @@ class Conversation:
         """Raises nothing: what is wrong with a subscription is told, and the others go on."""
         name = None
         try:
-            asked = ASKED.validate_json(said)
+            asked = (RELAYED if self._relays else ASKED).validate_json(said)
             name = asked.id
-            if not isinstance(asked, Subscribe):
-                self._watching.unsubscribe(self._stream, name)
-                return told("unsubscribed", {"id": name})
-            self._subscribe(asked)
+            return self._done(asked)
         except ValidationError as error:
             detail = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
             return _error(name, Problem("bad_request", detail))
         except ProblemError as error:
             return _error(name, error.problem)
-        return told("subscribed", {"id": name})
+
+    def _done(self, asked: Subscribe | Relay | Resume | Unsubscribe) -> bytes:
+        if isinstance(asked, Unsubscribe):
+            self._watching.unsubscribe(self._stream, asked.id)
+            return told("unsubscribed", {"id": asked.id})
+        if isinstance(asked, Resume):
+            self._watching.resume(self._stream, asked.id, asked.partitions)
+            return told("resumed", {"id": asked.id})
+        if isinstance(asked, Relay):
+            current = asked.current
+            reached = self._watching.relay(self._stream, asked.id, asked.interest(), asked.partitions, current=current)
+            return told("subscribed", {"id": asked.id, "reached": {str(one): at for one, at in reached.items()}})
+        self._subscribe(asked)
+        return told("subscribed", {"id": asked.id})
 
     def _subscribe(self, asked: Subscribe) -> None:
         interest = asked.interest()
@@ -117,9 +130,11 @@ class Sockets:
             protocols=[PROTOCOL], heartbeat=PING_S, max_msg_size=limits.message_bytes, compress=False
         )
         who = holder(request)
-        with self._watching.stream(who.name) as stream, suppress(ConnectionError):
+        relays = HOP in request.headers and who in (PEER, ANYBODY)
+        with self._watching.stream(who.name, relays=relays) as stream, suppress(ConnectionError):
             outlet = Outlet(request, await socket.prepare(request), limits.stalled_s)
-            await self._converse(Conversation(self._parts, self._watching, who, stream), stream, socket, outlet)
+            conversation = Conversation(self._parts, self._watching, who, stream, relays=relays)
+            await self._converse(conversation, stream, socket, outlet)
         return socket
 
     async def _converse(

@@ -1,0 +1,220 @@
+"""Keys of other instances, watched here: two instances, by real HTTP, that share the partitions as a test says."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts.metrics import query as metrics
+from contracts.named import Asked
+from services.query.roles import Member, Role, Standing
+from tests.services.query.in_memory import NOW, a_state
+from tests.services.query.push.serving import QUICK, Client, Instance, connected, eventually, watching
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+OWN = Standing(Role.OWNER, 0)
+AWAY = Standing(Role.ELSEWHERE, 0)
+KEYS = [f"key-{number}" for number in range(40)]
+LANDED = {"state": {"status": "landed"}}
+FLYING = {"state": {"status": "flying"}}
+
+
+class Pair:
+    """Two instances that follow all records, of which one answers for each partition."""
+
+    def __init__(self, **told: Any) -> None:
+        state = a_state(asked=Asked(indexes=("state.status",)))
+        self.one, self.two = (Instance(state, instance=name, **({"limits": QUICK} | told)) for name in ("one", "two"))
+
+    def share(self, *ones: int) -> None:
+        """From now on the first answers for these partitions, and the second for the others."""
+        for instance, other in ((self.one, self.two), (self.two, self.one)):
+            own = {number for number in range(4) if (number in ones) == (instance is self.one)}
+            instance.roles.others = {number: OWN if number in own else AWAY for number in range(4)}
+            instance.roles.known = [Member(other.parts.settings.instance, other.base)]
+
+    def change(self, key: str, version: int, value: Any = None) -> None:
+        """A record arrives at both."""
+        for instance in (self.one, self.two):
+            instance.change(key, version, value)
+
+    def remove(self, key: str) -> None:
+        for instance in (self.one, self.two):
+            instance.watching.changed([instance.remove(key)])
+
+    def keys(self, *partitions: int) -> Iterator[str]:
+        """Those of these partitions."""
+        return (key for key in KEYS if self.one.watching.hub.partition("flights", key) in partitions)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Pair]:
+        async with AsyncExitStack() as stack:
+            for instance in (self.one, self.two):
+                await stack.enter_async_context(instance.serving())
+            self.share(0, 1)
+            self.look()
+            yield self
+
+    def look(self) -> None:
+        for instance in (self.one, self.two):
+            instance.watching.look()
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    async with Pair().serving() as found:
+        yield found
+
+
+async def test_a_key_of_another_instance_is_watched_here(pair: Pair) -> None:
+    key = next(pair.keys(2))
+    pair.change(key, 1)
+    async with watching(pair.one, f"/v1/states/flights/{key}/watch") as events:
+        first = await events.next()
+        assert (first.id, first.data["instance"], first.data["value"]) == (f"{NOW}.1", "two", {"v": 1})
+        pair.change(key, 2)
+        assert (await events.next()).id == f"{NOW}.2"
+        pair.remove(key)
+        assert (await events.next()).event == "removed"
+    await eventually(lambda: pair.two.subscriptions() == 0)
+
+
+async def test_many_who_watch_one_key_of_another_instance_share_one_connection(pair: Pair) -> None:
+    key = next(pair.keys(3))
+    async with AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(watching(pair.one, f"/v1/states/flights/{key}/watch")) for _ in range(20)
+        ]
+        for client in clients:
+            assert (await client.next()).event == "never_seen"
+        pair.change(key, 1)
+        assert [(await client.next()).id for client in clients] == [f"{NOW}.1"] * 20
+        assert pair.two.parts.counts.get(metrics.STREAMS) == 1
+
+
+async def test_a_prefix_is_told_by_all_instances(pair: Pair) -> None:
+    for key in KEYS:
+        pair.change(key, 1)
+    async with connected(pair.one) as client:
+        await client.subscribe("all", prefix="key-")
+        assert await _present(client) == dict.fromkeys(KEYS, 1)
+        for key in (next(pair.keys(0)), next(pair.keys(2))):
+            pair.change(key, 2)
+            told = await client.next()
+            assert (told["answer"]["key"], told["answer"]["version"]) == (key, 2)
+
+
+async def test_a_filter_is_told_by_all_instances_and_so_is_who_leaves_it(pair: Pair) -> None:
+    key = next(pair.keys(3))
+    pair.change(key, 1, LANDED)
+    async with connected(pair.one) as client:
+        await client.subscribe("landed", where={"state.status": "landed"})
+        assert await _present(client) == {key: 1}
+        pair.change(key, 2, FLYING)
+        assert await client.next() == {"type": "left", "ids": ["landed"], "state": "flights", "key": key}
+
+
+@pytest.mark.parametrize(("before", "after"), [((0, 1), (0, 1, 2, 3)), ((0, 1, 2, 3), (0, 1))])
+async def test_a_key_goes_on_from_its_new_owner_and_never_back(
+    pair: Pair, before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    key = next(pair.keys(2))
+    pair.share(*before)
+    pair.look()
+    pair.change(key, 5)
+    async with watching(pair.one, f"/v1/states/flights/{key}/watch") as events:
+        assert (await events.next()).id == f"{NOW}.5"
+        pair.share(*after)
+        late = [instance.put(key, 6) for instance in (pair.one, pair.two)]
+        pair.look()
+        assert (await events.next()).id == f"{NOW}.6"
+        for instance, change in zip((pair.one, pair.two), late, strict=True):
+            instance.watching.changed([change])
+        pair.change(key, 7)
+        assert (await events.next()).id == f"{NOW}.7"
+
+
+@pytest.mark.parametrize(("before", "after"), [((0, 1), (0, 1, 2, 3)), ((0, 1, 2, 3), (0, 1))])
+@pytest.mark.parametrize("current", [True, False])
+async def test_many_keys_go_on_from_the_new_owner_with_what_changed_between(
+    pair: Pair, before: tuple[int, ...], after: tuple[int, ...], *, current: bool
+) -> None:
+    pair.share(*before)
+    pair.look()
+    for key in KEYS:
+        pair.change(key, 1, FLYING)
+    moved = list(pair.keys(2, 3))
+    async with connected(pair.one) as client:
+        await client.subscribe("all", prefix="key-", current=current)
+        await client.subscribe("flying", where={"state.status": "flying"}, current=current)
+        if current:
+            await _present(client, ends=2 * len({number in before for number in range(4)}))
+        await eventually(lambda: pair.two.subscriptions() == 2)
+        pair.change(moved[2], 2, FLYING)
+        assert (await client.next())["answer"]["key"] == moved[2]
+        for instance in (pair.one, pair.two):  # nobody is told of this, for nobody answers while it happens
+            instance.put(moved[0], 2, LANDED)
+            instance.put(moved[1], 2, FLYING)
+        pair.share(*after)
+        pair.look()
+        told = [await client.next() for _ in range(4 if current else 3)]
+        found = {(one["type"], one.get("answer", one)["key"], *one["ids"]) for one in told}
+        left = {("left", moved[0], "flying")} if current else set()
+        assert {one for one in found if one[0] == "left"} == left
+        assert {one[1] for one in found if one[0] == "state"} == set(moved[:2])
+        pair.change(moved[0], 3, FLYING)
+        assert (await client.next())["answer"]["version"] == 3
+
+
+async def test_an_instance_that_was_away_goes_on_where_it_was() -> None:
+    pair = Pair()
+    async with pair.one.serving(), connected(pair.one) as client:
+        async with pair.two.serving():
+            pair.share(0, 1)
+            pair.look()
+            for key in KEYS:
+                pair.change(key, 1)
+            await client.subscribe("all", prefix="key-")
+            assert await _present(client) == dict.fromkeys(KEYS, 1)
+            port = int(pair.two.base.rpartition(":")[2])
+        key = next(pair.keys(3))
+        pair.two.put(key, 2)
+        again = Pair(http_port=port).two
+        again.store().entries.update(pair.two.store().entries)
+        again.store().positions.update(pair.two.store().positions)
+        again.roles = pair.two.roles
+        async with again.serving():
+            told = await client.next()
+            assert (told["answer"]["key"], told["answer"]["version"]) == (key, 2)
+
+
+async def test_instances_show_each_other_their_token(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text(json.dumps({"tokens": [{"name": "reader", "token": "a-secret-of-a-reader"}]}))
+    headers = {"Authorization": "Bearer a-secret-of-a-reader"}
+    async with Pair(tokens=tokens, peer_token="a-secret-of-all-instances").serving() as pair:  # noqa: S106  # a test's
+        key = next(pair.keys(2))
+        pair.change(key, 1)
+        async with watching(pair.one, f"/v1/states/flights/{key}/watch", **headers) as events:
+            assert (await events.next()).id == f"{NOW}.1"
+        async with connected(pair.two, headers={**headers, "Stateloop-Hop": "1"}) as client:
+            await client.say(type="subscribe", id="x", state="flights", key=key, partitions={"2": None})
+            assert (await client.next())["problem"]["type"] == "bad_request"
+
+
+async def _present(client: Client, ends: int = 2) -> dict[str, int]:
+    """What is told until both instances have told all."""
+    found: dict[str, int] = {}
+    while ends:
+        told = await client.next()
+        ends -= told["type"] == "current"
+        if told["type"] == "state":
+            assert told["answer"]["version"] >= found.get(told["answer"]["key"], 0)
+            found[told["answer"]["key"]] = told["answer"]["version"]
+    return found
