@@ -39,6 +39,7 @@ class Course:
         if key is None:
             if not subscription.relayed:
                 self._begin(subscription, self._places.here(subscription.interest.state))
+                self._wait(subscription, self._places.nowhere(subscription.interest.state))
                 self._links.keep(subscription, self._others)
             return
         place = self._place(subscription)
@@ -105,9 +106,12 @@ class Course:
     def _go_on(self, subscription: Subscription, key: str, place: str | None) -> None:
         if not subscription.relayed:
             self._links.keep(subscription, [place] if place else [])
-        if place != HERE:
-            return
         partition = subscription.partition or 0
+        if place != HERE:
+            if place is None and not (subscription.current or subscription.begun):
+                self._reader.know(subscription, key)
+                self._wait(subscription, [partition])
+            return
         if subscription.current or partition in subscription.begun:
             self._reader.key(subscription, key)
         else:
@@ -116,6 +120,13 @@ class Course:
             subscription.outbox.read(Reading(subscription, [partition], first=True, done=True))
         subscription.begun.add(partition)
         self._reader.reach(subscription, partition)
+
+    def _wait(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Nobody answers for these now. Who wants only what comes later is to be told what came meanwhile."""
+        if not subscription.current:
+            for partition in partitions:
+                self._reader.reach(subscription, partition)
+            subscription.begun.update(partitions)
 
     def _begin(self, subscription: Subscription, partitions: list[int]) -> None:
         for partition in partitions:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Hub:
     """Is told Changes in the event loop, a batch at a time when readers can see it, and knows who wants to know.
 
-    What this instance does not answer for is not told here. `answer` gives the JSON that a read of a state's key gives.
+    What this instance does not answer for is not told here. `answer` gives the JSON that a read of a state's key gives,
+    `present` what readers see of the key now.
     """
 
     def __init__(
@@ -33,11 +34,13 @@ class Hub:
         places: Places,
         answer: Callable[[str, str, Entry], bytes],
         clock: Callable[[], float],
+        present: Callable[[str, str], Entry | None],
     ) -> None:
         self._states = states
         self._places = places
         self._answer = answer
         self._clock = clock
+        self._present = present
         self._indexes: dict[str, Index[Subscription]] = {name: Index() for name in states}
         self._holders = {name: Holders() for name in states}
         self._positions: dict[tuple[str, int], int] = {}
@@ -132,6 +135,8 @@ class Hub:
                 subscription.tell_gone(gone)
 
     def _tell_removed(self, state: str, key: str, at: float) -> None:
-        notice = Notice(Kind.REMOVED, state, key, at)
+        """Not to who was told already that the key has come again: by a read."""
+        notice, again = Notice(Kind.REMOVED, state, key, at), self._present(state, key)
         for subscription in (*self._indexes[state].named(key), *self._holders[state].of(key)):
-            subscription.tell_gone(notice)
+            if again is None or not subscription.has(key, again.order):
+                subscription.tell_gone(notice)

@@ -18,7 +18,7 @@ class Limits:
     subscriptions: int = 100
     """How many subscriptions one WebSocket may have."""
     connections: int = 2_000
-    """How many connections one token may have open, or where no token is needed, one address."""
+    """How many connections one token may have open, or where no token is needed, everybody together."""
     message_bytes: int = 64 * 1024
     """How long a client's message may be."""
     mark_every_s: float = 5.0

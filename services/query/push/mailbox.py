@@ -60,6 +60,11 @@ class Mailbox(Generic[S]):
         return len(self._slots)
 
     @property
+    def size(self) -> int:
+        """The bytes of what waits."""
+        return self._bytes
+
+    @property
     def oldest(self) -> int:
         """The number of the slot that waits longest; of the next one, when none does."""
         return next(iter(self._slots.values())).number if self._slots else self.newest + 1

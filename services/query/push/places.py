@@ -44,6 +44,10 @@ class Places:
         """The partitions that this instance answers for."""
         return [one for one in range(self._states[state].partitions) if self.place(state, one) == HERE]
 
+    def nowhere(self, state: str) -> list[int]:
+        """The partitions that nobody answers for now."""
+        return [one for one in range(self._states[state].partitions) if self.place(state, one) is None]
+
     def look(self) -> list[Move]:
         """What has moved since the last look."""
         moves = []

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from services.query.store import Store
 
 PAGE = 100
-"""How many keys are read at a time: about a millisecond, in which nothing else is done."""
+"""How many keys are read at a time at the most: about a millisecond, in which nothing else is done."""
+PAGE_FIRST, PAGE_BYTES = 10, 256 * 1024
+"""How many are read first, and then about so many bytes at a time: values may be large."""
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Reading:
     partitions: Collection[int] = ()
     since: int | None = None
     first: bool = False
+    limit: int = PAGE_FIRST
     after: str | None = None
     done: bool = False
 
@@ -79,12 +82,14 @@ class Reader:
         reading.partitions = [one for one in reading.partitions if self._places.place(asked.state, one) == HERE]
         where = dict(asked.where) if reading.since is None else {}
         page = self._stores[asked.state].page(
-            prefix=asked.prefix, after=reading.after, limit=PAGE, where=where, partitions=reading.partitions
+            prefix=asked.prefix, after=reading.after, limit=reading.limit, where=where, partitions=reading.partitions
         )
         for key, entry in page.items:
             if reading.since is None or entry.offset > reading.since:
                 self._tell(reading.subscription, key, entry)
         reading.after = page.after
+        size = sum(len(entry.value) for _, entry in page.items)
+        reading.limit = max(1, min(PAGE, PAGE_BYTES * len(page.items) // (size or 1)))
         if page.after is None:
             reading.done = True
             reading.subscription.begun.update(reading.partitions)

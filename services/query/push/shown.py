@@ -34,6 +34,10 @@ class Shown:
         """The keys that are remembered."""
         return list(self._orders)
 
+    def told(self, key: str) -> Order | None:
+        """What was told last of the key."""
+        return self._orders.get(key)
+
     def advance(self, key: str, order: Order) -> bool:
         """Note that this is told of the key now; False, and nothing is noted, if as much was told before."""
         before = self._orders.get(key)

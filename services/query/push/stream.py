@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.push.mailbox import Letter, Mailbox
-from services.query.push.reading import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -154,12 +153,13 @@ class Stream:
     def _pump(self, outlet: Outlet, written: Callable[[Item], bytes]) -> None:
         """Write until there is nothing more, or the client has enough for now."""
         while self._waits and outlet.free:
-            item = self._next()
+            item = self.next_item()
             if item is None:  # a page of which nothing is told: others have their turn before the next
                 return
             outlet.write(written(item))
 
-    def _next(self) -> Item | None:
+    def next_item(self) -> Item | None:
+        """What goes next; None if that is nothing now."""
         if self.mailbox.spilled:
             return self._reset()
         if self._first:
@@ -170,7 +170,7 @@ class Stream:
             return Mark(self.mailbox.lag(), not self.mailbox and not self._readings)
         if self._read and self._read[0][0] < self.mailbox.oldest:
             return self._read.popleft()[1]
-        if self._readings and len(self.mailbox) < PAGE:
+        if self._readings and self.mailbox.size < BATCH_BYTES:
             self._page(self._readings[0])
         return self.mailbox.take(BATCH_BYTES) or None
 

@@ -84,6 +84,10 @@ class Subscription:
         """Note that the client has this of the key; False if it has as much already."""
         return self._shown.advance(key, order)
 
+    def has(self, key: str, order: Order) -> bool:
+        """Whether just this was told last of the key."""
+        return self._shown.told(key) == order
+
     def holds(self, key: str) -> bool:
         """Whether the client was told of this key, as far as that is remembered."""
         return key in self._shown

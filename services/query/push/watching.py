@@ -43,7 +43,7 @@ class Watching:
         self._parts = parts
         self._places = Places(parts.states, parts.roles)
         self._forms = {name: Form(state, parts.settings.instance) for name, state in parts.states.items()}
-        self.hub = Hub(parts.states, self._places, self._answer, parts.clock)
+        self.hub = Hub(parts.states, self._places, self._answer, parts.clock, self._present)
         self._reader = Reader(parts.stores, self.hub, self._places)
         self._links = Links(parts.settings.peer_token, self._since, self._go, parts.clock)
         self._course = Course(parts, self._places, self.hub, self._reader, self._links)
@@ -161,6 +161,9 @@ class Watching:
 
     def _since(self, subscription: Subscription, url: str) -> Mapping[int, int | None]:
         return self._course.since(subscription, url)
+
+    def _present(self, state: str, key: str) -> Entry | None:
+        return self._parts.stores[state].get(key)
 
     def _answer(self, state: str, key: str, entry: Entry) -> bytes:
         """What a read of the key gives, at the moment when somebody is about to get it."""

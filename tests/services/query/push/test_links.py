@@ -172,7 +172,8 @@ async def test_many_keys_go_on_from_the_new_owner_with_what_changed_between(
         assert (await client.next())["answer"]["version"] == 3
 
 
-async def test_an_instance_that_was_away_goes_on_where_it_was() -> None:
+@pytest.mark.parametrize("current", [True, False])
+async def test_an_instance_that_was_away_goes_on_where_it_was(*, current: bool) -> None:
     pair = Pair()
     async with pair.one.serving(), connected(pair.one) as client:
         async with pair.two.serving():
@@ -180,8 +181,11 @@ async def test_an_instance_that_was_away_goes_on_where_it_was() -> None:
             pair.look()
             for key in KEYS:
                 pair.change(key, 1)
-            await client.subscribe("all", prefix="key-")
-            assert await _present(client) == dict.fromkeys(KEYS, 1)
+            await client.subscribe("all", prefix="key-", current=current)
+            assert not current or await _present(client) == dict.fromkeys(KEYS, 1)
+            await eventually(lambda: pair.two.subscriptions() == 1)
+            pair.change(next(pair.keys(2)), 2)
+            assert (await client.next())["answer"]["version"] == 2
             port = int(pair.two.base.rpartition(":")[2])
         key = next(pair.keys(3))
         pair.two.put(key, 2)

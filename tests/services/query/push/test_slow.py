@@ -75,6 +75,7 @@ async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_muc
         assert (len(versions) < 100, versions[-1]) == (True, 1000)
         marks = [orjson.loads(line[6:]) for line in told.split(b"\n") if line.startswith(b'data: {"waiting')]
         assert max(one["oldest_ms"] for one in marks) > 200
+        assert {one["waiting"] for one in marks if "positions" in one["states"]["flights"]} == {0}
         assert marks[-1]["conflated"] + len(versions) == 1000
 
 
@@ -123,9 +124,21 @@ async def test_what_waits_for_a_client_of_many_keys_is_bounded_and_it_is_told_to
         transport.resume_reading()
         reset = (await client.until("reset"))[-1]
         assert (reset["ids"], reset["conflated"] >= 2000) == (["all"], True)
+        assert not any(stream.subscriptions["all"].holds(f"k{number}") for number in range(instance.offset))
         instance.change("k1", 2)
         assert (await client.next())["tag"] == f"{NOW}.2"
         assert instance.parts.counts.get(names.RESETS, "websocket") == 1
+
+
+@pytest.mark.parametrize(("keys", "pad"), [(600, "x" * 20_000), (50, "x" * 300_000), (5000, "")])
+async def test_pages_are_read_no_faster_than_the_client_takes_them(keys: int, pad: str) -> None:
+    limits = replace(RARE, waiting_keys=250, waiting_bytes=4 * 1024 * 1024)
+    async with Instance(limits=limits).serving() as instance, connected(instance, max_msg_size=0) as client:
+        for number in range(keys):
+            instance.put(f"k{number:04}", 1, {"pad": pad})
+        await client.subscribe("all", prefix="")
+        told = await client.until("current")
+        assert [one["answer"]["key"] for one in told[:-1]] == [f"k{number:04}" for number in range(keys)]
 
 
 async def test_a_client_that_takes_nothing_for_long_is_cut_off() -> None:

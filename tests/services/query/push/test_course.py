@@ -1,0 +1,197 @@
+"""Whatever order records, readers and moves come in: nobody goes back, and everybody ends with what is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.named import Asked
+from services.query.entry import Change, Entry
+from services.query.push.course import Course
+from services.query.push.hub import Hub
+from services.query.push.interest import Interest
+from services.query.push.limits import Limits
+from services.query.push.links import Links
+from services.query.push.notice import Kind
+from services.query.push.places import Places
+from services.query.push.reading import Reader
+from services.query.push.stream import Stream
+from services.query.push.subscription import Subscription
+from services.query.roles import Role, Standing
+from services.query.store import Update
+from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from services.query.push.mailbox import Letter
+
+KEYS = ["a1", "a2", "b1", "b2"]
+STATUSES = ["landed", "flying"]
+INTERESTS = [
+    Interest("flights", "a1"),
+    Interest("flights", None, "a"),
+    Interest("flights", None, ""),
+    Interest("flights", None, "", (("status", "landed"),)),
+    Interest("flights", None, "b", (("status", "landed"),)),
+]
+STEPS = st.one_of(
+    st.tuples(st.just("record"), st.sampled_from(KEYS), st.sampled_from(STATUSES)),
+    st.tuples(st.just("remove"), st.sampled_from(KEYS)),
+    st.tuples(st.just("tell"), st.integers(1, 3)),
+    st.tuples(st.just("subscribe"), st.integers(0, len(INTERESTS) - 1), st.booleans()),
+    st.tuples(st.just("take"), st.integers(1, 3)),
+    st.tuples(st.just("away"), st.integers(0, 3)),
+    st.tuples(st.just("here"), st.integers(0, 3)),
+)
+
+
+class World:
+    """One instance whose follower is ahead of what its hub was told, and one client that takes items when it likes."""
+
+    def __init__(self) -> None:
+        self.roles = MemoryRoles()
+        self.parts = parts_of(a_state(asked=Asked(indexes=("status",))), roles=self.roles)
+        self.store = self.parts.stores["flights"]
+        self.places = Places(self.parts.states, self.roles)
+        self.hub = Hub(
+            self.parts.states, self.places, lambda *_: b"{}", lambda: 0.0, lambda _, key: self.store.get(key)
+        )
+        reader = Reader(self.parts.stores, self.hub, self.places)
+        links = Links(None, lambda *_: {}, lambda: None, lambda: 0.0)
+        self.course = Course(self.parts, self.places, self.hub, reader, links)
+        self.stream = Stream(reader, Limits(), lambda: 0.0, lambda _: None)
+        self.untold: list[Change] = []
+        self.version = 0
+        self.views: dict[Subscription, View] = {}
+        self.places.look()
+
+    def record(self, key: str, status: str) -> None:
+        self.version += 1
+        value = orjson.dumps({"status": status})
+        self._apply(key, Entry(0, self.version, 0, self.hub.partition("flights", key), self.version, value))
+
+    def remove(self, key: str) -> None:
+        self.version += 1
+        self._apply(key, None)
+
+    def tell(self, number: int) -> None:
+        told, self.untold = self.untold[:number], self.untold[number:]
+        self.hub.changed(told)
+
+    def subscribe(self, which: int, current: bool) -> None:  # noqa: FBT001  # drawn
+        one = Subscription(f"{len(self.views)}", INTERESTS[which], self.stream, current=current, most=100)
+        self.stream.subscriptions[one.name] = one
+        self.views[one] = View(0 if current else self.version)
+        self.hub.add(one)
+        self.course.begin(one, None)
+
+    def take(self, number: int) -> None:
+        for _ in range(number):
+            item = self.stream.next_item()
+            for letter in item if isinstance(item, list) else ():
+                for one in letter.subscriptions:
+                    self.views[one].take(letter)
+
+    def away(self, partition: int) -> None:
+        self._stand(partition, Role.CATCHING_UP)
+
+    def here(self, partition: int) -> None:
+        self._stand(partition, Role.OWNER)
+
+    def settle(self) -> None:
+        """All that happened is told, and taken."""
+        for partition in range(4):
+            self.here(partition)
+        self.tell(len(self.untold))
+        self.take(200)
+
+    def check(self) -> None:
+        for one, view in self.views.items():
+            wanted = self._wanted(one)
+            told = {key: version for key, version in wanted.items() if version > view.since}
+            assert view.versions.items() >= told.items()
+            assert view.versions.items() <= wanted.items()
+
+    def _wanted(self, one: Subscription) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for key in KEYS:
+            entry = self.store.get(key)
+            asked = one.interest
+            if entry is None or not (key == asked.key if asked.key else key.startswith(asked.prefix)):
+                continue
+            if all(orjson.loads(entry.value)[path] == value for path, value in asked.where):
+                found[key] = entry.version
+        return found
+
+    def _apply(self, key: str, entry: Entry | None) -> None:
+        partition = self.hub.partition("flights", key)
+        self.store.apply([Update(key, partition, self.version, entry)], {partition: self.version + 1})
+        self.untold.append(Change("flights", key, entry))
+
+    def _stand(self, partition: int, role: Role) -> None:
+        self.roles.others[partition] = Standing(role, 0)
+        for move in self.places.look():
+            for one in self.hub.subscriptions("flights"):
+                self.course.move(one, move)
+
+
+class View:
+    """What a client makes of what one subscription is told; of what came after this version, all of it."""
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.versions: dict[str, int] = {}
+
+    def take(self, letter: Letter[Subscription]) -> None:
+        notice = letter.notice
+        if notice.kind is Kind.STATE:
+            assert notice.order is not None
+            assert notice.order[1] > self.versions.get(notice.key, 0), "told back, or again"
+            self.versions[notice.key] = notice.order[1]
+        else:
+            self.versions.pop(notice.key, None)
+
+
+def _play(world: World, steps: list[tuple[Any, ...]]) -> None:
+    for name, *arguments in steps:
+        step: Callable[..., None] = getattr(world, name)
+        step(*arguments)
+
+
+@settings(max_examples=300)
+@given(st.lists(STEPS.filter(lambda step: step[0] != "remove"), max_size=40))
+def test_nobody_goes_back_and_everybody_ends_with_what_is_there(steps: list[tuple[Any, ...]]) -> None:
+    world = World()
+    _play(world, steps)
+    world.settle()
+    world.check()
+
+
+@settings(max_examples=300)
+@given(st.lists(STEPS.filter(lambda step: step[0] not in ("away", "here")), max_size=40))
+def test_so_it_is_with_keys_that_are_removed_while_nothing_moves(steps: list[tuple[Any, ...]]) -> None:
+    world = World()
+    _play(world, steps)
+    world.settle()
+    world.check()
+
+
+def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
+    world = World()
+    for number in range(30):
+        world.version += 1
+        entry = Entry(0, world.version, 0, number % 4, world.version, b'{"status":"landed"}')
+        world.store.apply([Update(f"a{number:02}", number % 4, world.version, entry)], {number % 4: world.version + 1})
+    world.subscribe(2, current=True)
+    world.take(1)
+    world.away(0)
+    world.take(50)
+    (view,) = world.views.values()
+    assert sorted(view.versions) == [f"a{number:02}" for number in range(30) if number < 10 or number % 4]
+    world.here(0)
+    world.take(50)
+    assert sorted(view.versions) == [f"a{number:02}" for number in range(30)]
