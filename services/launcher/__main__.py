@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from contracts.errors import StateloopError
 from contracts.settings import read
+from services.launcher.browser import browser, browsing
 from services.launcher.folders import Folders
 from services.launcher.launch import launch
 from services.launcher.parts import parts
@@ -29,7 +31,10 @@ def main() -> int:
     try:
         settings = read(LauncherSettings)
         folders = Folders(settings.data)
-        launch(parts(settings, folders, headless=options.headless), folders, console, stopping, fresh=options.fresh)
+        wanted = settings.browse and not options.headless
+        browse = browser(wanted=browsing(os.environ, wanted=wanted, terminal=console.is_terminal))
+        found = parts(settings, folders, headless=options.headless)
+        launch(found, folders, console, stopping, fresh=options.fresh, browse=browse)
     except StateloopError as error:
         console.print(f"stateloop: {error}", style="red", markup=False)
         return 1

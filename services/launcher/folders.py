@@ -54,6 +54,11 @@ class Folders:
         return self.data / "replay.json"
 
     @property
+    def query(self) -> Path:
+        """What the query service knows of the topics."""
+        return self.data / "query"
+
+    @property
     def scratch(self) -> Path:
         """Spark's working files: of no use after it ended."""
         return self.data / "scratch"
@@ -70,7 +75,7 @@ class Folders:
 
     def state(self) -> list[Path]:
         """What makes the next launch go on where this one was, as far as it is there."""
-        return [path for path in (self.broker, self.checkpoint, self.position) if path.exists()]
+        return [path for path in (self.broker, self.checkpoint, self.position, self.query) if path.exists()]
 
     def forget(self) -> None:
         """Remove the state. Raises FolderUnusableError."""

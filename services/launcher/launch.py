@@ -16,7 +16,7 @@ from services.launcher.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
@@ -24,13 +24,22 @@ if TYPE_CHECKING:
     from services.launcher.part import Part
 
 
-def launch(
-    parts: Sequence[Part], folders: Folders, console: Console, stopping: threading.Event, *, fresh: bool
+def launch(  # noqa: PLR0913  # what a launch is made of
+    parts: Sequence[Part],
+    folders: Folders,
+    console: Console,
+    stopping: threading.Event,
+    *,
+    fresh: bool,
+    browse: Callable[[str], object],
 ) -> None:
-    """Start all parts, keep them running until `stopping` is set, stop them all. Raises LaunchError."""
+    """Start all parts, keep them running until `stopping` is set, stop them all. Raises LaunchError.
+
+    `browse` is given the address of each page that people look at.
+    """
     with alone(folders.lock) as lock:
         clean(folders, console, fresh=fresh)
-        notices = Notices(console, folders, lambda: datetime.now(UTC))
+        notices = Notices(console, folders, lambda: datetime.now(UTC), browse)
         with Watchdog(folders.run, lock) as watchdog:
 
             def pause(seconds: float) -> bool:

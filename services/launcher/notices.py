@@ -21,10 +21,13 @@ LONGEST_WHY = 300
 class Notices:
     """Implements services.launcher.supervisor.Notices."""
 
-    def __init__(self, console: Console, folders: Folders, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, console: Console, folders: Folders, now: Callable[[], datetime], browse: Callable[[str], object]
+    ) -> None:
         self._console = console
         self._folders = folders
         self._now = now
+        self._browse = browse
         self._states: dict[str, str] = {}
         self._status: Status = console.status("")
         self._quiet = False
@@ -44,6 +47,8 @@ class Notices:
         if self._states[part.name] != "done":
             self._note(part, "runs")
         self._say(f"[green]✓[/] {part.does} [dim]({after_s:.1f} s)[/]")
+        if part.page:
+            self._browse(part.page)
 
     def died(self, part: Part, why: str, pause_s: float) -> None:
         """Show that it died, and what it said."""

@@ -27,6 +27,8 @@ class Part:
     """Exit code 0 means that it is done; of any other part that it died."""
     foreground: bool = False
     """It has the terminal, and Ctrl-C; when it finishes, the person wants to stop."""
+    page: str | None = None
+    """The address of a page that people look at."""
     patience_s: float = 120.0
     """How long it may take to be ready."""
     stop_within_s: float = 15.0

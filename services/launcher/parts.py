@@ -7,6 +7,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from contracts.application import load
 from services.launcher.part import Part
 from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
 
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     from services.launcher.folders import Folders
     from services.launcher.settings import LauncherSettings
 
+QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, 3
+"""Which port a part has, from the first on."""
+
 
 def parts(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[Part, ...]:
-    """All parts: broker, topics, reference APIs, job, workers, replay, live view; without those that are not wanted."""
+    """All parts that are wanted. Raises DeclarationError."""
+    application = load(settings.application)
     package = settings.application.partition(":")[0].rpartition(".")[0]
     found: list[Part] = []
     if settings.kafka is None:
@@ -28,6 +33,9 @@ def parts(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tu
         found.append(reference(settings, package))
     found.append(job(settings, folders))
     found.extend(workers(settings))
+    if application.derived:
+        found.append(derive(settings))
+    found.append(query(settings, folders))
     if _is_there(f"{package}.replay"):
         found.append(replay(settings, folders, package))
     if not headless:
@@ -72,7 +80,7 @@ def job(settings: LauncherSettings, folders: Folders) -> Part:
             "STATELOOP_JARS": str(settings.jars),
             "SPARK_LOCAL_DIRS": str(folders.scratch.absolute()),
         }
-        | watched(settings, 0)
+        | watched(settings, JOB)
     )
     started = Says('"job": "started"')
     return Part("job", "the Spark job runs", module("spark_app"), started, env, patience_s=300, stop_within_s=30)
@@ -85,8 +93,34 @@ def workers(settings: LauncherSettings) -> Iterator[Part]:
     env = here | shared(settings)
     for number in range(1, settings.workers + 1):
         does = f"enrichment worker {number} of {settings.workers} runs"
-        told = env | watched(settings, number)
+        told = env | watched(settings, WORKERS + number - 1)
         yield Part(f"worker-{number}", does, module("services.enrichment"), Says("stateloop enrichment: {"), told)
+
+
+def derive(settings: LauncherSettings) -> Part:
+    """The worker that writes the states derived from the snapshots."""
+    env = shared(settings) | watched(settings, DERIVE)
+    return Part("derive", "the derived states are written", module("services.derive"), Says("stateloop derive: {"), env)
+
+
+def query(settings: LauncherSettings, folders: Folders) -> Part:
+    """The query service, with the console."""
+    watched_parts = {
+        "job": [address(settings, JOB)],
+        "enrichment": [address(settings, WORKERS + number) for number in range(settings.workers)],
+    }
+    env = (
+        shared(settings)
+        | watched(settings, QUERY)
+        | {
+            "STATELOOP_QUERY_DATA": str(folders.query),
+            "STATELOOP_INSTANCE": "query",
+            "STATELOOP_PARTS": json.dumps(watched_parts),
+        }
+    )
+    page = address(settings, QUERY)
+    ready = All((Says("stateloop query: {"), HttpOk(settings.http_port + QUERY, "/readyz")))
+    return Part("query", f"the console is at {page}", module("services.query"), ready, env, page=page)
 
 
 def replay(settings: LauncherSettings, folders: Folders, package: str) -> Part:
@@ -104,7 +138,11 @@ def replay(settings: LauncherSettings, folders: Folders, package: str) -> Part:
 
 def live(settings: LauncherSettings, folders: Folders) -> Part:
     """The live view, which has the terminal."""
-    env = shared(settings) | {"STATELOOP_STATUS": str(folders.status), "STATELOOP_LOGS": str(folders.logs)}
+    env = shared(settings) | {
+        "STATELOOP_STATUS": str(folders.status),
+        "STATELOOP_LOGS": str(folders.logs),
+        "STATELOOP_CONSOLE": address(settings, QUERY),
+    }
     return Part(
         "live",
         "the live view shows",
@@ -122,8 +160,13 @@ def shared(settings: LauncherSettings) -> dict[str, str]:
 
 
 def watched(settings: LauncherSettings, number: int) -> dict[str, str]:
-    """The port of the endpoints of the job, which is number 0, or of a worker: each its own."""
-    return {} if settings.http_port is None else {"STATELOOP_HTTP_PORT": str(settings.http_port + number)}
+    """The port where a part answers: each its own."""
+    return {"STATELOOP_HTTP_PORT": str(settings.http_port + number)}
+
+
+def address(settings: LauncherSettings, number: int) -> str:
+    """Where that is."""
+    return f"http://127.0.0.1:{settings.http_port + number}"
 
 
 def module(name: str, *options: str) -> tuple[str, ...]:

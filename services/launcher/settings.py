@@ -9,6 +9,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MOST_WORKERS = 64
+MOST_PORTS = MOST_WORKERS + 2
 
 
 class LauncherSettings(BaseSettings):
@@ -29,8 +30,10 @@ class LauncherSettings(BaseSettings):
     reference_port: int = Field(default=8081, ge=1, le=65535)
     workers: int = Field(default=2, ge=0, le=MOST_WORKERS)
     """How many enrichment workers."""
-    http_port: int | None = Field(default=None, ge=1, le=65535 - MOST_WORKERS)
-    """Where the job answers /healthz, /readyz and /metrics, and after it each worker; unset, nobody does."""
+    http_port: int = Field(default=8090, ge=1, le=65535 - MOST_PORTS)
+    """Where the query service answers, with the console; at the next ones job, worker that derives, and each worker."""
+    browse: bool = True
+    """Whether to open the console in a browser, where there is a desktop."""
     batch: timedelta = timedelta(seconds=15)
     """How long a batch of the Spark job lasts: short, so that little is published again after a crash."""
     replay_from: date = date(2013, 1, 1)

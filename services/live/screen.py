@@ -84,6 +84,8 @@ def _headings(names: Sequence[str], room: int) -> list[str]:
 
 def _title(view: View) -> Text:
     title = Text.assemble(("Stateloop", "bold"), f"  {view.application} on {view.kafka}, ", f"{duration(view.up_s)}")
+    if view.console:
+        title.append(f"   {view.console}", style=f"bold link {view.console}")
     title.append("   Ctrl-C stops it", style="dim")
     title.no_wrap, title.overflow = True, "ellipsis"
     return title

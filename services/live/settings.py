@@ -19,6 +19,8 @@ class LiveSettings(KafkaSettings):
     """The launcher's file on what each part does now."""
     logs: Path | None = None
     """The folder of the launcher's logs, where the workers count their calls."""
+    console: str | None = None
+    """The address of the query service's console, to be told."""
     window: timedelta = timedelta(seconds=10)
     """Rates and latencies are those of this long, up to now."""
     line_every: timedelta = timedelta(seconds=5)

@@ -63,5 +63,7 @@ class View:
     devices: tuple[Device, ...] = ()
     parts: Mapping[str, str] = field(default_factory=dict)
     """What each part of the launcher does now."""
+    console: str | None = None
+    """Where the console is."""
     trouble: str | None = None
     """What keeps the view itself from its data."""

@@ -83,6 +83,7 @@ class Watch:
             enrichments=tuple(one.name for one in self._application.enrichments),
             devices=self._devices.rows(now, clock_time),
             parts=around.parts,
+            console=self._settings.console,
             trouble=around.trouble,
         )
 

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.services.broker.embedded import free_port_pair
+from tests.services.broker.embedded import free_port_pair, free_ports
 
 if TYPE_CHECKING:
     from datetime import date
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[2]
 STOP_S = 90
+PARTS = 5
+"""Query service, job, worker that derives and two workers: each answers at a port, from the first on."""
 
 
 class Launched:
@@ -29,11 +31,13 @@ class Launched:
         port = free_port_pair()
         self.kafka = f"127.0.0.1:{port}"
         self.reference = free_port_pair()
+        self.http = free_ports(PARTS)
         self._environment = {
             "STATELOOP_DATA": str(folder),
             "STATELOOP_JARS": str(CHECKOUT / ".stateloop" / "jars"),
             "STATELOOP_BROKER_PORT": str(port),
             "STATELOOP_REFERENCE_PORT": str(self.reference),
+            "STATELOOP_HTTP_PORT": str(self.http),
             "STATELOOP_REPLAY_FROM": day.isoformat(),
             "STATELOOP_REPLAY_DAYS": "1",
             "STATELOOP_REPLAY_SPEED": str(speed),

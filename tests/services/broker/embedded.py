@@ -65,13 +65,18 @@ class EmbeddedBroker:
 
 
 def free_port_pair() -> int:
-    """Give a port that is free, as is the one after it.
+    """Give a port that is free, as is the one after it."""
+    return free_ports(2)
+
+
+def free_ports(count: int) -> int:
+    """Give the first of so many ports in a row that are free.
 
     Below the range that outgoing connections take theirs from: a client that tries again and again to reach a broker
     that was killed may otherwise get the broker's own port, and connect to itself.
     """
-    ports = range(20_000, 29_000, 2)
-    return next(port for port in random.sample(ports, len(ports)) if _free(port) and _free(port + 1))
+    firsts = range(20_000, 29_000, count)
+    return next(one for one in random.sample(firsts, len(firsts)) if all(_free(one + at) for at in range(count)))
 
 
 def _free(port: int) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from services.launcher.folders import Folders
 from services.launcher.parts import parts
 from services.launcher.settings import LauncherSettings
 
-ALL = ["broker", "topics", "reference", "job", "worker-1", "worker-2", "replay", "live"]
+ALL = ["broker", "topics", "reference", "job", "worker-1", "worker-2", "derive", "query", "replay", "live"]
 
 
 def names(*, headless: bool = False, **own: object) -> list[str]:
@@ -34,6 +35,7 @@ def test_an_application_without_apis_and_data_of_its_own_brings_none() -> None:
         "topics",
         "job",
         "worker-1",
+        "query",
         "live",
     ]
 
@@ -63,23 +65,26 @@ def test_what_parts_and_launcher_are_told_has_one_name(monkeypatch: pytest.Monke
 
 
 def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ports() -> dict[str, str]:
-        settings = LauncherSettings()
-        found = parts(settings, Folders(settings.data), headless=True)
-        return {part.name: part.env["STATELOOP_HTTP_PORT"] for part in found if "STATELOOP_HTTP_PORT" in part.env}
-
-    assert ports() == {}
     monkeypatch.setenv("STATELOOP_HTTP_PORT", "9100")
-    assert ports() == {"job": "9100", "worker-1": "9101", "worker-2": "9102"}
+    settings = LauncherSettings()
+    found = {part.name: part for part in parts(settings, Folders(settings.data), headless=False)}
+    ports = {name: part.env["STATELOOP_HTTP_PORT"] for name, part in found.items() if "STATELOOP_HTTP_PORT" in part.env}
+    assert ports == {"query": "9100", "job": "9101", "derive": "9102", "worker-1": "9103", "worker-2": "9104"}
+    watched = json.loads(found["query"].env["STATELOOP_PARTS"])
+    assert watched == {
+        "job": ["http://127.0.0.1:9101"],
+        "enrichment": ["http://127.0.0.1:9103", "http://127.0.0.1:9104"],
+    }
+    assert found["query"].page == found["live"].env["STATELOOP_CONSOLE"] == "http://127.0.0.1:9100"
 
 
 def test_only_the_state_is_forgotten(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     folders.prepare()
-    for folder in (folders.broker, folders.checkpoint, tmp_path / "jars"):
+    for folder in (folders.broker, folders.checkpoint, folders.query, tmp_path / "jars"):
         folder.mkdir()
     folders.position.write_text("{}")
-    assert folders.state() == [folders.broker, folders.checkpoint, folders.position]
+    assert folders.state() == [folders.broker, folders.checkpoint, folders.position, folders.query]
     folders.forget()
     assert folders.state() == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["jars", "logs", "run", "scratch"]

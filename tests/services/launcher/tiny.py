@@ -42,7 +42,7 @@ def main() -> int:
         signal.signal(number, lambda *_: stopping.set())
     parts = [PARTS[name] for name in sys.argv[2:]]
     try:
-        launch(parts, Folders(Path(sys.argv[1])), Console(soft_wrap=True), stopping, fresh=False)
+        launch(parts, Folders(Path(sys.argv[1])), Console(soft_wrap=True), stopping, fresh=False, browse=lambda _: None)
     except LaunchError as error:
         sys.stdout.write(f"stateloop: {error}\n")
         return 1
