@@ -11,7 +11,10 @@ import pytest
 from contracts.application import load
 from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
+from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
+from services.query.api.access import Access
+from services.query.settings import QuerySettings
 from services.topics.settings import Settings as TopicsSettings
 from spark_app.settings import Settings as JobSettings
 from tests.compose.configured import ROOT, Service, configured, variables
@@ -26,6 +29,8 @@ SETTINGS: dict[str, type[BaseSettings]] = {
     "topics": TopicsSettings,
     "job": JobSettings,
     "enrichment": EnrichmentSettings,
+    "derive": DeriveSettings,
+    "query": QuerySettings,
     "reference": ReferenceSettings,
     "replay": ReplaySettings,
 }
@@ -92,7 +97,7 @@ def test_nobody_is_waited_for_without_a_condition_that_means_something(services:
 
 def test_ports_are_published_on_loopback_only(services: dict[str, Service]) -> None:
     published = {name: service["ports"] for name, service in services.items() if "ports" in service}
-    assert set(published) == {"kafka"}
+    assert set(published) == {"kafka", "query"}
     assert {port["host_ip"] for ports in published.values() for port in ports} == {"127.0.0.1"}
     assert offenders(services, lambda service: service.get("network_mode") != "host") == set()
 
@@ -104,6 +109,14 @@ def test_clients_on_the_host_are_sent_to_the_published_port(services: dict[str, 
     assert {f"INSIDE://{services[name]['environment'].get('STATELOOP_KAFKA')}" for name in ("job", "replay")} <= {
         *advertised
     }
+
+
+def test_whoever_reaches_the_query_service_needs_a_token(services: dict[str, Service]) -> None:
+    (secret,) = services["query"]["secrets"]
+    assert services["query"]["environment"]["STATELOOP_TOKENS"] == f"/run/secrets/{secret['source']}"
+    access = Access(ROOT / "deploy" / "query" / "tokens.json")
+    assert access.holder(None) is None
+    assert access.holder("Bearer only-on-this-machine") is not None
 
 
 def test_workers_can_be_scaled(services: dict[str, Service]) -> None:

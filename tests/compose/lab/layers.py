@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.compose.lab.steps import Steps
 
 FILES = ("compose.cluster.yaml", "compose.observability.yaml")
-STAY = ("kafka", "job", "enrichment", "reference", "spark-master", "spark-worker")
+STAY = ("kafka", "job", "enrichment", "reference", "derive", "query", "spark-master", "spark-worker")
 WORKERS = 3
 CRASH_AFTER = 3_000
 

@@ -12,8 +12,16 @@ if TYPE_CHECKING:
     from tests.compose.lab.stack import Stack
     from tests.compose.lab.steps import Steps
 
-STAY = ("kafka", "job", "enrichment", "reference")
-CRASHES = (("replay", 300), ("job", 900), ("enrichment", 2_000), ("reference", 2_800), ("kafka", 4_000))
+STAY = ("kafka", "job", "enrichment", "reference", "derive", "query")
+CRASHES = (
+    ("replay", 300),
+    ("job", 900),
+    ("derive", 1_500),
+    ("enrichment", 2_000),
+    ("query", 2_400),
+    ("reference", 2_800),
+    ("kafka", 4_000),
+)
 """Each container, and after how many snapshots it crashes; there are some 8,400. The replay must not have ended."""
 DOWN_AFTER = 5_500
 REBUILD_S = 20.0

@@ -13,7 +13,9 @@ import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication as SparkApplication
 
 from contracts.application import load
+from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
+from services.query.settings import QuerySettings
 from services.topics.settings import Settings as TopicsSettings
 from spark_app.settings import Settings as JobSettings
 
@@ -27,7 +29,11 @@ Manifest = dict[str, Any]
 def manifests() -> dict[str, Manifest]:
     files = ((path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.yaml")))
     found = ((stem, one) for stem, text in files for one in yaml.safe_load_all(text))
-    return {f"{stem}/{one['kind']}": one for stem, one in found}
+    named: dict[str, Manifest] = {}
+    for stem, one in found:  # the first of a file by its kind, a second of that kind by its name too
+        kind = f"{stem}/{one['kind']}"
+        named[f"{kind}/{one['metadata']['name']}" if kind in named else kind] = one
+    return named
 
 
 MANIFESTS = manifests()
@@ -73,9 +79,9 @@ def test_sparks_operator_knows_every_field() -> None:
 
 
 def test_whoever_stays_is_probed_where_it_answers() -> None:
-    for name in ("job/StatefulSet", "enrichment/Deployment"):
+    for name in ("job/StatefulSet", "enrichment/Deployment", "query/StatefulSet"):
         (container,) = pods()[name]["containers"]
-        told = {variable["name"]: variable["value"] for variable in container["env"]}
+        told = {variable["name"]: variable.get("value", "") for variable in container["env"]}
         assert container["ports"] == [{"name": "http", "containerPort": int(told["STATELOOP_HTTP_PORT"])}], name
         probes = {kind: container[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
         assert probes == {
@@ -135,17 +141,28 @@ def test_sparks_pods_may_write_their_volume() -> None:
         ("topics/Job", TopicsSettings),
         ("job/StatefulSet", JobSettings),
         ("enrichment/Deployment", EnrichmentSettings),
+        ("derive/Deployment", DeriveSettings),
+        ("query/StatefulSet", QuerySettings),
     ],
 )
 def test_the_commands_and_settings_exist(name: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (container,) = pods()[name]["containers"]
     assert find_spec(f"{container['command'][2]}.__main__")
-    own = {variable["name"]: variable["value"] for variable in container.get("env", ())}
+    own = {variable["name"]: variable.get("value", "of-the-pod-or-a-secret") for variable in container.get("env", ())}
     known = {f"STATELOOP_{field}".upper() for field in settings.model_fields}
     assert set(own) <= known
     for variable, value in (MANIFESTS["settings/ConfigMap"]["data"] | own).items():
         monkeypatch.setenv(variable, value)
     settings()
+
+
+def test_instances_reach_each_other_by_the_name_of_their_pod() -> None:
+    state = MANIFESTS["query/StatefulSet"]["spec"]
+    told = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
+    own = MANIFESTS["query/Service"]
+    assert own["metadata"]["name"] == state["serviceName"]
+    assert own["spec"]["clusterIP"] == "None"
+    assert told["STATELOOP_URL"] == f"http://$(STATELOOP_INSTANCE).{state['serviceName']}:8080"
 
 
 def test_the_scaler_watches_the_workers_group_and_topic() -> None:
