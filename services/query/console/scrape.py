@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Collection
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
+from yarl import URL
 
 from services.query.console.samples import Samples, samples
 
@@ -25,6 +29,10 @@ class Address(NamedTuple):
     url: str
 
 
+Hosts = Callable[[str, int], Awaitable[Collection[str]]]
+"""The IP addresses of a host."""
+
+
 class Scraped(NamedTuple):
     """What a part told, or why it did not."""
 
@@ -33,9 +41,39 @@ class Scraped(NamedTuple):
     why: str | None = None
 
 
-async def scrape(session: ClientSession, addresses: Iterable[Address]) -> tuple[Scraped, ...]:
+async def addresses_of(host: str, port: int) -> Collection[str]:
+    """Those that this machine's resolver knows, in a fixed order."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return sorted({str(one[4][0]) for one in found})
+
+
+async def instances(address: Address, hosts: Hosts) -> list[Address]:
+    """As many addresses as the host has: a name may stand for all instances of a service, as in compose.
+
+    A name with an address of each family, such as localhost, is one instance.
+    """
+    url = URL(address.url)
+    if url.scheme != "http" or url.host is None or url.port is None:
+        return [address]
+    try:
+        found = await hosts(url.host, url.port)
+    except OSError:  # the question itself tells why
+        return [address]
+    family = max({ip_address(one).version for one in found}, key=lambda version: _count(found, version), default=4)
+    same = [one for one in found if ip_address(one).version == family]
+    return [Address(address.kind, str(url.with_host(one))) for one in same] if len(same) > 1 else [address]
+
+
+def _count(found: Collection[str], version: int) -> int:
+    return sum(ip_address(one).version == version for one in found)
+
+
+async def scrape(
+    session: ClientSession, addresses: Iterable[Address], hosts: Hosts = addresses_of
+) -> tuple[Scraped, ...]:
     """What each part tells now, in the order of the addresses. Raises nothing: a part that is away is told as such."""
-    return tuple(await asyncio.gather(*(_one(session, address) for address in addresses)))
+    spread = await asyncio.gather(*(instances(address, hosts) for address in addresses))
+    return tuple(await asyncio.gather(*(_one(session, address) for found in spread for address in found)))
 
 
 async def _one(session: ClientSession, address: Address) -> Scraped:

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer, unused_port
 
 from contracts.metrics import worker
 from services.query.console import scrape as scraping
-from services.query.console.scrape import Address, Scraped, scrape
+from services.query.console.scrape import Address, Scraped, instances, scrape
 from tests.services.query.console.exposed import exposed
 
 if TYPE_CHECKING:
@@ -90,3 +90,28 @@ async def test_who_is_away_keeps_nobody_waiting(parts: TestServer) -> None:
     assert "127.0.0.1" in (first.why or "")
     assert second.samples is None
     assert third.samples is not None
+
+
+@pytest.mark.parametrize(
+    ("found", "asked_at"),
+    [
+        (("10.0.0.2", "10.0.0.3"), ["http://10.0.0.2:8080", "http://10.0.0.3:8080"]),
+        (("127.0.0.1", "::1"), ["http://enrichment:8080"]),
+        (("10.0.0.2",), ["http://enrichment:8080"]),
+        ((), ["http://enrichment:8080"]),
+        (("10.0.0.2", "fd00::2", "fd00::3"), ["http://[fd00::2]:8080", "http://[fd00::3]:8080"]),
+    ],
+)
+async def test_name_of_several_instances_is_asked_at_each(found: tuple[str, ...], asked_at: list[str]) -> None:
+    async def hosts(_host: str, _port: int) -> tuple[str, ...]:
+        return found
+
+    spread = await instances(Address("enrichment", "http://enrichment:8080"), hosts)
+    assert [address.url for address in spread] == asked_at
+
+
+async def test_name_that_nobody_knows_is_asked_as_it_is() -> None:
+    async def hosts(_host: str, _port: int) -> tuple[str, ...]:
+        raise OSError("no such host")
+
+    assert await instances(Address("job", "http://job:8080"), hosts) == [Address("job", "http://job:8080")]
