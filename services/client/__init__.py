@@ -1,4 +1,4 @@
-"""Asks the query service from Python: `async with Client("http://127.0.0.1:8080") as states`."""
+"""Asks the query service from Python: `async with Client("http://127.0.0.1:8090") as states`."""
 
 from services.client.answers import Answer, Expired, Found, NeverSeen, Source
 from services.client.client import Client

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EPILOG = """\
-The service is at --url, STATELOOP_URL, or http://127.0.0.1:8080. Its token comes from --token-file,
+The service is at --url, STATELOOP_URL, or http://127.0.0.1:8090. Its token comes from --token-file,
 STATELOOP_TOKEN_FILE or STATELOOP_TOKEN.
 
 It returns 0 for found, 1 for an error, 2 for wrong arguments, 3 for a key never seen, 4 for one that

@@ -76,7 +76,7 @@ class AddressWrong(PermanentError):
     """An address cannot be that of a query service."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(f"{url!r} is no address of a query service: write one such as http://127.0.0.1:8080")
+        super().__init__(f"{url!r} is no address of a query service: write one such as http://127.0.0.1:8090")
         self.url = url
 
 

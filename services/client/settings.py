@@ -15,7 +15,7 @@ class ClientSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
-    url: str = "http://127.0.0.1:8080"
+    url: str = "http://127.0.0.1:8090"
     """Any instance; several, separated by commas."""
     token: SecretStr | None = None
     """The token, or STATELOOP_TOKEN_FILE. An argument would be seen by everybody on the machine."""

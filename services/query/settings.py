@@ -42,7 +42,7 @@ class QuerySettings(KafkaSettings):
     """The folder of the embedded store. It may be lost: it is made again from the topics."""
     http_host: str = "127.0.0.1"
     """The address at which it answers; in a container, 0.0.0.0."""
-    http_port: int = Field(default=8080, ge=0, le=65535)
+    http_port: int = Field(default=8090, ge=0, le=65535)
     """Its port; 0 is any free one, which the log tells."""
     url: Address | None = None
     """Where other instances and clients reach this one; unset, host and port."""

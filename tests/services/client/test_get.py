@@ -204,7 +204,7 @@ async def test_the_answer_to_another_question_is_none(fake: Fake) -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host", "http://", "http://host?a=b"])
 def test_a_wrong_address_is_told(url: str) -> None:
-    with pytest.raises(AddressWrong, match=r"such as http://127\.0\.0\.1:8080"):
+    with pytest.raises(AddressWrong, match=r"such as http://127\.0\.0\.1:8090"):
         Client(url)
 
 
