@@ -79,7 +79,8 @@ def _held(state: NamedState, roles: Roles) -> Held:
         standing = roles.standing(state.name, number)
         counts[standing.role] += 1
         lag += standing.lag if standing.role is not Role.ELSEWHERE else 0
-        unowned += not roles.owners(state.name, number)
+        here = standing.role in (Role.OWNER, Role.STANDBY)
+        unowned += not here and not roles.owners(state.name, number)
     return Held(state.name, state.topic, dict(counts), lag, unowned)
 
 

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contracts.named import NamedState
+from services.query.console.look import held
+from services.query.roles import Member, Role, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FLIGHTS = {"flights": NamedState(name="flights", topic="snapshots", schema={}, partitions=4)}
+
+
+class AllAlike:
+    """The roles of an instance to which all partitions are the same."""
+
+    def __init__(self, role: Role, *others: str) -> None:
+        self._role, self._others = role, others
+
+    def standing(self, _state: str, _partition: int) -> Standing:
+        return Standing(self._role, 2)
+
+    def owners(self, _state: str, _partition: int) -> Sequence[Member]:
+        return [Member(name, f"http://{name}:1") for name in self._others]
+
+    def members(self) -> Sequence[Member]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("roles", "unowned", "lag"),
+    [
+        (AllAlike(Role.OWNER), 0, 8),
+        (AllAlike(Role.STANDBY), 0, 8),
+        (AllAlike(Role.ELSEWHERE, "other"), 0, 0),
+        (AllAlike(Role.ELSEWHERE), 4, 0),
+        (AllAlike(Role.CATCHING_UP), 4, 8),
+    ],
+)
+def test_partition_is_unowned_if_nobody_answers_for_it(roles: AllAlike, unowned: int, lag: int) -> None:
+    (flights,) = held(FLIGHTS, roles)
+    assert (flights.unowned, flights.lag) == (unowned, lag)
