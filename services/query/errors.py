@@ -50,3 +50,22 @@ class TokensUnreadableError(PermanentError):
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{path}, the file of tokens (STATELOOP_TOKENS): {problem}. docs/query.md shows one")
         self.path = path
+
+
+class NoBrokerError(RetryableError):
+    """No broker answers."""
+
+    def __init__(self, kafka: str, problem: str) -> None:
+        super().__init__(
+            f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA, "
+            "and STATELOOP_KAFKA_OPTIONS if it wants more than an address"
+        )
+        self.kafka = kafka
+
+
+class NoTopicError(PermanentError):
+    """The topic of a named state is not there."""
+
+    def __init__(self, topic: str, kafka: str) -> None:
+        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with python -m services.topics")
+        self.topic = topic

@@ -36,11 +36,14 @@ from services.query.metrics import Metrics
 from services.query.parts import Parts
 from services.query.push.push import Push
 from services.query.storage.lmdb_store import LmdbStore
+from services.query.topics import sized
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from socket import socket
 
     from contracts import Application
+    from contracts.named import NamedState
     from services.query.cluster.cluster import Cluster
     from services.query.parts import Proxy, Routed
     from services.query.settings import QuerySettings
@@ -77,17 +80,20 @@ async def serve(settings: QuerySettings, application: Application) -> None:
         loop.add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(bound(settings))
-        core = _core(settings, application, url_of(settings, listening), stack)
+        found = await asyncio.to_thread(sized, named(application), settings.client())
+        core = _core(settings, application, found, url_of(settings, listening), stack)
         proxy = await stack.enter_async_context(HttpProxy(settings.peer_token))
         page = await stack.enter_async_context(console(application, core.parts))
         await _answer(core, _Ways(access, proxy, page, listening), stopped)
 
 
-def _core(settings: QuerySettings, application: Application, url: str, stack: AsyncExitStack) -> Core:
+def _core(
+    settings: QuerySettings, application: Application, found: Mapping[str, NamedState], url: str, stack: AsyncExitStack
+) -> Core:
     """The stores and what keeps them up. What was opened is closed with the stack."""
     home = Home(settings.query_data, settings.instance)
     stack.callback(home.close)
-    found, listeners, boot = named(application), Listeners(), _boot()
+    listeners, boot = Listeners(), _boot()
     stores: dict[str, Store] = {}
     for name, state in found.items():
         stores[name] = LmdbStore(settings.query_data / name, state, boot)
