@@ -35,7 +35,7 @@ def parts(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tu
     found.extend(workers(settings))
     if application.derived:
         found.append(derive(settings))
-    found.append(query(settings, folders))
+    found.append(query(settings, folders, derives=bool(application.derived)))
     if _is_there(f"{package}.replay"):
         found.append(replay(settings, folders, package))
     if not headless:
@@ -103,11 +103,12 @@ def derive(settings: LauncherSettings) -> Part:
     return Part("derive", "the derived states are written", module("services.derive"), Says("stateloop derive: {"), env)
 
 
-def query(settings: LauncherSettings, folders: Folders) -> Part:
+def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> Part:
     """The query service, with the console."""
     watched_parts = {
         "job": [address(settings, JOB)],
         "enrichment": [address(settings, WORKERS + number) for number in range(settings.workers)],
+        "derive": [address(settings, DERIVE)] if derives else [],
     }
     env = (
         shared(settings)

@@ -74,6 +74,7 @@ def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.Mon
     assert watched == {
         "job": ["http://127.0.0.1:9101"],
         "enrichment": ["http://127.0.0.1:9103", "http://127.0.0.1:9104"],
+        "derive": ["http://127.0.0.1:9102"],
     }
     assert found["query"].page == found["live"].env["STATELOOP_CONSOLE"] == "http://127.0.0.1:9100"
 
