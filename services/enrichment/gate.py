@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Coroutine
 
     from services.enrichment.availability import Availability
@@ -26,8 +26,9 @@ class Gate:
         start: Start,
         run: Callable[[Work], Coroutine[None, None, None]],
     ) -> None:
-        self._api = api
+        self.api = api
         self._room = room
+        self._few = room // 2
         self._availability = availability
         self._start = start
         self._run = run
@@ -35,6 +36,9 @@ class Gate:
         self._watch: asyncio.Task[None] | None = None
         """Waits until the API is available again."""
         self._closed = False
+        self.is_low = asyncio.Event()
+        """Set while what waits is half of what may be under way, or less."""
+        self.is_low.set()
 
     def add(self, work: Work) -> None:
         """Begin it now, or when its turn comes. What calls nobody need not wait."""
@@ -43,6 +47,8 @@ class Gate:
             return
         self._waiting.append(work)
         self.advance()
+        if len(self._waiting) > self._few:
+            self.is_low.clear()
 
     def advance(self) -> None:
         """Begin what can begin."""
@@ -50,6 +56,14 @@ class Gate:
             work = self._waiting.popleft()
             if work.lane.may_begin(work):
                 self._begin(work)
+        if len(self._waiting) <= self._few:
+            self.is_low.set()
+
+    def shed(self) -> list[Work]:
+        """Give back what waits beyond half of what may be under way: the latest ones, in their order."""
+        shed = [self._waiting.pop() for _ in range(len(self._waiting) - self._few)]
+        self.is_low.set()
+        return [work for work in reversed(shed) if not work.over]
 
     def close(self) -> None:
         """Begin nothing any more, whatever room there is, and wait for no API."""
@@ -63,7 +77,7 @@ class Gate:
     def _may_begin(self) -> bool:
         if self._room <= 0 or self._watch or self._closed:  # what calls nobody begins beyond the room
             return False
-        if self._availability.is_available(self._api):
+        if self._availability.is_available(self.api):
             return True
         self._watch = self._start(self._reopen())
         return False
@@ -81,6 +95,6 @@ class Gate:
             self.advance()
 
     async def _reopen(self) -> None:
-        await self._availability.available(self._api)
+        await self._availability.available(self.api)
         self._watch = None
         self.advance()

@@ -58,6 +58,10 @@ class Lane:
         self._started: set[int] = set()
         """The unfinished offsets of which a request has begun."""
         self._pressure = pressure
+        self.parked: dict[str, dict[int, int]] = {}
+        """By API: the offsets whose snapshots are to be read and planned again, and how many requests wait for that."""
+        self._stands_for: dict[tuple[str, int], int] = {}
+        """Of those that were let go: up to which version later snapshots were spared because of them."""
 
     def passed(self, snapshot: Snapshot) -> bool:
         """Whether this version or a later one was seen before; if not, it is seen now.
@@ -111,6 +115,42 @@ class Lane:
         self._note(work, at)
         return work
 
+    def waits(self, request: Request) -> bool:
+        """Whether it would only renew one whose calls have not begun."""
+        return self._waiting(request) is not None
+
+    def park(self, api: str, offset: int) -> None:
+        """Let a request go until its snapshot is planned again. Its offset stays unfinished."""
+        parked = self.parked.setdefault(api, {})
+        parked[offset] = parked.get(offset, 0) + 1
+        self._pressure.park(1)
+
+    def let_go(self, work: Work, api: str) -> None:
+        """Park one that waits. Its earlier offsets are finished: the last one's snapshot calls for all."""
+        self._order.leave(work)
+        self._give_up(work)
+        self._restore(work)
+        *earlier, last = work.offsets
+        self._started.difference_update(offset for offset in earlier if self.offsets.finish(offset))
+        self._stands_for[api, last] = self._versions.get(work.request.life) or 0
+        self.park(api, last)
+
+    def unpark(self, api: str, offset: int, requests: int) -> None:
+        """Note that a snapshot was planned again, and now calls for so many requests of the API."""
+        parked = self.parked[api]
+        pieces = parked.pop(offset)
+        self._stands_for.pop((api, offset), None)
+        if not parked:
+            del self.parked[api]
+        self._pressure.park(-pieces)
+        if self.offsets.divide_anew(offset, requests - pieces):
+            self._started.discard(offset)
+
+    def superseded(self, api: str, offset: int, snapshot: Snapshot) -> bool:
+        """Whether a later version was seen, which calls for all that is still to be asked of the API."""
+        own = max(snapshot.version, self._stands_for.get((api, offset), 0))
+        return (self._versions.get(snapshot.life) or 0) > own
+
     def overtake(self, work: Work) -> int:
         """Give up the earlier requests whose answers cannot count once this one is written, and say how many."""
         earlier = self._order.overtake(work)
@@ -152,7 +192,11 @@ class Lane:
             self._give_up(work)
         for task in self.tasks:
             task.cancel()
-        return len(left)
+        parked = sum(sum(pieces.values()) for pieces in self.parked.values())
+        self._pressure.park(-parked)
+        self.parked.clear()
+        self._stands_for.clear()
+        return len(left) + parked
 
     def _give_up(self, work: Work) -> None:
         self._pressure.ease(work.counted)
@@ -172,12 +216,18 @@ class Lane:
         """Count a request. What is skipped counts for nothing, and neither does the one whose place it takes."""
         if at is None:
             return
-        last = work.before if work.request.skipped is not None else Called(at, work.request.spent or 0)
+        if work.request.skipped is not None:
+            self._restore(work)
+        else:
+            key = (work.request.life, work.request.enrichment)
+            self._begun.put(key, Called(at, work.request.spent or 0))
+
+    def _restore(self, work: Work) -> None:
         key = (work.request.life, work.request.enrichment)
-        if last is None:
+        if work.before is None:
             self._begun.forget(key)
         else:
-            self._begun.put(key, last)
+            self._begun.put(key, work.before)
 
     def _known(self, request: Request, snapshot: Snapshot) -> bool:
         """Whether a request alike is under way, or was answered and the state does not show that yet.

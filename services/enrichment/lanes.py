@@ -97,6 +97,10 @@ class Lanes:
         """The partitions that were read so far beyond something unfinished that they must wait for it."""
         return frozenset(number for number, lane in self._lanes.items() if lane.offsets.span >= self._window)
 
+    def parked(self, api: str) -> list[tuple[int, Lane]]:
+        """The partitions with snapshots to be planned again for an API, less those that go away."""
+        return [(number, lane) for number, lane in self._lanes.items() if api in lane.parked and not lane.closed]
+
     def abandon(self) -> None:
         """Give up all that is under way or waits."""
         for lane in self._lanes.values():

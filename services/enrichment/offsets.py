@@ -36,6 +36,13 @@ class Offsets:
             del self._pieces[offset]
         return not left
 
+    def divide_anew(self, offset: int, more: int) -> bool:
+        """Note that an unfinished offset has so many more pieces, or fewer, and say whether it is finished by that."""
+        self._pieces[offset] += more
+        if not self._pieces[offset]:
+            del self._pieces[offset]
+        return offset not in self._pieces
+
     def is_behind(self, offset: int) -> bool:
         """Whether an offset is not beyond all that were taken: the topic was made anew, or the position was reset."""
         return self._next is not None and offset < self._next

@@ -17,6 +17,7 @@ from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
 from services.enrichment.metrics import Metrics
 from services.enrichment.publisher import KafkaPublisher
+from services.enrichment.rereader import KafkaRereader
 from services.enrichment.source import KafkaSource
 from services.enrichment.worker import Parts, Worker
 
@@ -47,12 +48,19 @@ async def serve(settings: EnrichmentSettings, application: Application, tracing:
             batch=settings.fetch_most,
             drain=settings.drain,
         )
+        rereader = KafkaRereader(
+            settings.client(),
+            topic=application.topics.snapshots,
+            group=settings.group or application.enrichment_group,
+        )
+        stack.push_async_callback(rereader.close)
         calls = assembled(application, transports, counts)
         stack.callback(calls.close)
         parts = Parts(
             application=application,
             settings=settings,
             source=source,
+            rereader=rereader,
             caller=tracing.answering(calls.caller) if tracing else calls.caller,
             availability=calls.breakers,
             publisher=publisher,

@@ -68,6 +68,8 @@ class EnrichmentSettings(KafkaSettings):
     """How many snapshots may wait and requests be unanswered before reading pauses; it goes on at half of it."""
     unfinished_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
     """The same in bytes of what was read."""
+    parked: int = Field(default=1_000_000, ge=1)
+    """How many requests for APIs that are away may wait beyond that, as offsets whose snapshots are read again."""
     window: int = Field(default=1_000_000, ge=1)
     """How many offsets of a partition may be read beyond the first that is not finished."""
     alarm_of: int = Field(default=1000, ge=1)

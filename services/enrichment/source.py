@@ -157,7 +157,7 @@ class KafkaSource:
             messages = [first, *self._consumer.consume(self._batch, 0)] if first else []
         except KafkaException as error:  # not survived: a message may be lost between the two calls
             raise failed(error.args[0]) from error
-        return [self._record(message) for message in messages if self._is_record(message)]
+        return [record(message) for message in messages if self._is_record(message)]
 
     def _commit(self, positions: Mapping[int, int]) -> None:
         news = {p: at for p, at in positions.items() if p in self._ours and self._committed.get(p) != at}
@@ -182,12 +182,6 @@ class KafkaSource:
             raise failed(error)
         self._on_error(error)
         return False
-
-    def _record(self, message: Message) -> Record:
-        partition, offset = message.partition(), message.offset()
-        if partition is None or offset is None:  # only of a message that was never sent
-            raise ConsumerFailedError("NO_OFFSET", "a message came without its offset")
-        return Record(partition, offset, message.key(), message.value(), message.timestamp()[1])
 
     def _on_error(self, error: KafkaError) -> None:
         log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
@@ -250,6 +244,14 @@ class KafkaSource:
 
     def _offsets(self, positions: Mapping[int, int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, partition, offset) for partition, offset in positions.items()]
+
+
+def record(message: Message) -> Record:
+    """Kafka's message as ours."""
+    partition, offset = message.partition(), message.offset()
+    if partition is None or offset is None:  # only of a message that was never sent
+        raise ConsumerFailedError("NO_OFFSET", "a message came without its offset")
+    return Record(partition, offset, message.key(), message.value(), message.timestamp()[1])
 
 
 def failed(error: KafkaError) -> ConsumerFailedError:

@@ -15,7 +15,9 @@ from services.enrichment.feedback import encoded, failed, milliseconds, undecoda
 from services.enrichment.gate import Gate
 from services.enrichment.health import Pulse
 from services.enrichment.inbox import Inbox
+from services.enrichment.lane import Due, Lane
 from services.enrichment.lanes import Lanes
+from services.enrichment.parking import Parking
 from services.enrichment.pressure import Pressure
 
 if TYPE_CHECKING:
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
     from services.enrichment.availability import Availability
     from services.enrichment.calls.caller import Answering
     from services.enrichment.health import Standing
-    from services.enrichment.lane import Lane
     from services.enrichment.metrics import Metrics
     from services.enrichment.publisher import Publisher
+    from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.source import Record, Source
     from services.enrichment.work import Work
@@ -50,6 +52,7 @@ class Parts:
     application: Application
     settings: EnrichmentSettings
     source: Source
+    rereader: Rereader
     caller: Answering
     availability: Availability
     publisher: Publisher
@@ -66,7 +69,7 @@ class Worker:
         self._parts = parts
         self._counts = parts.counts
         self._inbox: Inbox[tuple[Lane, Record]] = Inbox()
-        self._pressure = Pressure(settings.unfinished, settings.unfinished_bytes)
+        self._pressure = Pressure(settings.unfinished, settings.unfinished_bytes, settings.parked)
         self._lanes = Lanes(parts.application, settings, parts.counts, parts.clock, self._pressure)
         self._alarms = Alarms(parts.application, settings)
         self._pulse = Pulse(parts.counts, parts.clock)
@@ -76,6 +79,13 @@ class Worker:
             api: Gate(api, settings.in_flight, parts.availability, self._tasks.create_task, self._answer)
             for api in {one.api for one in parts.application.enrichments}
         }
+        self._parkings = {api: self._parking(gate) for api, gate in self._gates.items()}
+
+    def _parking(self, gate: Gate) -> Parking:
+        parts, start = self._parts, self._tasks.create_task
+        return Parking(
+            gate, parts.availability, self._lanes, self._pressure, parts.rereader, start=start, again=self._again
+        )
 
     def stop(self) -> None:
         """Begin nothing new; `run` returns when what is under way is finished, or the time for it is over."""
@@ -93,6 +103,7 @@ class Worker:
         self._counts.set(metrics.UNFINISHED_BYTES, self._pressure.bytes)
         for api, gate in self._gates.items():
             self._counts.set(metrics.HELD, len(gate), api)
+            self._counts.set(metrics.PARKED, sum(len(lane.parked[api]) for _, lane in self._lanes.parked(api)), api)
         self._lanes.measure()
 
     async def run(self) -> None:
@@ -115,6 +126,8 @@ class Worker:
         finally:
             for gate in self._gates.values():
                 gate.close()  # nothing may take the place of what ends
+            for parking in self._parkings.values():
+                parking.close()
             self._lanes.abandon()
             for task in endless:
                 task.cancel()
@@ -123,7 +136,10 @@ class Worker:
         """Never stops polling, or the group would take the partitions away."""
         every, last = self._parts.settings.commit_every.total_seconds(), 0.0
         while True:
-            paused = self._stopping.is_set() or not await self._pressure.has_room(FULL_WAIT_S)
+            has_room = await self._pressure.has_room(FULL_WAIT_S)
+            paused = self._stopping.is_set() or not has_room
+            if not has_room:
+                self._relieve()
             due = self._parts.clock() - last >= every
             last = self._parts.clock() if due else last
             full, positions = self._lanes.full(), self._lanes.positions() if due else {}
@@ -132,6 +148,10 @@ class Worker:
             self._counts.set(metrics.PAUSED, int(paused))
             if due:
                 self._pulse.beat(self._work())
+
+    def _relieve(self) -> None:
+        for parking in self._parkings.values():
+            parking.relieve()
 
     def _receive(self, records: list[tuple[Lane, Record]]) -> None:
         self._pressure.add(sum(record.size for _, record in records), len(records))
@@ -159,12 +179,32 @@ class Worker:
             lane.hold(task)
             return
         lane.offsets.take(record.offset, len(requests))
-        at = now if self._parts.application.limited else None
         for request in requests:
-            if work := lane.begin(record, request, at):
-                self._gates[self._parts.application.by_name[request.enrichment].api].add(work)
-            else:
-                self._counts.add(metrics.RENEWED)
+            if not self._parkings[self._api(request)].takes(lane, record.offset, request):
+                self._line_up(lane, record, request, now)
+
+    def _line_up(self, lane: Lane, record: Record, request: Request, now: datetime) -> None:
+        if work := lane.begin(record, request, now if self._parts.application.limited else None):
+            self._gates[self._api(request)].add(work)
+        else:
+            self._counts.add(metrics.RENEWED)
+
+    def _again(self, api: str, lane: Lane, offset: int, record: Record | None) -> None:
+        """Plan a snapshot that was parked. One that the topic keeps no more is superseded, or its life is over."""
+        if record is None:
+            lane.unpark(api, offset, 0)
+            return
+        now, snapshot = self._parts.now(), decode_snapshot(record.value or b"")
+        is_past = lane.superseded(api, offset, snapshot)
+        due = Due([], 0, []) if is_past else lane.due(self._parts.application, snapshot, now)
+        requests = [request for request in due.begin if self._api(request) == api]
+        self._count_stops([request for request in due.stopped if self._api(request) == api])
+        lane.unpark(api, offset, len(requests))
+        for request in requests:
+            self._line_up(lane, record, request, now)
+
+    def _api(self, request: Request) -> str:
+        return self._parts.application.by_name[request.enrichment].api
 
     def _due(self, lane: Lane, record: Record, now: datetime) -> list[Request]:
         """The requests to begin. Raises ValueError for a record that is no snapshot."""
@@ -177,9 +217,12 @@ class Worker:
             return []
         requests, spared, stopped = lane.due(self._parts.application, snapshot, now)
         self._counts.add(metrics.SPARED, by=spared)
+        self._count_stops(stopped)
+        return requests
+
+    def _count_stops(self, stopped: list[Request]) -> None:
         for request in stopped:
             self._counts.add(metrics.BUDGET_STOPS, request.enrichment)
-        return requests
 
     async def _answer(self, work: Work) -> None:
         """One request: its calls, then its feedback; its offsets are finished when that is safely in Kafka."""
@@ -221,7 +264,7 @@ class Worker:
 
     def _work(self) -> int:
         """What there is to do, as far as it is known."""
-        return self._pressure.count + int(self._counts.get(metrics.LAG))
+        return self._pressure.count + self._pressure.parked + int(self._counts.get(metrics.LAG))
 
     def _tell(self) -> None:
         log.info("stats", extra={"facts": self._counts.values()})

@@ -20,7 +20,7 @@ from services.enrichment.worker import Parts, Worker
 from tests.services.enrichment.fleet import START, app, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from contracts import Application, Batch
     from contracts.enrichment import M
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from services.enrichment.calls.assembly import Calls
     from services.enrichment.calls.caller import Answering
     from services.enrichment.publisher import Publisher
-    from services.enrichment.source import Listener, Source
+    from services.enrichment.source import Listener
 
 ROUND_S = 0.001
 DEADLINE_S = 10
 
 
 class Log:
-    """A partition in memory. Implements Source."""
+    """A partition in memory. Implements Source and Rereader."""
 
     def __init__(self, values: list[bytes | None]) -> None:
         self.values = values
@@ -50,9 +50,13 @@ class Log:
         self.confirms = True
         self.confirmed: dict[int, int] = {}
         self.closed = False
+        self.again = 0
+        self.open_again = asyncio.Event()
+        self.open_again.set()
+        self.gone: set[int] = set()
 
     def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
-        self._listener = listener
+        self.listener = listener
         loop.call_soon(listener.assigned, [0])
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
@@ -61,7 +65,7 @@ class Log:
         self.committed.extend(positions.values())
         if self.confirms and positions and positions != self.confirmed:
             self.confirmed = dict(positions)
-            self._listener.committed(self.confirmed)
+            self.listener.committed(self.confirmed)
         self.fetches += 1
         self.pauses += paused
         self.fulls += 0 in full
@@ -71,6 +75,14 @@ class Log:
         batch = [Record(0, self.read + n, b"d", value, 0) for n, value in enumerate(some)]
         self.read += len(batch)
         return batch
+
+    async def reread(self, partition: int, offsets: Sequence[int]) -> list[Record]:
+        assert list(offsets) == sorted(offsets)
+        self.again += len(offsets)
+        await asyncio.sleep(ROUND_S)
+        await self.open_again.wait()
+        kept = [offset for offset in offsets if offset not in self.gone]
+        return [Record(partition, offset, b"d", self.values[offset], 0) for offset in kept]
 
     async def lag(self) -> int:
         return len(self.values) - self.read
@@ -166,7 +178,7 @@ async def running(
 @asynccontextmanager
 async def at_work(  # noqa: PLR0913  # the parts of a worker
     application: Application,
-    source: Source,
+    source: Log,
     *,
     caller: Answering,
     availability: Availability,
@@ -179,6 +191,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
         application=application,
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),
         source=source,
+        rereader=source,
         caller=caller,
         availability=availability,
         publisher=publisher,

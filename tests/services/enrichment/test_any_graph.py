@@ -82,7 +82,7 @@ class Device:
         self.application = application
         self.now = NOW
         self.fold = Fold(application)
-        self.lane = Lane(1000, LIFE, lambda: 0.0, Pressure(1000, 1000))
+        self.lane = Lane(1000, LIFE, lambda: 0.0, Pressure(1000, 1000, 1000))
         self.under_way: dict[Any, Work] = {}
         self.begun: list[tuple[datetime, Request]] = []
         self.deltas = 0

@@ -83,7 +83,7 @@ async def test_an_api_that_is_away_holds_back_only_what_needs_it() -> None:
 async def test_what_is_held_back_is_bounded_and_polling_goes_on() -> None:
     log, gated = Log(cars(1000)), Gated().let()
     gated.down = {"prices"}
-    async with running(log, gated, APART, unfinished=100):
+    async with running(log, gated, APART, unfinished=100, parked=50):
         await until(lambda: log.pauses > 1)
         assert log.read <= 120
         gated.down.clear()
@@ -94,7 +94,7 @@ async def test_what_is_held_back_is_bounded_and_polling_goes_on() -> None:
 async def test_bytes_bound_what_is_held_back_as_well() -> None:
     log, gated = Log(cars(1000)), Gated().let()
     gated.down = {"prices"}
-    async with running(log, gated, APART, unfinished_bytes=100 * len(cars(1)[0] or b"")):
+    async with running(log, gated, APART, unfinished_bytes=100 * len(cars(1)[0] or b""), parked=50):
         await until(lambda: log.pauses > 1)
         assert log.read <= 120
 

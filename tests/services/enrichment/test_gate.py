@@ -39,7 +39,7 @@ async def test_a_request_that_calls_nobody_makes_no_room_for_those_that_do() -> 
         begun.append(work.request.device_id)
         await end.wait()
 
-    lane = Lane(1000, timedelta(hours=1), lambda: 0.0, Pressure(1000, 10**6))
+    lane = Lane(1000, timedelta(hours=1), lambda: 0.0, Pressure(1000, 10**6, 1000))
     gate = Gate("registry", 2, Gated(), asyncio.create_task, run)
     *ordinary, last = works(lane, 6)
     last.request = dataclasses.replace(last.request, skipped="place: absence")
@@ -61,7 +61,7 @@ async def test_a_gate_that_is_closed_begins_nothing_and_waits_for_no_api(*, wait
         begun.append(work.request.device_id)
         await end.wait()
 
-    lane = Lane(1000, timedelta(hours=1), lambda: 0.0, Pressure(1000, 10**6))
+    lane = Lane(1000, timedelta(hours=1), lambda: 0.0, Pressure(1000, 10**6, 1000))
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         gate = Gate("registry", 2 if waits else 1, away, group.create_task, run)
         first, second = works(lane, 2)

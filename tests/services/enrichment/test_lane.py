@@ -33,7 +33,7 @@ OWNER = app.by_name["owner"]
 
 
 def lane() -> Lane:
-    return Lane(1000, HOUR, lambda: 0.0, Pressure(1000, 1000))
+    return Lane(1000, HOUR, lambda: 0.0, Pressure(1000, 1000, 1000))
 
 
 def begun(one: Lane, request: Request, offset: int = 0) -> Work:
@@ -239,3 +239,32 @@ def test_what_is_skipped_takes_the_place_of_what_waits_and_pays_back_what_that_c
     assert one.offsets.position == 3
     (again,) = waiting(one, limited, snapshot(3, "P2"))
     assert again.request.spent == 1
+
+
+def test_what_is_let_go_pays_back_what_it_cost_and_stands_for_what_was_spared_because_of_it() -> None:
+    limited, one = application(), lane()
+    limited.budget = Budget(requests=2)
+    first, second = snapshot(1), snapshot(2)
+    assert not one.passed(first)
+    owner, quote = waiting(one, limited, first)
+    assert not one.passed(second)
+    assert waiting(one, limited, second) == [], "spared"
+    for work in (owner, quote):
+        one.let_go(work, "registry")
+    assert (one.offsets.position, one.parked) == (1, {"registry": {1: 2}})
+    assert not one.superseded("registry", 1, first)
+    again = one.due(limited, first, START).begin
+    assert [(request.enrichment, request.spent) for request in again] == [("owner", 1), ("quote", 1)]
+    assert not one.passed(snapshot(3, "P2"))
+    assert one.superseded("registry", 1, first)
+    one.unpark("registry", 1, 0)
+    assert one.offsets.position == 3
+
+
+def test_of_one_that_was_renewed_and_is_let_go_only_the_last_offset_waits() -> None:
+    limited, one = application(), lane()
+    owner, _ = waiting(one, limited, snapshot(1))
+    assert waiting(one, limited, snapshot(2, "P2")) == []
+    one.let_go(owner, "registry")
+    assert one.parked == {"registry": {2: 1}}
+    assert one.offsets.position == 1, "the quote waits"

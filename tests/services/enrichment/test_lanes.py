@@ -17,7 +17,7 @@ from tests.services.enrichment.fleet import START, app, snapshot
 def lanes(drain: float = 0.0) -> tuple[Lanes, Metrics]:
     counts = Metrics()
     settings = EnrichmentSettings(application="fleet", drain=timedelta(seconds=drain))
-    return Lanes(app, settings, counts, lambda: 0.0, Pressure(1000, 1000)), counts
+    return Lanes(app, settings, counts, lambda: 0.0, Pressure(1000, 1000, 1000)), counts
 
 
 def record(offset: int, partition: int = 0) -> Record:
@@ -92,7 +92,8 @@ async def test_a_topic_made_anew_begins_anew() -> None:
 
 
 async def test_a_partition_is_full_when_it_was_read_a_window_beyond_what_is_unfinished() -> None:
-    ours = Lanes(app, EnrichmentSettings(application="fleet", window=10), Metrics(), lambda: 0.0, Pressure(1000, 1000))
+    settings = EnrichmentSettings(application="fleet", window=10)
+    ours = Lanes(app, settings, Metrics(), lambda: 0.0, Pressure(1000, 1000, 1000))
     ours.assigned([0, 1])
     for offset, ((lane, _),) in enumerate(ours.sorted([record(n)]) for n in range(10)):
         assert ours.full() == frozenset()

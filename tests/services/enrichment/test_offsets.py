@@ -38,6 +38,16 @@ def test_position_is_the_first_unfinished(gaps: list[tuple[int, int]], data: st.
     assert offsets.position == naive(work)
 
 
+def test_an_offset_may_be_divided_anew() -> None:
+    offsets = Offsets()
+    offsets.take(7, 2)
+    assert not offsets.divide_anew(7, 1)
+    assert [offsets.finish(7) for _ in range(3)] == [False, False, True]
+    offsets.take(8, 2)
+    assert offsets.divide_anew(8, -2)
+    assert offsets.position == 9
+
+
 def test_an_offset_that_goes_back_is_refused() -> None:
     offsets = Offsets()
     offsets.take(7, 0)

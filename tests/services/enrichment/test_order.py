@@ -89,6 +89,40 @@ async def _drive(log: Loop, gated: Gated, steps: list[tuple[str, str, str]], in_
         await _settled(log, gated)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(PLATES), st.booleans()), max_size=20),
+    unfinished=st.sampled_from([8, 100]),
+)
+def test_an_api_that_comes_and_goes_changes_nothing_of_that(
+    steps: list[tuple[str, str, bool]], unfinished: int
+) -> None:
+    log, gated = Loop(), Gated().let()
+    asyncio.run(_flap(log, gated, steps, unfinished))
+    versions: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for one in gated.feedback():
+        versions[one.device_id, one.enrichment].append(one.version)
+    assert all(found == sorted(set(found)) for found in versions.values()), versions
+    assert gated.calls == len(gated.feedback()), "no call is made twice"
+
+
+async def _flap(log: Loop, gated: Gated, steps: list[tuple[str, str, bool]], unfinished: int) -> None:
+    """Plates change while the API comes and goes; what waits for it is parked, the earlier the less is held."""
+    async with running(log, gated, unfinished=unfinished, in_flight=1):
+        for device, plate, is_up in steps:
+            gated.down = set() if is_up else {"registry"}
+            if is_up:
+                gated.back.set()
+                gated.back = asyncio.Event()
+            log.drive(device, plate)
+            if not is_up:
+                await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == len(log.values))
+            log.merge(gated.feedback())
+        gated.down = set()
+        gated.back.set()
+        await _settled(log, gated)
+
+
 async def _settled(log: Loop, gated: Gated) -> None:
     """Merge until the state of every device has the answers to its last inputs, and all is committed."""
 

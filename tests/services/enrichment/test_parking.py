@@ -1,0 +1,257 @@
+"""An API is away for so long that what waits for it is let go but for its offsets, and read again when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+from typing_extensions import override
+
+from contracts.metrics import worker as metrics
+from contracts.plan import fingerprint
+from tests.services.enrichment.fleet import answer, owner, quote, snapshot
+from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
+from tests.services.enrichment.test_flow import APART
+
+if TYPE_CHECKING:
+    from contracts.enrichment import M
+
+MANY = 3000
+FEW = 100
+MOST_BYTES = 800
+"""What a parked request may take where dictionaries are small; one that is held takes far more."""
+
+
+class SlowQuotes(Gated):
+    """Quotes are not given before they are let, and then all at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quotes = asyncio.Event()
+
+    @override
+    async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
+        if path.startswith("/quotes"):
+            await self.quotes.wait()
+        return await super().get(path, model, **values)
+
+
+def away(log: Log) -> Gated:
+    """All but quotes is answered."""
+    log.batch = 500
+    gated = Gated().let()
+    gated.down = {"prices"}
+    return gated
+
+
+def back(gated: Gated) -> None:
+    gated.down.clear()
+    gated.back.set()
+
+
+async def test_an_api_that_is_away_for_long_holds_back_only_what_needs_it() -> None:
+    log = Log(cars(MANY))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=FEW):
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == MANY)
+        await until(lambda: gated.counts.get(metrics.PARKED) > MANY - FEW)
+        assert gated.counts.get(metrics.UNFINISHED) < FEW
+        assert set(log.committed) <= {0}, "nothing is committed beyond what waits"
+        assert gated.calls == MANY
+        back(gated)
+        await until(lambda: MANY in log.committed)
+        assert gated.counts.get(metrics.PARKED) == 0
+    assert gated.calls == 2 * MANY, "each once"
+    assert {(one.device_id, one.enrichment) for one in gated.feedback()} == {
+        (f"d{number}", name) for number in range(MANY) for name in ("owner", "quote")
+    }
+
+
+async def test_what_is_parked_takes_no_more_memory_than_its_offset() -> None:
+    log = Log(cars(2 * MANY))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=FEW, remember=1, stop_within=0):
+        await until(lambda: gated.counts.get(metrics.PARKED) > MANY)
+        gc.collect()
+        tracemalloc.start()
+        before, written = gated.counts.get(metrics.PARKED), len(gated.written)
+        await until(lambda: gated.counts.get(metrics.PARKED) > 2 * MANY - FEW)
+        gated.written[written:] = []
+        gc.collect()
+        grown, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert grown < MOST_BYTES * (gated.counts.get(metrics.PARKED) - before)
+
+
+async def test_of_a_device_that_changes_meanwhile_only_the_latest_inputs_are_asked_for() -> None:
+    changes = [snapshot(version, f"P{version}", f"d{n}").encode() for version in (1, 2, 3) for n in range(FEW)]
+    log = Log([*changes])
+    gated = away(log)
+    gated.down = {"prices", "registry"}
+    async with running(log, gated, APART, unfinished=8):
+        await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == len(changes))
+        back(gated)
+        await until(lambda: len(changes) in log.committed)
+    assert gated.calls == 2 * FEW
+    assert {one.version for one in gated.feedback()} == {3}
+
+
+async def test_one_that_waits_already_is_renewed_and_not_parked_beside_it() -> None:
+    log = Log([snapshot(1, "P1", "waits").encode()])
+    gated = away(log)
+    gated.down = {"prices", "registry"}
+    async with running(log, gated, APART, unfinished=8):
+        await until(lambda: gated.counts.get(metrics.HELD) == 2)
+        log.values.extend([*cars(FEW), snapshot(2, "P2", "waits").encode()])
+        await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == len(log.values))
+        assert gated.counts.get(metrics.RENEWED) == 2
+        back(gated)
+        await until(lambda: len(log.values) in log.committed)
+    assert gated.calls == 2 * (FEW + 1)
+    assert {one.version for one in gated.feedback() if one.device_id == "waits"} == {2}
+
+
+async def test_what_the_topic_keeps_no_more_waits_for_nobody() -> None:
+    log = Log(cars(FEW))
+    gated = away(log)
+    log.gone = set(range(50, FEW))
+    async with running(log, gated, APART, unfinished=8):
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == FEW)
+        back(gated)
+        await until(lambda: FEW in log.committed)
+    assert len([one for one in gated.feedback() if one.enrichment == "quote"]) == 50
+
+
+async def test_a_partition_that_goes_away_takes_what_is_parked_along() -> None:
+    log = Log(cars(FEW))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=8, parked=FEW):
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == FEW)
+        await until(lambda: gated.counts.get(metrics.PARKED) > FEW - 8)
+        log.listener.lost([0])
+        await until(lambda: gated.counts.get(metrics.UNFINISHED) == gated.counts.get(metrics.PARKED) == 0)
+        assert gated.counts.get(metrics.ABANDONED) == FEW
+        log.listener.assigned([0])
+        log.read = 0
+        back(gated)
+        await until(lambda: FEW in log.committed)
+    assert len([one for one in gated.feedback() if one.enrichment == "quote"]) == FEW
+
+
+async def test_a_partition_that_goes_away_while_it_is_read_again_is_left() -> None:
+    log = Log(cars(FEW))
+    gated = away(log)
+    log.open_again.clear()
+    async with running(log, gated, APART, unfinished=8, stop_within=0):
+        await until(lambda: gated.counts.get(metrics.PARKED) > FEW - 8)
+        back(gated)
+        await until(lambda: log.again > 0)
+        log.listener.lost([0])
+        log.open_again.set()
+        log.listener.assigned([0])
+        log.read = 0
+        await until(lambda: FEW in log.committed)
+
+
+async def test_what_is_skipped_is_not_parked() -> None:
+    failing = answer(1, fingerprint(owner, {"plate": "P"}), {}).model_copy(update={"status": "absence", "result": None})
+    quoted = answer(1, fingerprint(quote, {"plate": "P"}), {"price": 1.0})
+    skipped = snapshot(2, "P", "d-skipped", owner=failing, quote=quoted)
+    log = Log([*cars(FEW), skipped.encode()])
+    gated = away(log)
+    gated.down = {"registry", "prices"}
+    async with running(log, gated, APART, unfinished=8, stop_within=0):
+        await until(lambda: [(one.device_id, one.status) for one in gated.feedback()] == [("d-skipped", "skipped")])
+
+
+async def test_what_comes_when_the_api_is_back_lines_up_behind_what_is_parked() -> None:
+    log, gated = Log(cars(MANY)), SlowQuotes()
+    log.batch = 500
+    gated.let()
+    gated.down = {"prices"}
+    async with running(log, gated, APART, unfinished=MANY, in_flight=10, stop_within=0):
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == MANY)
+        await until(lambda: gated.counts.get(metrics.UNFINISHED) + gated.counts.get(metrics.PARKED) == MANY)
+        parked = gated.counts.get(metrics.PARKED)
+        assert parked > MANY // 2
+        back(gated)
+        log.values.extend(cars(10, "-later"))
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == MANY + 10)
+        await until(lambda: gated.counts.get(metrics.PARKED) == parked + 10)
+
+
+async def test_what_waits_for_an_api_that_is_slow_and_not_away_is_kept() -> None:
+    log, gated = Log(cars(MANY)), SlowQuotes()
+    gated.let()
+    async with running(log, gated, APART, unfinished=FEW, in_flight=10, stop_within=0):
+        await until(lambda: log.pauses > 1)
+        assert gated.counts.get(metrics.PARKED) == 0
+
+
+async def test_a_worker_that_stops_leaves_what_is_parked_to_the_next() -> None:
+    log = Log(cars(FEW))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=8, stop_within=0):
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == FEW)
+    assert set(log.committed) <= {0}
+    assert log.again == 0
+
+
+async def test_reading_pauses_when_more_is_parked_than_may_be_and_goes_on_when_half_of_it_is_asked() -> None:
+    log = Log(cars(MANY))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=FEW, parked=MANY // 3):
+        await until(lambda: log.pauses > 1)
+        assert log.read <= MANY // 3 + FEW + 3 * log.batch
+        back(gated)
+        await until(lambda: MANY in log.committed)
+    assert gated.calls == 2 * MANY
+
+
+async def test_what_waited_for_room_before_its_api_went_away_is_let_go_as_well() -> None:
+    renewed = [snapshot(2, f"P{number}", f"d{number}").encode() for number in range(FEW, 2 * FEW)]
+    log, gated = Log([*cars(2 * FEW), *renewed, *cars(MANY, "-later")]), SlowQuotes()
+    gated.let()
+    async with running(log, gated, APART, unfinished=3 * FEW, in_flight=10):
+        await until(lambda: log.pauses > 1)
+        assert gated.counts.get(metrics.ANSWERS, "owner") < MANY
+        gated.down = {"prices"}
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") >= 2 * FEW + MANY)
+        back(gated)
+        gated.quotes.set()
+        await until(lambda: len(log.values) in log.committed)
+    quotes = [one.device_id for one in gated.feedback() if one.enrichment == "quote"]
+    assert len(quotes) == len(set(quotes)) == 2 * FEW + MANY
+
+
+async def test_what_is_let_go_late_is_read_again_before_what_was_parked_at_once() -> None:
+    log, gated = Log(cars(2 * FEW)), SlowQuotes()
+    gated.let()
+    async with running(log, gated, APART, unfinished=4 * FEW, in_flight=10, parked=FEW):
+        await until(lambda: gated.counts.get(metrics.HELD, "prices") == 2 * FEW - 10)
+        gated.down = {"prices"}
+        log.values.extend(cars(2 * FEW, "-later"))
+        await until(lambda: log.pauses > 1)
+        await until(lambda: gated.counts.get(metrics.HELD, "prices") < 10)
+        back(gated)
+        gated.quotes.set()
+        await until(lambda: len(log.values) in log.committed)
+
+
+@pytest.mark.parametrize("in_flight", [1, 10])
+async def test_what_is_parked_comes_back_as_fast_as_it_is_called_and_no_faster(in_flight: int) -> None:
+    log = Log(cars(MANY))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=FEW, in_flight=in_flight, stop_within=0):
+        await until(lambda: gated.counts.get(metrics.PARKED) > MANY - FEW)
+        gated.answers.clear()
+        again = log.again
+        back(gated)
+        await until(lambda: gated.under_way == in_flight)
+        await until(lambda: log.again > again)
+        fetches = log.fetches
+        await until(lambda: log.fetches > fetches + 2)
+        assert log.again <= 600

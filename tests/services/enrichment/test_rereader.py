@@ -1,0 +1,88 @@
+"""Snapshots are read again from a real broker: here and there, past gaps, and without those that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from services.enrichment.rereader import KafkaRereader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+DEADLINE_S = 30
+MANY = 30_000
+
+
+def make(broker: EmbeddedBroker, name: str) -> str:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for made in admin.create_topics([NewTopic(name, 2, 1)]).values():
+        made.result(DEADLINE_S)
+    return name
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, topics_prefix: str) -> str:
+    """Two partitions, in which each value is its offset."""
+    name = make(broker, f"{topics_prefix}snapshots")
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    for partition in (0, 1):
+        for offset in range(MANY):
+            producer.produce(name, str(offset).encode(), b"d", partition)
+        assert producer.flush(DEADLINE_S) == 0
+    return name
+
+
+@asynccontextmanager
+async def rereading(broker: EmbeddedBroker, topic: str) -> AsyncIterator[KafkaRereader]:
+    rereader = KafkaRereader({"bootstrap.servers": broker.bootstrap}, topic=topic, group="g")
+    async with asyncio.timeout(DEADLINE_S):
+        yield rereader
+        await rereader.close()
+
+
+async def test_it_gives_the_records_at_these_offsets_whichever_they_are(broker: EmbeddedBroker, topic: str) -> None:
+    asked = [(0, [5, 7, 700]), (0, [701, 900]), (1, [3]), (0, [29_990]), (0, [1, 2]), (1, [MANY - 1])]
+    async with rereading(broker, topic) as rereader:
+        for partition, offsets in asked:
+            found = await rereader.reread(partition, offsets)
+            assert [(one.partition, one.offset, one.value) for one in found] == [
+                (partition, offset, str(offset).encode()) for offset in offsets
+            ]
+
+
+async def test_what_is_gone_or_not_there_is_left_out(broker: EmbeddedBroker, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 100)]).values()
+    deleted.result(DEADLINE_S)
+    async with rereading(broker, topic) as rereader:
+        assert [one.offset for one in await rereader.reread(0, [5, 99, 100, 101])] == [100, 101]
+        assert [one.offset for one in await rereader.reread(0, [MANY - 1, MANY + 5])] == [MANY - 1]
+        assert [one.offset for one in await rereader.reread(0, [200])] == [200]
+
+
+async def test_gaps_between_offsets_are_read_past(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    """The end of each transaction takes an offset, as what compaction removes leaves gaps."""
+    name = make(broker, f"{topics_prefix}gaps")
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
+    producer.init_transactions(DEADLINE_S)
+    for each in range(20):
+        producer.begin_transaction()
+        producer.produce(name, str(2 * each).encode(), b"d", 0)
+        producer.commit_transaction(DEADLINE_S)
+    async with rereading(broker, name) as rereader:
+        found = [one for first in (0, 4, 20, 22) for one in await rereader.reread(0, range(first, first + 3))]
+    assert [one.offset for one in found] == [0, 2, 4, 6, 20, 22, 22, 24]
+    assert [one.value for one in found] == [str(one.offset).encode() for one in found]
+
+
+async def test_one_that_was_never_used_ends(broker: EmbeddedBroker, topic: str) -> None:
+    async with rereading(broker, topic):
+        pass
