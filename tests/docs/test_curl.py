@@ -1,0 +1,41 @@
+"""The questions that docs/query.md shows over HTTP, asked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from contracts.named import Asked
+from tests.services.query.api.asking import answering
+from tests.services.query.in_memory import MemoryStore, a_state, parts_of
+
+PAGE = (Path(__file__).parents[2] / "docs/query.md").read_text(encoding="utf-8")
+KEY = "2013-01-01/UA/1545/EWR-IAH"
+FIRST_SEEN = 1_357_035_300_000
+EXAMPLES = re.findall(r"`(curl [^`]*\$BASE[^`]+)`", PAGE)
+FLIGHTS = a_state(lifetime=timedelta(hours=1), asked=Asked(history=5, indexes=("state.status",)))
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) > 10
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+async def test_the_question_is_answered(example: str) -> None:
+    words = shlex.split(example.replace("$BASE", "").replace("$KEY", KEY.replace("/", "%2F")))
+    (path,) = [word for word in words if word.startswith("/")]
+    headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
+    body = next((words[at + 1] for at, word in enumerate(words) if word == "-d"), "")
+    path = re.sub(r"wait=\d+", "wait=0.01", path)
+    async with answering(parts_of(FLIGHTS), hot=True) as instance:
+        store = instance.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        for version in range(1, 6):
+            store.put(KEY, life=FIRST_SEEN, version=version)
+        told = await instance.ask(path, "POST" if body else "GET", headers, body.encode())
+    expected = 304 if headers else 503 if "min_version=6" in path else 200
+    assert told.status == expected
