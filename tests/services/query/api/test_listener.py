@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from contracts.metrics import query as metrics
 from contracts.named import Asked
 from services.query.api.hot import Hot
+from services.query.api.listener import MOST, Listener
 from services.query.roles import Role, Standing
 from tests.services.query.api.asking import Instance, Told, answering, request
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 HOUR = 3_600_000
+READ_AT_ONCE = 512 * 1024
+"""Bytes, at the most, that a loop gives at a time."""
 GET = request("/v1/states/flights/UA1")
 BATCH = json.dumps({"keys": ["UA1", "old", "none", "away"]}).encode()
 LAST = b"GET /v1/states HTTP/1.0\r\n\r\n"
@@ -198,14 +201,23 @@ async def test_a_slow_request_does_not_hold_up_others() -> None:
         assert (await slow.response()).status == 200
 
 
-async def test_requests_behind_one_that_waits_are_kept_within_bounds() -> None:
+async def test_requests_behind_one_that_waits_are_kept_within_bounds(monkeypatch: MonkeyPatch) -> None:
+    held: list[int] = []
+    received = Listener.data_received
+
+    def noted(listener: Listener, data: bytes) -> None:
+        received(listener, data)
+        held.append(len(listener._held_back))  # noqa: SLF001  # what is bounded
+
+    monkeypatch.setattr(Listener, "data_received", noted)
     async with both() as (hot, _), hot.connected() as connection:
         connection.send(request("/v1/states/flights/UA1?min_version=9&wait=1"))
         await until(lambda: hot.waits.waiting == 1)
-        connection.send(GET * 5000)
+        connection.send(GET * 50_000)
         assert (await connection.response()).status == 503
-        for _ in range(5000):
+        for _ in range(50_000):
             assert (await connection.response()).status == 200
+        assert 0 < max(held) < MOST + READ_AT_ONCE, "2 MB were sent"
 
 
 async def _asked(instance: Instance, asked: bytes) -> Told:
