@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import KafkaError
 
 from contracts.errors import DeclarationError
 from services.query.cluster.polling import Polling
 from services.query.follow.decode import Decoder, Garbage, Read
+from services.query.follow.ends import Ends
 from services.query.follow.errors import FollowingFailed
 from services.query.follow.following import Part, Progress
 from services.query.follow.outbox import Outbox
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 
 GROUP = "stateloop-query-follower"
 """The client wants a name; it joins no group and commits nothing."""
-ANSWER_S = 5.0
 
 
 class Source(NamedTuple):
@@ -66,7 +66,8 @@ class Follower:
         self._topics = {name: one.topic for name, one in states.items()}
         self._listener = listener
         self._polling = Polling(client, {**FLOW, "group.id": GROUP}, "follower")
-        self._admin = AdminClient({**client, "log_level": 0})
+        self._ends = Ends(client, GROUP, self._topics)
+        self._asking = ThreadPoolExecutor(1, "ends")
         self._reader = Reader(self._polling.consumer)
         self._orders: deque[tuple[Callable[[Part], None], Part]] = deque()
         self._progress: dict[Part, Progress] = {}
@@ -87,23 +88,15 @@ class Follower:
 
     async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
         """See `Following`."""
-        asked = {part: TopicPartition(self._topics[part.state], part.partition) for part in parts}
-        if not asked:
-            return {}
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        told = self._admin.list_offsets(
-            dict.fromkeys(asked.values(), latest),
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=ANSWER_S,
-        )
-        ends = [asyncio.wrap_future(told[one]) for one in asked.values()]
-        found = await asyncio.gather(*ends, return_exceptions=True)
-        return {part: end.offset for part, end in zip(asked, found, strict=True) if not isinstance(end, BaseException)}
+        return await asyncio.get_running_loop().run_in_executor(self._asking, self._ends.ask, parts)
 
     async def run(self) -> None:
         """See `Following`. Raises FollowingFailed, StoreError."""
         self._outbox = Outbox(asyncio.get_running_loop(), self._listener, lambda: self._polling.stopping)
-        await self._polling.run(self._work)
+        try:
+            await self._polling.run(self._work)
+        finally:
+            self._asking.shutdown(wait=False, cancel_futures=True)
 
     def _work(self, _: Consumer) -> None:
         """One round, in the thread."""
@@ -186,6 +179,7 @@ class Follower:
     def _restart(self, part: Part) -> None:
         """The topic has no longer what comes next: records between are gone, removals perhaps among them."""
         log.warning("a partition is read from its beginning", extra={"facts": part._asdict()})
+        self._progress.pop(part, None)  # before anybody takes it for that of the new beginning
         if not self._outbox.ask(lambda: self._listener.restarted(part)):
             return
         self._end(part)

@@ -99,6 +99,10 @@ async def test_survives_a_restart_of_the_broker(
             await asyncio.to_thread(broker.start)
         topic.write(("a", value(1)), ("a", value(2)))
         await until(lambda: running.version("a") == 2)
+        async with asyncio.timeout(30):
+            while not (ends := await running.follower.ends([running.part(0)])):  # noqa: ASYNC110 (the broker is back)
+                await asyncio.sleep(0.05)
+        assert ends == {running.part(0): 3}
         assert running.follower.tally.records == {"flights": 3}
         assert running.told.restarts == []
 
