@@ -108,7 +108,7 @@ def _core(
 
 
 async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
-    """Answer until told to stop; then end what stays open, answer what was asked, and leave the cluster."""
+    """Answer until told to stop; then leave the cluster, end what stays open, and answer what was asked."""
     parts, follower, cluster, listeners = core
     access, proxy, page, listening = ways
     gate, holdings, waits = Gate(parts, access), Holdings(parts), Waits(parts.settings.waits, parts.counts)
@@ -131,8 +131,8 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
         async with Server(parts, gate, pieces, hot).serving(listening):
             await stopped.wait()
             health.stopping = True
+            await _ended(lasting[1:])  # others answer from now on; what is still asked here is handed on to them
             await _ended(ending)
-        await _ended(lasting[1:])
         await _ended(lasting[:1])
 
 

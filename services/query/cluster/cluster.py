@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.follow.following import Part
@@ -30,9 +31,8 @@ AGAIN_S = 0.2
 """After how long ends that the brokers did not tell are asked for again."""
 
 
-def clock() -> float:
-    """Seconds of a clock that also goes on while the machine sleeps, where there is one."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+"""Seconds of a clock that also goes on while the machine sleeps, where there is one."""
 
 
 class Links(NamedTuple):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANSWER_S = 2.0
+ANSWER_S = 1.0
 """How long one instance may take, beside the time that the question wants it to wait."""
 CONNECT_S = 0.5
 CONNECTIONS = 100

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from services.query.cluster.barrier import Barrier
 from services.query.cluster.holds import Holds
+from services.query.cluster.listing import listed
 from services.query.cluster.view import View
-from tests.services.query.cluster.world import TERMS, World
+from tests.services.query.cluster.world import EPOCH, TERMS, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,40 @@ def test_a_copy_answers_though_the_group_has_noticed_nothing(
     calm(world, 1.0 if clean else TERMS.silence + 1.5)
     assert {part: len(world.answering(part)) for part in world.ends} == dict.fromkeys(world.ends, 1)
     assert world.back == []
+
+
+def test_a_part_that_begins_anew_is_not_answered_for_until_it_is_read() -> None:
+    world = World(random.Random(1), names="a", parts=1, replicas=1)
+    (part,) = world.ends
+    world.start(world.disks[0])
+    world.assign(part, ["a"])
+    calm(world, 5)
+    assert world.answering(part) == ["a"]
+    process = world.processes["a"]
+    process.instance.restarted(part)
+    process.disk.positions[part] = 0
+    assert world.answering(part) == []
+    world.most_read = 2
+    for _ in range(200):
+        world.pass_time(0.02, lively=0.9)
+        assert not world.answering(part) or process.disk.positions[part] >= 5
+    calm(world, 5)
+    assert world.answering(part) == ["a"]
+
+
+def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
+    world = World(random.Random(1), names="ab", replicas=2)
+    for disk in world.disks:
+        world.start(disk)
+    owners = dict(zip(world.ends, "ab", strict=True))
+    for part, owner in owners.items():
+        world.assign(part, [owner])
+    world.most_read = 50
+    calm(world, 5)
+    told = listed(world.processes["a"].instance.presented(world.now, EPOCH))
+    assert (told["instance"], told["url"], told["owns"]) == ("a", "http://a", {"flights": [0]})
+    roles = {one["partition"]: one["role"] for one in told["states"]["flights"]["partitions"]}
+    assert roles == {0: "owner", 1: "standby"}
 
 
 def _forever(self: Holds, now: float) -> bool:

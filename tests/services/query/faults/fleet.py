@@ -1,0 +1,136 @@
+"""Instances of the service as processes on a real broker, and the topics that they follow."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from services.broker.readiness import wait_until
+from tests.services.broker.embedded import free_port_pair
+from tests.services.query.faults.cars import NAME, PARTITIONS, application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKOUT = Path(__file__).parents[4]
+DEADLINE_S = 60
+ANSWER_S = 1.0
+
+
+class Instance:
+    """One instance: its name, folder and port stay the same over its processes."""
+
+    def __init__(self, name: str, folder: Path, environment: dict[str, str]) -> None:
+        self.name = name
+        self.port = free_port_pair()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = folder / f"{name}.log"
+        self._environment = environment | {
+            "STATELOOP_INSTANCE": name,
+            "STATELOOP_QUERY_DATA": str(folder / name),
+            "STATELOOP_HTTP_PORT": str(self.port),
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start a process; it is not waited for."""
+        command = [sys.executable, "-m", "services.query"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=CHECKOUT, env=os.environ | self._environment, stdout=log, stderr=log
+            )
+
+    def kill(self) -> None:
+        """As kill -9 does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(DEADLINE_S)
+            self.process = None
+
+    def stop(self) -> int:
+        """As SIGTERM does; gives the exit code."""
+        assert self.process is not None
+        self.process.terminate()
+        code = self.process.wait(DEADLINE_S)
+        self.process = None
+        return code
+
+    def freeze(self) -> None:
+        """Let it stand still."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def owns(self) -> set[int]:
+        """The partitions that it says it answers for; none while it says nothing."""
+        try:
+            with urlopen(f"{self.url}/v1/instances", timeout=ANSWER_S) as response:  # noqa: S310  # our own
+                told = json.load(response)
+        except (URLError, OSError, ValueError):
+            return set()
+        return next(set(one["owns"].get(NAME, ())) for one in told["instances"] if one["instance"] == self.name)
+
+
+class Fleet:
+    """The instances of one application."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, **settings: str) -> None:
+        topics = application(prefix).topics
+        self.bootstrap = bootstrap
+        self.topic = topics.snapshots
+        self.folder = folder
+        self._instances: list[Instance] = []
+        self._environment = {
+            "CARS_PREFIX": prefix,
+            "STATELOOP_APPLICATION": "tests.services.query.faults.cars:app",
+            "STATELOOP_KAFKA": bootstrap,
+            "STATELOOP_GROUP": f"{prefix}query",
+            "STATELOOP_RATE": "0",
+            **{f"STATELOOP_{name.upper()}": value for name, value in settings.items()},
+        }
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        wanted = [NewTopic(topics.snapshots, PARTITIONS, 1), NewTopic(topics.instances, PARTITIONS, 1)]
+        for made in admin.create_topics(wanted).values():
+            made.result(DEADLINE_S)
+
+    def instance(self, name: str) -> Instance:
+        """One that is not started yet."""
+        made = Instance(name, self.folder, self._environment)
+        self._instances.append(made)
+        return made
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Kill in the end what still runs."""
+        try:
+            yield
+        finally:
+            for one in self._instances:
+                one.kill()
+
+    def logs(self) -> str:
+        """What all instances wrote last."""
+        return "\n".join(f"== {one.name}\n{one.log.read_text()[-1500:]}" for one in self._instances if one.log.exists())
+
+    def settle(self, *instances: Instance) -> None:
+        """Wait until these share all partitions, each having some."""
+
+        def shared() -> bool:
+            owned = [one.owns() for one in instances]
+            return all(owned) and sum(map(len, owned)) == PARTITIONS and set().union(*owned) == set(range(PARTITIONS))
+
+        wait_until(shared, f"partitions shared by {[one.name for one in instances]}", DEADLINE_S)

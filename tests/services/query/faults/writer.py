@@ -1,0 +1,81 @@
+"""Writes snapshots as the job does: versions that grow, and now and then some that were there before."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import Producer
+
+from contracts.topics import PARTITIONER
+from tests.services.query.faults.cars import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAUSE_S = 0.02
+AT_A_TIME = 20
+REPLAYED = 0.05
+LIVES = 0.002
+
+
+class Writer:
+    """A thread that writes, also after the broker was away. `with`; in the end all is written."""
+
+    def __init__(self, bootstrap: str, topic: str, keys: Sequence[str], seed: int = 1) -> None:
+        self._topic = topic
+        self._keys = keys
+        self._rng = random.Random(seed)
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "partitioner": PARTITIONER,
+                "enable.idempotence": True,
+                "reconnect.backoff.max.ms": 500,
+                "linger.ms": 1,
+                "log_level": 0,
+            }
+        )
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
+        self.written = dict.fromkeys(keys, (0, 0))
+        """The last life and version of each key."""
+
+    def once(self) -> None:
+        """Write a first version of each key."""
+        for key in self._keys:
+            self._next(key)
+        assert self._producer.flush(60) == 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+
+    def _write(self) -> None:
+        while not self._stopping.wait(PAUSE_S):
+            for key in self._rng.sample(self._keys, AT_A_TIME):
+                if self._rng.random() < REPLAYED:
+                    self._again(key)
+                else:
+                    self._next(key)
+            self._producer.poll(0)
+
+    def _next(self, key: str) -> None:
+        life, version = self.written[key]
+        self.written[key] = (life + 1, 1) if self._rng.random() < LIVES else (life, version + 1)
+        self._produce(key, *self.written[key])
+
+    def _again(self, key: str) -> None:
+        """The last few versions, as a sink that starts again at its last checkpoint does."""
+        life, version = self.written[key]
+        for earlier in range(max(1, version - 5), version + 1):
+            self._produce(key, life, earlier)
+
+    def _produce(self, key: str, life: int, version: int) -> None:
+        self._producer.produce(self._topic, snapshot(key, version, life), key)
