@@ -1,0 +1,97 @@
+"""Two processes and a real broker: who watches at the one sees the other killed, and back, and misses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from aiohttp import ClientSession, WSMsgType
+
+from services.broker.readiness import wait_until
+from tests.services.broker.embedded import free_port_pair
+from tests.services.query.fleet import snapshot
+from tests.services.query.running import DEADLINE_S, Fleet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aiohttp import ClientWebSocketResponse
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.kafka
+CARS = [f"car/{number}" for number in range(40)]
+
+
+async def test_who_watches_misses_nothing_and_never_goes_back_while_the_owner_is_killed(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+) -> None:
+    fleet = Fleet(broker.bootstrap, topics_prefix, tmp_path)
+    port, folder = free_port_pair(), str(tmp_path / "two")
+    second = {"STATELOOP_HTTP_PORT": str(port), "STATELOOP_QUERY_DATA": folder, "STATELOOP_INSTANCE": "two"}
+    one, two = fleet.start(), fleet.start(**second)
+    try:
+        await asyncio.to_thread(fleet.ready, one)
+        await asyncio.to_thread(_shared, fleet)
+        async with (
+            ClientSession(f"http://127.0.0.1:{fleet.port}") as session,
+            session.ws_connect("/v1/watch") as socket,
+        ):
+            for name in ("cars", "plates"):
+                wish: dict[str, Any] = {"type": "subscribe", "id": name, "state": "cars", "prefix": "car/"}
+                await socket.send_str(orjson.dumps(wish | {"current": name == "cars"}).decode())
+            watcher = Watcher(socket)
+            await watcher.until(fleet, 1)
+            assert watcher.instances == {"one", "two"}
+            two.send_signal(signal.SIGKILL)
+            two.wait(DEADLINE_S)
+            await watcher.until(fleet, 2)
+            two = fleet.start(**second)
+            watcher.instances.clear()
+            version = 3
+            while watcher.instances != {"one", "two"}:  # until it has its partitions back
+                await watcher.until(fleet, version)
+                version += 1
+    finally:
+        for process in (one, two):
+            process.send_signal(signal.SIGTERM)
+            process.wait(DEADLINE_S)
+
+
+class Watcher:
+    """Holds each subscription to what it must never do."""
+
+    def __init__(self, socket: ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._versions: dict[tuple[str, str], int] = {}
+        self.instances: set[str] = set()
+
+    async def until(self, fleet: Fleet, version: int) -> None:
+        """Publish this version of all cars, and wait until both subscriptions were told of all of them."""
+        await asyncio.to_thread(fleet.publish, *(snapshot(car, version) for car in CARS))
+        async with asyncio.timeout(DEADLINE_S):
+            while [self._versions.get((name, car)) for name in ("cars", "plates") for car in CARS] != [version] * 80:
+                self._take(await self._socket.receive())
+
+    def _take(self, message: Any) -> None:
+        assert message.type is WSMsgType.TEXT, message
+        told = orjson.loads(message.data)
+        assert told["type"] not in ("error", "reset", "left", "removed", "expired"), told
+        for name in told["ids"] if told["type"] == "state" else ():
+            place, version = (name, told["answer"]["key"]), told["answer"]["version"]
+            assert version > self._versions.get(place, 0), "told back, or again"
+            self._versions[place] = version
+            self.instances.add(told["answer"]["instance"])
+
+
+def _shared(fleet: Fleet) -> None:
+    """Wait until both instances answer for partitions."""
+
+    def both() -> bool:
+        owns = [one["owns"].get("cars") for one in fleet.until("/v1/instances", 200).body["instances"]]
+        return len(owns) == 2 and all(owns)
+
+    wait_until(both, "two owners", DEADLINE_S)
