@@ -66,6 +66,7 @@ class Course:
         for part in look.parts:
             if part.samples is not None or part.address.url not in self._answered:
                 self._answered[part.address.url] = look.at
+        self._answered = {part.address.url: self._answered[part.address.url] for part in look.parts}
         return {url: look.at - at for url, at in self._answered.items()}
 
     def _still(self, look: Look, found: Figures) -> float | None:

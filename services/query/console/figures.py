@@ -91,7 +91,7 @@ def _job(one: Scraped, growth: Growth, now: Look, away: Mapping[str, float]) -> 
         read=growth.part(part["url"], job.RECORDS),
         late=growth.part(part["url"], job.LATE),
         lag=_whole(found.total(job.LAG)),
-        keys=_whole(found.largest(job.STATE_KEYS)),
+        keys=_whole(found.smallest(job.STATE_KEYS)),  # the operator that drops duplicates has one for each delta
         batch_s=found.total(job.BATCH_SECONDS),
         pause_s=found.total(job.PAUSE_SECONDS),
         committed_s=now.clock.timestamp() - committed if committed else None,

@@ -37,9 +37,9 @@ class Samples:
         """The values by these labels, summed over the others."""
         return _by(self._values.get(metric.exported, {}), labels)
 
-    def largest(self, metric: Metric) -> float | None:
-        """The largest over all labels; None for what the part does not tell."""
-        return max(self._values.get(metric.exported, {}).values(), default=None)
+    def smallest(self, metric: Metric) -> float | None:
+        """The smallest over all labels; None for what the part does not tell."""
+        return min(self._values.get(metric.exported, {}).values(), default=None)
 
     def buckets(self, metric: Metric, label: str) -> dict[tuple[str, ...], float]:
         """Of a histogram, by a label and a bound: the number of values that are not above it."""

@@ -6,6 +6,7 @@ import uPlot from "./vendor/uplot/uPlot.esm.js";
 
 const HEIGHT = 170;
 const LEAST_S = 60;
+const LEAST = 10;
 
 /** A chart: {node, show(points), close()}. `lines` are [label, name of the point's field, custom property of its colour]. */
 export function chart(title, lines, written) {
@@ -47,7 +48,7 @@ function options(lines, written, width) {
     padding: [8, 22, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { live: true },
-    scales: { x: { range: (_, low, high) => [Math.min(low, high - LEAST_S), high] }, y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
+    scales: { x: { range: (_, low, high) => [Math.min(low, high - LEAST_S), high] }, y: { range: (_, low, high) => [0, Math.max(LEAST, (high ?? 0) * 1.1)] } },
     axes: [
       { ...axis, size: 26, space: 70, values: (_, ticks) => ticks.map((at) => clock(at, ticks.every((one) => one % 60 === 0))) },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((one) => (one === 0 ? "0" : written(one).replace(/\.0(?=$| )/, ""))) },

@@ -1,6 +1,8 @@
 // Figures and times as people read them.
 
 const UNKNOWN = "–";
+const NO_FRACTION = /(?<=^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.0+Z$/;
+const LONG_AGO_MS = 2 * 86_400_000;
 const whole = new Intl.NumberFormat("en-US");
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -46,10 +48,15 @@ export function ago(iso) {
   return Number.isNaN(passed) ? UNKNOWN : `${duration(Math.max(0, passed))} ago`;
 }
 
+/** A time as one looks at it in a list: how long ago, or when, if that is days ago. */
+export function when(iso) {
+  return Date.now() - new Date(iso ?? NaN).getTime() > LONG_AGO_MS ? time(iso) : ago(iso);
+}
+
 /** Any value of a state in one line. */
 export function value(any) {
   if (any === null || any === undefined) return UNKNOWN;
-  if (typeof any === "string") return any;
+  if (typeof any === "string") return any.replace(NO_FRACTION, "Z");
   if (typeof any === "number") return Number.isInteger(any) ? String(any) : String(Number(any.toPrecision(8)));
   return typeof any === "object" ? JSON.stringify(any) : String(any);
 }

@@ -1,6 +1,6 @@
 // The search for a key, with suggestions: a combobox as WAI-ARIA's patterns have it.
 
-import { el, say } from "./node.js";
+import { el } from "./node.js";
 import { go } from "./route.js";
 import { page, states } from "./states.js";
 
@@ -119,9 +119,4 @@ class Suggestions {
     this.#input.blur();
     go("device", this.#chosen.value, key);
   }
-}
-
-/** Say in the search's own place that something is there to be looked for. */
-export function hint(node, text) {
-  say(node, text);
 }

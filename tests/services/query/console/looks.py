@@ -28,7 +28,7 @@ def job_part(**told: float) -> Scraped:
         job.LAG: {("events",): told.get("lag", 0.0), ("feedback",): 0.0},
         job.COMMITTED_AT: {(): told.get("committed_at", BEGIN.timestamp())},
         job.BATCH_SECONDS: {(): told.get("batch_s", 5.0)},
-        job.STATE_KEYS: {("dedupe",): 9.0, ("state",): told.get("keys", 40.0)},
+        job.STATE_KEYS: {("dedupe",): 1e9, ("state",): told.get("keys", 40.0)},
         job.FAILURES: {(): told.get("failures", 0.0)},
         job.WATERMARK: {(): told.get("watermark", 1357000000.0)},
     }

@@ -17,7 +17,7 @@ def test_figures_are_found_by_the_catalogue() -> None:
 def test_what_a_part_does_not_tell_is_unknown() -> None:
     told = samples(exposed({worker.LAG: {(): 3.0}}))
     assert told.total(job.LAG) is None
-    assert told.largest(job.STATE_KEYS) is None
+    assert told.smallest(job.STATE_KEYS) is None
     assert told.divided(job.RECORDS, "topic") == {}
 
 

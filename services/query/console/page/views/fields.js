@@ -1,7 +1,7 @@
 // The fields of a state, with what changed lately.
 
 import { leaves } from "../change.js";
-import { duration, value as written } from "../format.js";
+import { value as written } from "../format.js";
 import { el, say } from "../node.js";
 
 const LATELY_MS = 60_000;
@@ -10,7 +10,8 @@ const LATELY_MS = 60_000;
 export function fieldTable() {
   const rows = new Map();
   const body = el("tbody");
-  const node = el("table", { class: "fields" }, el("thead", { class: "hidden" }, el("tr", {}, el("th", {}, "field"), el("th", {}, "value"), el("th", {}, "changed"))), body);
+  const columns = el("colgroup", {}, ["name", "", "when"].map((name) => el("col", { class: name })));
+  const node = el("table", { class: "fields", "aria-label": "Fields, their values, and when they changed lately" }, columns, body);
   return {
     node,
     show(state, differ) {
@@ -27,11 +28,15 @@ export function fieldTable() {
       for (const row of rows.values()) {
         if (row.at === null) continue;
         const passed = Date.now() - row.at;
-        say(row.changed, passed < LATELY_MS ? `${duration(Math.floor(passed / 1000) * 1000 || 1)} ago`.replace("1.0 ms", "now").replace("now ago", "now") : "");
+        say(row.changed, passed < LATELY_MS ? told(passed) : "");
         row.node.classList.toggle("lately", passed < LATELY_MS);
       }
     },
   };
+}
+
+function told(passed) {
+  return passed < 1000 ? "now" : `${Math.floor(passed / 1000)} s ago`;
 }
 
 function added(rows, body, path) {

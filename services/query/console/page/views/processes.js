@@ -13,7 +13,7 @@ export function processes() {
     node,
     show(now) {
       const rows = [
-        ...now.job.map((one) => row("job", one, `${rate(one.read)} records/s`, one.lag, jobMore(one))),
+        ...now.job.map((one) => row("job", one, `${rate(now.topics.snapshots.rate)} snapshots/s`, one.lag, jobMore(one))),
         ...now.workers.map((one) => row("worker", one, `${rate(one.calls)} calls/s`, one.lag, workerMore(one))),
         ...Object.entries(now.others).flatMap(([kind, parts]) => parts.map((one) => row(kind, one, "", null, ""))),
       ];

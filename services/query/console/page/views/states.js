@@ -1,9 +1,9 @@
 // The named states, and the keys of one of them as they change.
 
-import { ago, count, value as written } from "../format.js";
+import { count, value as written, when } from "../format.js";
 import { loop } from "../loop.js";
 import { el, say } from "../node.js";
-import { go, to } from "../route.js";
+import { to } from "../route.js";
 import { ask } from "../service.js";
 import { page, states } from "../states.js";
 import { stateOf } from "./device.js";
@@ -98,7 +98,7 @@ function keyRow(looking, one, columns, named) {
     el("td", { class: "number" }, count(one.version)),
     columns.map((name) => el("td", {}, cell(state[name]))),
     named.map((enrichment) => mark(enrichment, one.value)),
-    el("td", { class: "muted" }, ago(one.event_time)),
+    el("td", { class: "muted" }, when(one.event_time)),
   );
 }
 
@@ -130,9 +130,4 @@ function moved(event) {
   if (!step || !row?.[step]) return;
   event.preventDefault();
   row[step].querySelector("a")?.focus();
-}
-
-/** Show a device. */
-export function showDevice(state, key) {
-  go("device", state, key);
 }
