@@ -68,7 +68,7 @@ def _states(figures: Figures) -> Iterator[Trouble]:
         if count := state.roles.get("catching_up", 0):
             says = f"The query service is still catching up with {state.name}: {count} partitions, {state.lag} records"
             yield _trouble("catching_up", "query", says, "Wait: reads of these keys are answered once it is there")
-        if state.unowned:
+        elif state.unowned:
             says = f"Nobody answers for {state.unowned} partitions of {state.name}"
             do = "Look at the instances of the query service: one is away, or they cannot reach the brokers"
             yield _trouble("unowned", "query", says, do)

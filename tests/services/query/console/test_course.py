@@ -10,10 +10,7 @@ from contracts.metrics import worker
 from examples.flights.application import app
 from services.query.console.course import Course
 from services.query.console.graph import graph
-from services.query.console.look import held
-from services.query.roles import Member, Role, Standing
 from tests.services.query.console.looks import BEGIN, JOB, WORKERS, away, job_part, look, owner, worker_part
-from tests.services.query.in_memory import MemoryRoles, a_state
 
 if TYPE_CHECKING:
     from services.query.console.answers import LoopAnswer
@@ -150,14 +147,3 @@ def test_the_graph_has_needs_steps_and_counts() -> None:
     assert nodes["aircraft"].rates == {"result": 10.0}
     assert "tailnum" in found.fields
     assert "aircraft" not in found.fields
-
-
-def test_what_others_hold_is_missed_only_when_nobody_answers_for_it() -> None:
-    roles = MemoryRoles()
-    roles.others = {1: Standing(Role.ELSEWHERE, 9), 2: Standing(Role.CATCHING_UP, 5)}
-    (alone,) = held({"flights": a_state("flights")}, roles)
-    assert (alone.lag, alone.unowned) == (5, 1)
-    assert alone.roles == {Role.OWNER: 2, Role.ELSEWHERE: 1, Role.CATCHING_UP: 1}
-    roles.known = [Member("other", "http://127.0.0.1:1")]
-    (shared,) = held({"flights": a_state("flights")}, roles)
-    assert shared.unowned == 0

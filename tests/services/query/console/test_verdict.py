@@ -133,6 +133,8 @@ def test_a_part_that_is_away_is_told_and_one_missed_answer_is_not(address: objec
 def test_partitions_of_nobody_are_told() -> None:
     (found,) = troubles([replace(well(at), held=(owner(unowned=2),)) for at in (0, 2)])
     assert (found.what, found.where) == ("unowned", "query")
+    (found,) = troubles([replace(well(at), held=(owner(unowned=2, catching_up=2),)) for at in (0, 2)])
+    assert found.what == "catching_up"
 
 
 def test_what_causes_others_comes_first() -> None:
