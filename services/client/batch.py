@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from services.client.answers import Found
 from services.client.calls import TRY_S, Call
 from services.client.errors import SteppedBack, Unreadable
 from services.client.reading import reader
@@ -105,6 +106,8 @@ class Batches:
 
     def _take(self, batch: Batch, key: str, reply: Reply) -> None:
         got = answer(reply, batch.state, key, reader(batch.state, key, batch.model))
+        if isinstance(got, Found):
+            self._discovery.answered(reply.url, got.instance)
         if not self._highest.admits(got):
             raise TryAgain(f"{reply.url} gave an earlier version of {key} than was shown", kind=SteppedBack)
         batch.answers[key] = got

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from services.client import pages
+from services.client.answers import Found
 from services.client.batch import Batch, Batches
 from services.client.calls import TRY_S, Call, Calls
 from services.client.conversation import Conversation
@@ -26,7 +27,7 @@ from services.client.watch import Watch, Watched
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
-    from services.client.answers import Answer, Found
+    from services.client.answers import Answer
     from services.client.pages import Page, StateInfo
     from services.client.subscriptions import Interest
     from services.client.transport import Reply
@@ -88,6 +89,8 @@ class Client:
 
         def take(reply: Reply) -> Answer[Any]:
             got = answer(reply, state, key, read)
+            if isinstance(got, Found):
+                self._discovery.answered(reply.url, got.instance)
             if "as_of" not in asking and not self._highest.admits(got):
                 raise TryAgain(f"{reply.url} gave an earlier version than was shown", kind=SteppedBack)
             return got

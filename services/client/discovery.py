@@ -62,6 +62,11 @@ class Discovery:
         """It answered."""
         self._doubts.pop(url, None)
 
+    def answered(self, url: str, instance: str) -> None:
+        """Who was asked here had the answer from this instance: if that is another, partitions have moved."""
+        if self._directory.names.get(url, instance) != instance:
+            self.look()
+
     def look(self) -> None:
         """See who is there, in the background and not too often."""
         now = self._clock()

@@ -19,6 +19,8 @@ class Directory:
     members: tuple[str, ...] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
     owners: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """By address."""
 
     def owner(self, state: str, key: str) -> str | None:
         """Where the key's owner is, as far as it is known."""
@@ -29,7 +31,7 @@ class Directory:
         """Without the instances at addresses of another scheme: a token for https is not for http."""
         good = {url for url in self.members if urlsplit(url).scheme == scheme}
         owners = {place: url for place, url in self.owners.items() if url in good}
-        return Directory(tuple(url for url in self.members if url in good), self.partitions, owners)
+        return Directory(tuple(url for url in self.members if url in good), self.partitions, owners, self.names)
 
 
 def candidates(
@@ -51,7 +53,8 @@ def directory(body: Mapping[str, Any]) -> Directory:
         for state, numbers in one["owns"].items()
         for number in numbers
     }
-    return Directory(members, {state: int(count) for state, count in body["partitions"].items()}, owners)
+    names = {_address(one["url"]): str(one["instance"]) for one in body["instances"]}
+    return Directory(members, {state: int(count) for state, count in body["partitions"].items()}, owners, names)
 
 
 def _address(url: str) -> str:

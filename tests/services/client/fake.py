@@ -170,6 +170,15 @@ def telling(kind: str, status: int, **headers: str) -> Fault:
     return tell
 
 
+def handing_on(other: Fake) -> Fault:
+    """As an instance that is no owner does, for one hop."""
+
+    async def hand_on(_: Fake, request: web.Request) -> web.StreamResponse:
+        return await other.right(request)
+
+    return hand_on
+
+
 async def hanging(_: Fake, __: web.Request) -> web.StreamResponse:
     await asyncio.Event().wait()
     raise AssertionError

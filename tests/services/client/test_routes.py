@@ -9,7 +9,7 @@ import pytest
 from contracts.partition import partition
 from services.client import Client, Found, NoAnswer
 from services.client.instances import Directory, candidates, directory
-from tests.services.client.fake import PARTITIONS, Fake, cluster, entry, hanging, older, telling, until
+from tests.services.client.fake import PARTITIONS, Fake, cluster, entry, handing_on, hanging, older, telling, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +97,23 @@ async def test_what_is_another_s_now_is_asked_there(fakes: list[Fake]) -> None:
     assert before.asked == []
 
 
+@pytest.mark.parametrize("batch", [False, True])
+async def test_an_answer_that_was_handed_on_tells_of_a_new_owner(fakes: list[Fake], *, batch: bool) -> None:
+    fill(fakes)
+    key = KEYS[4]
+    before = owner(fakes, key)
+    after = next(fake for fake in fakes if fake is not before)
+    async with Client(fakes[0].url) as states:
+        await informed(states, fakes)
+        states._discovery._looked = float("-inf")  # noqa: SLF001  # it looked just now, and would wait for a second
+        before.always = handing_on(after)
+        cluster(*fakes, owners=[after] * PARTITIONS)
+        (found,) = await states.get_many("flights", [key]) if batch else [await states.get("flights", key)]
+        assert isinstance(found, Found)
+        assert found.instance == after.name
+        await until(lambda: states._discovery.owner("flights", key) == after.url, "looked")  # noqa: SLF001
+
+
 async def test_of_two_instances_the_one_behind_is_not_believed(fakes: list[Fake]) -> None:
     fill(fakes)
     key = KEYS[3]
@@ -152,7 +169,7 @@ def test_suspects_come_last_and_the_owner_first() -> None:
 
 def test_a_token_for_https_is_not_sent_over_http() -> None:
     told = {
-        "instances": [{"url": url, "owns": {"s": [0]}} for url in ("https://a/", "http://b")],
+        "instances": [{"instance": url, "url": url, "owns": {"s": [0]}} for url in ("https://a/", "http://b")],
         "partitions": {"s": 1},
     }
     known = directory(told).of_scheme("https")
