@@ -1,4 +1,4 @@
-"""Measure our job and worker beside their peers, every answer checked: `make bench`, or `python -m bench --help`."""
+"""Measure job, worker and query service beside their peers, answers checked: `make bench`, `python -m bench --help`."""
 
 import argparse
 import dataclasses
@@ -21,10 +21,11 @@ from bench.harness.results import Result, kept
 from bench.harness.rounds import Rounds
 from bench.harness.targets import missed
 from bench.peers.build import build
+from bench.query.servers import QUERIES
 
 FOLDER = CHECKOUT / ".stateloop" / "bench"
 RESULTS = FOLDER / "results.jsonl"
-ALL = (*JOBS, *WORKERS)
+ALL = (*JOBS, *WORKERS, *QUERIES)
 NAMES = list(dict.fromkeys(job.name for job in ALL))
 INTERRUPTED = 130  # as a shell tells Ctrl-C
 
@@ -37,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--measures", nargs="+", choices=[one.name for one in FULL.measures], help="only these")
     found.add_argument("--jobs", nargs="+", choices=NAMES, help="instead of the usual ones")
     found.add_argument("--runs", type=int, help=f"how often each job is measured ({FULL.runs})")
-    found.add_argument("--events", type=int, help="events of a drain, or snapshots of a worker's")
+    found.add_argument("--events", type=int, help="events of a drain, snapshots of a worker's, or keys")
     found.add_argument("--seconds", type=int, help="how long latency is measured")
     found.add_argument("--batch-s", type=int, help="length of a batch, in seconds, instead of each job's own")
     return found
@@ -52,7 +53,7 @@ def plan(arguments: argparse.Namespace) -> Plan:
 
 def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:
     """The jobs and workers, in the order of ALL."""
-    return tuple(job for job in ALL if job.name in arguments.jobs) if arguments.jobs else (*USUAL, *WORKERS)
+    return tuple(job for job in ALL if job.name in arguments.jobs) if arguments.jobs else (*USUAL, *WORKERS, *QUERIES)
 
 
 def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[Result]:

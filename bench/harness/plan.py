@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.enrichment.measures import Calls, measures
+from bench.query.measures import Keys
+from bench.query.measures import measures as queries
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -41,7 +43,7 @@ class Stream:
         return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
 
 
-Measure = Backlog | Stream | Calls
+Measure = Backlog | Stream | Calls | Keys
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Plan:
 def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure:
     if isinstance(measure, Backlog | Calls):
         return replace(measure, events=events or measure.events)
+    if isinstance(measure, Keys):
+        return replace(measure, keys=events or measure.keys, seconds=seconds or measure.seconds)
     return replace(measure, seconds=seconds or measure.seconds)
 
 
@@ -82,6 +86,7 @@ FULL = Plan(
         Stream("latency-1k", rate=1_000, seconds=600, warm_s=60),
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
         *measures(1),
+        *queries(1),
     )
 )
 QUICK = Plan(
@@ -91,6 +96,7 @@ QUICK = Plan(
         Stream("latency-1k", rate=1_000, seconds=10, warm_s=5),
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
         *measures(5),
+        *queries(20),
     ),
     runs=1,
     batch_s=15,

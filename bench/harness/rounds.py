@@ -17,6 +17,9 @@ from bench.harness.plan import Backlog, Measure, Plan, Site, Stream
 from bench.harness.progress import Display
 from bench.harness.report import described
 from bench.harness.results import Result, keep
+from bench.query.measures import Keys
+from bench.query.servers import QUERIES
+from bench.query.service import KeysAsked
 
 FILL_PER_S, DRAIN_PER_S, CHECK_PER_S = 40_000, 45_000, 90_000
 START_S, STOP_S, BATCH_S = 15.0, 5.0, 300.0
@@ -32,10 +35,12 @@ class Run:
 
 
 def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
-    """Those of the jobs that do what is measured: workers call, jobs keep states."""
+    """Those of the jobs that do what is measured: workers call, services answer, jobs keep states."""
     if isinstance(measure, Calls):
         return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
-    return [job for job in jobs if job not in WORKERS]
+    if isinstance(measure, Keys):
+        return [job for job in jobs if job in QUERIES]
+    return [job for job in jobs if job not in (*WORKERS, *QUERIES)]
 
 
 def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
@@ -47,7 +52,7 @@ def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
 def estimate(run: Run, plan: Plan) -> float:
     """How long a run takes, in seconds, without the filling of the topic."""
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
-    if isinstance(measure, Calls):
+    if isinstance(measure, Calls | Keys):
         return around + measure.estimate_s
     if isinstance(measure, Backlog):
         return around + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
@@ -88,7 +93,7 @@ class Rounds:
             yield result
 
 
-def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain:
+def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeysAsked:
     match measure:
         case Backlog():
             return Drain(measure, plan, site)
@@ -96,6 +101,8 @@ def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | Worker
             return Latency(measure, plan, site)
         case Calls():
             return WorkerDrain(measure, plan, site)
+        case Keys():
+            return KeysAsked(measure, plan, site)
 
 
 def _fill_s(measure: Measure) -> float:

@@ -76,6 +76,16 @@ TARGETS = (
     Target("worker-outage", "rss_growth_mb", 20),
     Target("worker-outage", "recovered", 0.95, least=True),
     Target("worker-kill", "beyond", 0),
+    Target("query-5m", "gets_per_cpu_s", 25_000, least=True),
+    Target("query-5m", "gets_per_cpu_s", 60_000, least=True, goal=True),
+    Target("query-5m", "half_p99_ms", 8),
+    Target("query-5m", "half_over_2s", 0),
+    Target("query-5m", "batch_keys_per_cpu_s", 150_000, least=True),
+    Target("query-5m", "visible_p50_ms", 5),
+    Target("query-5m", "visible_p99_ms", 30),
+    Target("query-5m", "push_p99_ms", 50),
+    Target("query-5m", "rebuild_s", 60),
+    Target("query-5m", "restart_s", 3),
 )
 
 

@@ -9,6 +9,7 @@ from bench.harness.oracle import Verdict
 from bench.harness.plan import FULL, QUICK, Plan
 from bench.harness.results import Result
 from bench.harness.targets import SIZES
+from bench.query.servers import QUERIES
 
 RIGHT = Verdict(events=10, snapshots=10)
 WRONG = Verdict(events=10, snapshots=10, wrong=1)
@@ -36,8 +37,8 @@ def test_what_the_command_line_says() -> None:
 
 
 def test_which_jobs() -> None:
-    assert chosen(parser().parse_args([])) == (*USUAL, *WORKERS)
-    assert chosen(parser().parse_args(["--jobs", "bare", "stateloop"])) == (STATELOOP, BARE, WORKERS[0])
+    assert chosen(parser().parse_args([])) == (*USUAL, *WORKERS, *QUERIES)
+    assert chosen(parser().parse_args(["--jobs", "bare", "stateloop"])) == (STATELOOP, BARE, WORKERS[0], QUERIES[0])
 
 
 def test_all_right_is_0() -> None:

@@ -1,0 +1,24 @@
+"""The state that is asked: as large as the benchmark wants it, and of no other meaning."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from contracts import Application, Event, Latest, State, Topics
+from contracts.named import Asked
+
+
+class Written(Event):
+    """An event, of which there is none: the benchmark writes snapshots itself."""
+
+    check: str | None = None
+    text: str | None = None
+
+
+class Kept(State, lifetime=timedelta(days=1)):
+    """The state of a key."""
+
+    check: Annotated[str | None, Latest()]
+    text: Annotated[str | None, Latest()]
+
+
+app = Application(name="keys", event=Written, state=Kept, topics=Topics(partitions=2), asked=Asked(history=1))

@@ -1,0 +1,67 @@
+"""Whether a service answers what is on the topic: each key that was updated, many that were not, nothing earlier."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import TYPE_CHECKING
+
+from bench.harness.oracle import Verdict
+from bench.query.records import FIRST, checked, key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from multiprocessing.synchronize import Event as Flag
+
+    from bench.query.doors import Door
+
+BATCH = 100
+OTHERS = 20_000
+PAUSE_S = 0.01
+PATIENCE_S = 20.0
+
+
+def watching(knock: Callable[[int], Door], port: int, keys: int, stop: Flag) -> Verdict:
+    """While others load the service: ask for keys, some of them often, and see that none goes back."""
+    door = knock(port)
+    verdict = Verdict(events=0, given="answers", gives="version of its key, never an earlier one")
+    random, highest = Random(3), dict[int, int]()  # noqa: S311  # a load keeps no secret
+    often = [random.randrange(keys) for _ in range(BATCH)]
+    while not stop.is_set():
+        number = random.choice(often) if random.random() < 0.5 else random.randrange(keys)  # noqa: PLR2004
+        answer = door.read(key(number))
+        version = checked(number, answer or b"")
+        verdict.events += 1
+        verdict.snapshots += 1
+        if version is None or version < highest.get(number, FIRST):
+            verdict.wrong += 1
+            verdict.example = verdict.example or f"{key(number)} after {highest.get(number)}: {(answer or b'')[:200]!r}"
+        highest[number] = max(version or 0, highest.get(number, 0))
+        time.sleep(PAUSE_S)
+    door.close()
+    return verdict
+
+
+def final(door: Door, keys: int, versions: Mapping[int, int]) -> Verdict:
+    """When no more is written: each key that was updated, and others, have their last version."""
+    random = Random(4)  # noqa: S311  # a load keeps no secret
+    wanted = {random.randrange(keys): FIRST for _ in range(min(OTHERS, keys))} | dict(versions)
+    wanted = {number: versions.get(number, FIRST) for number in wanted}
+    verdict = Verdict(events=len(wanted), given="keys", gives="answer with the last version")
+    numbers, deadline = list(wanted), time.monotonic() + PATIENCE_S
+    for at in range(0, len(numbers), BATCH):
+        some = numbers[at : at + BATCH]
+        while (found := _versions(door, some)) != [wanted[one] for one in some] and time.monotonic() < deadline:
+            time.sleep(PAUSE_S)
+        verdict.snapshots += len(found)
+        for number, version in zip(some, found, strict=True):
+            verdict.missing += version is None
+            verdict.wrong += version not in (None, wanted[number])
+            if version != wanted[number]:
+                verdict.example = verdict.example or f"{key(number)} is {version}, not {wanted[number]}"
+    return verdict
+
+
+def _versions(door: Door, numbers: list[int]) -> list[int | None]:
+    answers = door.read_many([key(number) for number in numbers])
+    return [checked(number, answer) for number, answer in zip(numbers, answers, strict=True)]

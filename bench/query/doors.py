@@ -1,0 +1,131 @@
+"""How a service is asked for keys: over HTTP, or in Redis's protocol."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Protocol
+
+import orjson
+
+from bench.query.records import STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WITHIN_S = 10.0
+
+
+class Door(Protocol):
+    """One connection to a service."""
+
+    def read(self, key: str) -> bytes | None:
+        """The answer for a key, as it came; None if there is none. Raises OSError while nobody answers."""
+        ...
+
+    def read_many(self, keys: Sequence[str]) -> list[bytes]:
+        """The answers for many, in their order; empty for a key without one. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """End the connection."""
+        ...
+
+
+class HttpDoor:
+    """Asks the query service."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
+
+    def read(self, key: str) -> bytes | None:
+        """See Door."""
+        status, body = self._ask("GET", f"/v1/states/{STATE}/{key}", None)
+        return body if status == HTTPStatus.OK else None
+
+    def read_many(self, keys: Sequence[str]) -> list[bytes]:
+        """See Door."""
+        status, body = self._ask("POST", f"/v1/states/{STATE}:batchGet", orjson.dumps({"keys": list(keys)}))
+        if status != HTTPStatus.OK:
+            raise ConnectionError(f"{status}: {body[:100]!r}")
+        return [orjson.dumps(one) for one in orjson.loads(body)["answers"]]
+
+    def close(self) -> None:
+        """See Door."""
+        self._connection.close()
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        try:
+            self._connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
+        except http.client.HTTPException as error:
+            self._connection.close()
+            raise ConnectionError(str(error)) from error
+        except OSError:
+            self._connection.close()
+            raise
+
+
+class RedisDoor:
+    """Asks Redis, in as much of its protocol as GET and MGET need."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._socket: socket.socket | None = None
+
+    def read(self, key: str) -> bytes | None:
+        """See Door."""
+        return self.command(b"GET", key.encode())[0]
+
+    def read_many(self, keys: Sequence[str]) -> list[bytes]:
+        """See Door."""
+        return [one or b"" for one in self.command(b"MGET", *(key.encode() for key in keys))]
+
+    def command(self, *words: bytes) -> list[bytes | None]:
+        """What it answers; a plain answer is a list of one. Raises OSError."""
+        try:
+            self._connected().sendall(encoded(*words))
+            head = self._reply.readline()
+            if head[:1] == b"*":
+                return [self._text(self._reply.readline()) for _ in range(int(head[1:]))]
+            return [self._text(head)]
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ConnectionError(str(error)) from error
+
+    def apply(self, commands: bytes, count: int) -> None:
+        """Send a transaction of so many commands, and read all its answers. Raises OSError."""
+        self._connected().sendall(commands)
+        heads = [self._reply.readline() for _ in range(2 * count + 2)]
+        if any(head[:1] in (b"-", b"") for head in heads):
+            raise ConnectionError(next(head for head in heads if head[:1] in (b"-", b"")).decode())
+
+    def close(self) -> None:
+        """See Door."""
+        if self._socket:
+            self._reply.close()
+            self._socket.close()
+        self._socket = None
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._port), WITHIN_S)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._reply = self._socket.makefile("rb")
+        return self._socket
+
+    def _text(self, head: bytes) -> bytes | None:
+        """A bulk string; of an error it raises ValueError, and other words are given as they are."""
+        if head[:1] in (b"-", b""):
+            raise ValueError(head.decode() or "it hung up")
+        if head[:1] != b"$":
+            return head[1:-2]
+        length = int(head[1:])
+        return None if length < 0 else self._reply.read(length + 2)[:-2]
+
+
+def encoded(*words: bytes) -> bytes:
+    """A command as Redis reads it."""
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)

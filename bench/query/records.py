@@ -1,0 +1,46 @@
+"""The records: 500 bytes each, told by key and version alone, so that any answer can be checked."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STATE = "keys"
+TOPIC = "snapshots"
+SIZE = 500
+FIRST = 1
+"""The version that all keys have at first."""
+_CHECK = re.compile(rb'"check":"(k\d{12}):(\d+)"')
+_PAD = "x" * SIZE
+
+
+def key(number: int) -> str:
+    """The key of this number; redis-benchmark can write it, too."""
+    return f"k{number:012}"
+
+
+def value(number: int, version: int, began: str) -> bytes:
+    """The snapshot of a key whose life began then, at this version."""
+    name = key(number)
+    head = (
+        f'{{"device_id":"{name}","first_seen":"{began}","version":{version},"as_of":"{began}",'
+        f'"state":{{"check":"{name}:{version}","text":"'
+    )
+    return f'{head}{_PAD[: SIZE - len(head) - 3]}"}}}}'.encode()
+
+
+def all_keys(count: int, began: str) -> Iterator[tuple[str, bytes]]:
+    """Each key's first record."""
+    return ((key(number), value(number, FIRST, began)) for number in range(count))
+
+
+def checked(number: int, answer: bytes) -> int | None:
+    """The version that an answer for a key has; None if it is not that key's record, whole."""
+    found = _CHECK.search(answer)
+    if found is None or found[1].decode() != key(number):
+        return None
+    version = int(found[2])
+    return version if b'"version":%d,' % version in answer and b'"text":"xxx' in answer else None

@@ -1,0 +1,83 @@
+"""Redis with a feeder, as people put it behind a topic: `python -m bench.query.redis BOOT PORT FOLDER`.
+
+The feeder reads the topic from where it was and sets each record's key; where it was is in Redis, too, set in the same
+transaction. Redis appends what it does to a file, synced once a second, so that it survives a restart.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from bench.harness.topics import PARTITIONS, consumer_settings
+from bench.query.doors import RedisDoor, encoded
+from bench.query.records import TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MANY = 1_000
+WAIT_S = 0.05
+PAUSE_S = 0.02
+
+
+def server(port: str, folder: str) -> list[str]:
+    """Redis's own command."""
+    durable = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"]
+    return ["redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", folder, *durable]
+
+
+def transaction(messages: Sequence[Message]) -> bytes:
+    """Sets of all these records, and of where each partition is then, as one."""
+    positions = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
+    sets = [encoded(b"SET", message.key() or b"", message.value() or b"") for message in messages]
+    sets += [encoded(b"SET", b"position:%d" % one, b"%d" % at) for one, at in positions.items()]
+    return b"".join([encoded(b"MULTI"), *sets, encoded(b"EXEC")])
+
+
+def feed(boot: str, door: RedisDoor) -> None:
+    """Follow the topic until the process is told to end."""
+    consumer = Consumer(consumer_settings(boot))
+    consumer.assign([TopicPartition(TOPIC, one, _position(door, one)) for one in range(PARTITIONS)])
+    while True:
+        first = consumer.poll(WAIT_S)
+        if first is None or first.error():
+            continue
+        messages = [first, *(one for one in consumer.consume(MANY - 1, 0) if not one.error())]
+        door.apply(transaction(messages), len(messages) + len({one.partition() for one in messages}))
+
+
+def _position(door: RedisDoor, partition: int) -> int:
+    (found,) = door.command(b"GET", b"position:%d" % partition)
+    return int(found or 0)
+
+
+def _await(door: RedisDoor) -> None:
+    """It refuses commands while it reads its file."""
+    while True:
+        with suppress(OSError):
+            door.command(b"GET", b"ready")
+            return
+        time.sleep(PAUSE_S)
+
+
+def main(boot: str, port: str, folder: str) -> None:
+    """Run both, until one ends."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with subprocess.Popen(server(port, folder)) as running:
+        try:
+            door = RedisDoor(int(port))
+            _await(door)
+            feed(boot, door)
+        finally:
+            running.terminate()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

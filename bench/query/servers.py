@@ -1,0 +1,55 @@
+"""The services that are measured: how each is started, on one core, and asked."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.harness.jobs import Job
+from bench.query.doors import Door, HttpDoor, RedisDoor
+from bench.query.generators import RedisBenchmark, Wrk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PINNED = ("taskset", "-c", "{core}")
+
+SERVICE = Job(
+    name="stateloop",
+    command=(*PINNED, sys.executable, "-m", "services.query"),
+    environment={
+        "STATELOOP_APPLICATION": "bench.query.application:app",
+        "STATELOOP_KAFKA": "{boot}",
+        "STATELOOP_QUERY_DATA": "{data}",
+        "STATELOOP_HTTP_PORT": "{port}",
+        "STATELOOP_INSTANCE": "bench",
+        "STATELOOP_GROUP": "{group}",
+        "STATELOOP_RATE": "0",
+    },
+)
+REDIS = Job(name="redis", command=(*PINNED, sys.executable, "-m", "bench.query.redis", "{boot}", "{port}", "{data}"))
+
+
+@dataclass(frozen=True)
+class Server:
+    """A service. Its door and its load take the port; the load, how many keys there are, too."""
+
+    job: Job
+    door: Callable[[int], Door]
+    load: Callable[[int, int], Wrk | RedisBenchmark]
+    needs: tuple[str, ...]
+    paced: bool
+    """Whether its load generator can ask at a rate."""
+    pushes: bool
+    """Whether it tells subscribers of changes."""
+
+
+SERVERS = {
+    SERVICE.name: Server(SERVICE, HttpDoor, Wrk, ("wrk",), paced=True, pushes=True),
+    REDIS.name: Server(
+        REDIS, RedisDoor, RedisBenchmark, ("redis-server", "redis-benchmark"), paced=False, pushes=False
+    ),
+}
+QUERIES = tuple(one.job for one in SERVERS.values())
+"""The first is ours."""
