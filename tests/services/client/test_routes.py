@@ -167,6 +167,18 @@ def test_suspects_come_last_and_the_owner_first() -> None:
     assert candidates(known, ["http://c"], (), None) == ["http://c", "http://a", "http://b"]
 
 
+async def test_an_instance_of_another_scheme_is_not_asked(fakes: list[Fake]) -> None:
+    fill(fakes)
+    cluster(*fakes)
+    assert fakes[0].instances is not None
+    for one in fakes[0].instances["instances"]:
+        one["url"] = one["url"].replace("http://", "https://")
+    async with Client(fakes[0].url) as states:
+        await states.get("flights", KEYS[0])
+        await until(lambda: bool(states._discovery._directory.partitions), "discovered")  # noqa: SLF001
+        assert states._discovery.candidates(("flights", KEYS[0])) == [fakes[0].url]  # noqa: SLF001
+
+
 def test_a_token_for_https_is_not_sent_over_http() -> None:
     told = {
         "instances": [{"instance": url, "url": url, "owns": {"s": [0]}} for url in ("https://a/", "http://b")],
