@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONGEST_HEAD = 64 * 1024
-"""In bytes: a response whose headers are longer is a failed connection."""
+"""In bytes: a response whose headers, or trailers, are longer is a failed connection."""
 FINAL = 200
 """Lower statuses announce a response, and are none."""
 
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
         self._kept = kept
         self._answer: asyncio.Future[Response] | None = None
         self._late: asyncio.TimerHandle | None = None
-        self._calls = self._received = 0
+        self._calls = self._received = self._besides = 0
         self._begin()
 
     @property
@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
         self._calls += 1
         self._answer = loop.create_future()
         self._late = loop.call_at(until, self._fail, TimeoutError())
-        self._received = 0
+        self._received = self._besides = 0  # the latter since the last of a body came
         self._begin()
         self._transport.write(request)
         return self._answer
@@ -76,12 +76,13 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         self._received += len(data)
+        self._besides += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(BadResponseError(str(error)))
-        if not self._status and self._received > LONGEST_HEAD:
-            self._fail(BadResponseError(f"the headers are longer than {LONGEST_HEAD} bytes"))
+        if self._besides > LONGEST_HEAD:
+            self._fail(BadResponseError(f"the headers or trailers are longer than {LONGEST_HEAD} bytes"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`. A response that does not say how long it is ends with the connection."""
@@ -111,6 +112,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """See `httptools`."""
         self._size += len(body)
+        self._besides = 0
         if self._size > self._largest:
             self._fail(PermanentFailure(f"the response is larger than {self._largest} bytes"))
         else:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 END = b"\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Server:
@@ -51,10 +52,12 @@ class Server:
 
 
 @asynccontextmanager
-async def transport(server: Server, headers: dict[str, str] | None = None) -> AsyncIterator[LeanTransport]:
+async def transport(
+    server: Server, headers: dict[str, str] | None = None, largest: int = 100
+) -> AsyncIterator[LeanTransport]:
     async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
-        bounds = BOUNDS.__class__(1, 100, 0, BOUNDS.allowed, headers)
+        bounds = BOUNDS.__class__(1, largest, 0, BOUNDS.allowed, headers)
         async with LeanTransport(f"http://127.0.0.1:{port}/base", bounds, clock=time.monotonic) as way:
             yield way
 
@@ -167,6 +170,13 @@ async def test_chunks_are_put_together() -> None:
     assert await bodies(Server([chunked, OK]), 2) == [b'{"a":1}', b"{}"]
 
 
+async def test_a_body_may_be_longer_than_headers() -> None:
+    chunk = b" " * 50_000
+    answer = CHUNKED + (b"%x\r\n%b\r\n" % (len(chunk), chunk)) * 20 + b"0\r\n\r\n"
+    async with transport(Server([answer]), largest=1_000_000) as way:
+        assert len((await way.get("/x", 5.0)).body) == 1_000_000
+
+
 async def test_what_does_not_say_how_long_it_is_ends_with_the_connection() -> None:
     assert await bodies(Server([b"HTTP/1.1 200 OK\r\n\r\n[1]"], [OK]), 2) == [b"[1]", b"{}"]
 
@@ -187,6 +197,8 @@ async def test_a_response_that_nobody_asked_for_is_not_taken_for_the_next() -> N
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n{}", PermanentFailure, "unasked"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", RetryableFailure, "BadResponse"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + b"x" * 70_000, RetryableFailure, "BadResponse"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X: x\r\n" * 13_000, RetryableFailure, "BadResponse"),
+        (CHUNKED + b"2\r\n{}\r\n0\r\nX: " + b"x" * 700_000, RetryableFailure, "BadResponse"),
         (b"SSH-2.0-OpenSSH Content-Length\r\n\r\n", RetryableFailure, "BadResponse"),
     ],
 )
