@@ -49,6 +49,6 @@ def measures(scale: int) -> tuple[Calls, ...]:
         Calls("worker-idle", 1_500_000 // scale, answered=True),
         Calls("worker-slow", 150_000 // scale, SLOW, peers=True),
         Calls("worker-quota", 30_000 // scale, Behaviour(quota=QUOTA), application="limited"),
-        Calls("worker-outage", 120_000 // scale, Behaviour(down_after_s=8), patience_s=120),
+        Calls("worker-outage", 120_000, Behaviour(down_after_s=8), patience_s=120),  # fewer end before the outage does
         Calls("worker-kill", 40_000 // scale, fault="kill"),
     )
