@@ -92,3 +92,7 @@ def test_ready_is_a_member_that_does_not_stop() -> None:
     assert Standing(0, 0, 0, member=True, stopping=False).unready() is None
     assert Standing(0, 0, 0, member=False, stopping=False).unready() == "the consumer group has not taken it in yet"
     assert Standing(0, 0, 0, member=True, stopping=True).unready() == "it is stopping"
+
+
+def test_where_there_is_nothing_to_do_nothing_need_move() -> None:
+    assert Standing(0.1, 61, 0, member=True, stopping=False).unhealthy(WITHIN) is None
