@@ -13,6 +13,8 @@ from pydantic.json_schema import models_json_schema
 from services.query.api import models, parameters
 from services.query.api.problems import CONTENT_TYPE, TITLES
 from services.query.api.reply import JSON, SECURITY, Reply
+from services.query.console import answers as console
+from services.query.console.parameters import OfLetters, OfLoop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 REF = "#/components/schemas/{model}"
 READS = ("bad_request", "no_token", "not_yours", "unknown_state", "elsewhere", "too_many", "failed", "unreachable")
+LOOP = ("bad_request", "no_token", "too_many", "failed")
 KEYED = (*READS, "expired")
 NAME = {"name": "name", "in": "path", "required": True, "description": "The state's name", "schema": {"type": "string"}}
 KEY = {
@@ -93,6 +96,22 @@ OPERATIONS = (
         method="post",
         body=parameters.Batch,
         at=(NAME,),
+    ),
+    Operation(
+        "/v1/loop",
+        "How the loop is: its parts, topics and APIs, what is the matter, and its course",
+        console.LoopAnswer,
+        (*LOOP, "catching_up"),
+        OfLoop,
+    ),
+    Operation(
+        "/v1/loop/graph",
+        "The enrichments with what they need, and what becomes of their requests",
+        console.GraphAnswer,
+        (*LOOP, "catching_up"),
+    ),
+    Operation(
+        "/v1/loop/dead_letters", "Dead letters by reason, and the latest", console.LettersAnswer, LOOP, OfLetters
     ),
     Operation("/healthz", "Whether it needs no restart", models.HealthAnswer),
     Operation("/readyz", "Whether it answers for what is its own", models.HealthAnswer),

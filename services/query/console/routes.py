@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import orjson
 from aiohttp import web
 
-from services.query.api.problems import Problem, ProblemError
+from services.query.api.parameters import asked
+from services.query.api.problems import Problem
 from services.query.api.reply import told
 from services.query.console.graph import graph
 from services.query.console.page import send
+from services.query.console.parameters import OfLetters, OfLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from services.query.console.course import Course
     from services.query.console.letters import Letters
 
-LETTERS = 50
 AGAIN_S = 1
-NUMBER = re.compile("[0-9]{1,16}")
 
 
 class Console:
@@ -54,7 +53,7 @@ class Console:
 
     async def loop(self, request: web.Request) -> web.Response:
         """The figures and the verdict; `since` (milliseconds since 1970) asks for their course after that time."""
-        found = self._course.answer(_number(request, "since"))
+        found = self._course.answer(asked(OfLoop, request).since)
         return _not_yet() if found is None else _json(found)
 
     async def graph(self, _: web.Request) -> web.Response:
@@ -64,8 +63,7 @@ class Console:
 
     async def dead_letters(self, request: web.Request) -> web.Response:
         """The counts by reason and the latest letters, without what devices sent for who may not see all of them."""
-        limit = _number(request, "limit")
-        found = self._letters.answer(LETTERS if limit is None else limit)
+        found = self._letters.answer(asked(OfLetters, request).limit)
         if not self._sees_records(request):
             hidden = {"key": None, "head": None, "response": None, "detail": None}
             found = found.model_copy(update={"latest": tuple(one.model_copy(update=hidden) for one in found.latest)})
@@ -79,11 +77,3 @@ def _json(answer: BaseModel) -> web.Response:
 
 def _not_yet() -> web.Response:
     return told(Problem("catching_up", "The loop was not looked at yet", retry_after=AGAIN_S)).response()
-
-
-def _number(request: web.Request, name: str) -> int | None:
-    """A whole number of the query, of as many digits as milliseconds need. Raises ProblemError."""
-    said = request.query.get(name)
-    if said is not None and not NUMBER.fullmatch(said):
-        raise ProblemError(Problem("bad_request", f"{name}={said[:40]}: write a whole number"))
-    return None if said is None else int(said)

@@ -77,7 +77,7 @@ class Connection:
 class Instance:
     """What answers, with everything that a test may want to turn."""
 
-    def __init__(self, parts: Parts, *, hot: bool, proxy: Proxy | None = None) -> None:
+    def __init__(self, parts: Parts, *, hot: bool, proxy: Proxy | None = None, others: Sequence[Routed] = ()) -> None:
         settings = parts.settings
         self.parts = parts
         self.port = 0
@@ -90,6 +90,7 @@ class Instance:
             Endpoints(self, parts.counts),
             Document(),
             *states(parts, holdings, self.waits, gate, proxy),
+            *others,
         ]
         self.server = Server(parts, gate, pieces, self.hot)
 

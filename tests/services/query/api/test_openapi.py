@@ -15,8 +15,13 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi import checks
 
 from contracts.named import Asked
+from examples.flights.application import app
 from services.query.api.openapi import document, written
+from services.query.console.course import Course
+from services.query.console.letters import Letters
+from services.query.console.routes import Console
 from tests.services.query.api.asking import Instance
+from tests.services.query.console.looks import a_letter, at_work
 from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 
 if TYPE_CHECKING:
@@ -39,7 +44,7 @@ CHECKS = [
 def base() -> Iterator[str]:
     """An instance that answers in a thread of its own."""
     flights = a_state(lifetime=timedelta(hours=1), asked=Asked(history=2, indexes=("state.status",)))
-    instance = Instance(parts_of(flights, rate=0, wait_most=0.01), hot=True)
+    instance = Instance(parts_of(flights, rate=0, wait_most=0.01), hot=True, others=[console()])
     store = instance.parts.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put("old", life=1)
@@ -57,6 +62,15 @@ def base() -> Iterator[str]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+def console() -> Console:
+    """One that has looked twice, and has a dead letter."""
+    course, letters = Course(app, 2.0), Letters("dead_letters")
+    for at in (0, 2):
+        course.note(at_work(at))
+    letters.note(a_letter(1))
+    return Console(app, course, letters, lambda _: True)
 
 
 def test_the_committed_document_is_that_of_the_models() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import job, worker
+from services.query.console.answers import Letter
 from services.query.console.look import Held, Look
 from services.query.console.samples import samples
 from services.query.console.scrape import Address, Scraped
@@ -69,3 +70,61 @@ def look(at: float, *parts: Scraped, ends: Offsets | None = None, held: tuple[He
 def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: int = 0) -> Held:
     """What an instance alone is to a state of four partitions."""
     return Held(name, "snapshots", {Role.OWNER: 4 - catching_up, Role.CATCHING_UP: catching_up}, lag, unowned)
+
+
+def at_work(at: float, rate: float = 30.0, **told: Any) -> Look:
+    """A loop at work for so many seconds, with so many events a second; `job_away` and others say what is wrong."""
+    clock = datetime.now(UTC) - timedelta(seconds=told.get("until", at) - at)
+    ends = {
+        "events": {0: round(rate * at)},
+        "feedback": {0: round(2.2 * rate * at)},
+        "snapshots": {0: round(3.2 * rate * at)},
+        "dead_letters": {0: round(told.get("letters", 3))},
+    }
+    job = job_part(
+        events=rate * at,
+        keys=140 * rate,
+        lag=told.get("job_lag", 4),
+        committed_at=clock.timestamp() - 2,
+        watermark=1_357_000_000 + at,
+    )
+    parts = (
+        away(JOB, "Connection refused") if told.get("job_away") else job,
+        _worker(at, rate, WORKERS[0], told),
+        _worker(at, rate, WORKERS[1], told),
+    )
+    own = Held("flights", "snapshots", {Role.OWNER: 4}, round(told.get("query_lag", 0)), 0)
+    derived = Held("tails", "tails", {Role.OWNER: 4}, 0, 0)
+    return Look(at, clock, parts, None if told.get("kafka_away") else ends, (own, derived), ("one",))
+
+
+def _worker(at: float, rate: float, address: Any, told: dict[str, Any]) -> Any:
+    seconds = {worker.CALL_SECONDS: {"reference": [0.004] * round(20 * at) + [0.03] * round(3 * at)}}
+    return worker_part(
+        address,
+        seconds,
+        snapshots=1.6 * rate * at,
+        result=1.1 * rate * at,
+        absence=0.03 * rate * at,
+        hit=0.4 * rate * at,
+        miss=0.7 * rate * at,
+        lag=told.get("worker_lag", 7),
+        breaker=told.get("breaker", 0),
+        held=told.get("held", 0),
+    )
+
+
+def a_letter(number: int, head: str = "{", reason: str = "malformed") -> Letter:
+    """A dead letter of an event that began so; the greater its number, the later."""
+    written = BEGIN + timedelta(seconds=number)
+    return Letter(
+        reason=reason,
+        detail=head,
+        key=head,
+        written=written,
+        topic="events",
+        partition=0,
+        offset=number,
+        timestamp=written,
+        head=head,
+    )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from contracts.metrics import worker
 from contracts.named import Asked
 from examples.flights.application import app
 from services.query.api.access import Access
@@ -18,24 +17,23 @@ from services.query.api.held import Holdings
 from services.query.api.server import Server, holder
 from services.query.api.states import states
 from services.query.api.waits import Waits
-from services.query.console.answers import Letter
 from services.query.console.course import Course
 from services.query.console.letters import Letters
-from services.query.console.look import Held, Look
 from services.query.console.routes import Console
 from services.query.entry import Change, Entry
 from services.query.push.limits import Limits
 from services.query.push.push import Push
-from services.query.roles import Role
 from services.query.store import Update
 from tests.services.query.console.flights import flight, key_of
-from tests.services.query.console.looks import JOB, WORKERS, away, job_part, worker_part
+from tests.services.query.console.looks import a_letter
 from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from services.query.console.answers import Letter
+    from services.query.console.look import Look
     from services.query.parts import Routed
 
 EVERY_S = 0.2
@@ -78,18 +76,7 @@ class Stage:
     def letter(self, head: str, reason: str = "malformed") -> Letter:
         """A dead letter of an event that began so; each is later than the one before."""
         self._offset += 1
-        written = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self._offset)
-        return Letter(
-            reason=reason,
-            detail=head,
-            key=head,
-            written=written,
-            topic="events",
-            partition=0,
-            offset=self._offset,
-            timestamp=written,
-            head=head,
-        )
+        return a_letter(self._offset, head, reason)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Stage]:
@@ -102,45 +89,3 @@ class Stage:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-
-
-def at_work(at: float, rate: float = 30.0, **told: Any) -> Look:
-    """A loop at work for so many seconds, with so many events a second; `job_away` and others say what is wrong."""
-    clock = datetime.now(UTC) - timedelta(seconds=told.get("until", at) - at)
-    ends = {
-        "events": {0: round(rate * at)},
-        "feedback": {0: round(2.2 * rate * at)},
-        "snapshots": {0: round(3.2 * rate * at)},
-        "dead_letters": {0: round(told.get("letters", 3))},
-    }
-    job = job_part(
-        events=rate * at,
-        keys=140 * rate,
-        lag=told.get("job_lag", 4),
-        committed_at=clock.timestamp() - 2,
-        watermark=1_357_000_000 + at,
-    )
-    parts = (
-        away(JOB, "Connection refused") if told.get("job_away") else job,
-        _worker(at, rate, WORKERS[0], told),
-        _worker(at, rate, WORKERS[1], told),
-    )
-    own = Held("flights", "snapshots", {Role.OWNER: 4}, round(told.get("query_lag", 0)), 0)
-    derived = Held("tails", "tails", {Role.OWNER: 4}, 0, 0)
-    return Look(at, clock, parts, None if told.get("kafka_away") else ends, (own, derived), ("one",))
-
-
-def _worker(at: float, rate: float, address: Any, told: dict[str, Any]) -> Any:
-    seconds = {worker.CALL_SECONDS: {"reference": [0.004] * round(20 * at) + [0.03] * round(3 * at)}}
-    return worker_part(
-        address,
-        seconds,
-        snapshots=1.6 * rate * at,
-        result=1.1 * rate * at,
-        absence=0.03 * rate * at,
-        hit=0.4 * rate * at,
-        miss=0.7 * rate * at,
-        lag=told.get("worker_lag", 7),
-        breaker=told.get("breaker", 0),
-        held=told.get("held", 0),
-    )

@@ -10,7 +10,8 @@ import pytest
 
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.flights import flight, key_of
-from tests.services.query.console.stage import Stage, at_work
+from tests.services.query.console.looks import at_work
+from tests.services.query.console.stage import Stage
 
 if TYPE_CHECKING:
     from pathlib import Path
