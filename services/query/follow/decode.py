@@ -73,8 +73,8 @@ def _path(path: str | None) -> tuple[str, ...] | None:
 
 
 def _at(document: dict[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = document
-    for name in path:
+    found = document.get(path[0])
+    for name in path[1:]:
         found = found.get(name) if type(found) is dict else None
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
@@ -68,7 +69,7 @@ class Follower:
         self._polling = Polling(client, {**FLOW, "group.id": GROUP}, "follower")
         self._ends = Ends(client, GROUP, self._topics)
         self._asking = ThreadPoolExecutor(1, "ends")
-        self._reader = Reader(self._polling.consumer)
+        self._reader = Reader(self._polling.consumer, time.monotonic)
         self._orders: deque[tuple[Callable[[Part], None], Part]] = deque()
         self._progress: dict[Part, Progress] = {}
         self._followed: set[Part] = set()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from confluent_kafka import Consumer, Message
 
 log = logging.getLogger(__name__)
@@ -22,7 +24,9 @@ FLOW: dict[str, str | int | float | bool] = {
 POLL_S = 0.05
 FEW = 100
 """A batch of these is written in about a millisecond."""
-MANY = 20_000
+MANY = 10_000
+GATHER_S = 0.001
+"""How long it waits for more when records come one soon after the other: a transaction for each would cost more."""
 AT_ONCE = 500
 """The client makes objects of so many records without letting the event loop in between."""
 
@@ -30,8 +34,10 @@ AT_ONCE = 500
 class Reader:
     """A consumer in the one thread that reads."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, clock: Callable[[], float]) -> None:
         self._consumer = consumer
+        self._clock = clock
+        self._ended = clock()
         self._most = FEW
 
     def begin(self, topic: str, partition: int, position: int | None) -> None:
@@ -54,14 +60,17 @@ class Reader:
         if first is None:
             self._most = FEW
             return []
-        messages = [first]
+        messages, begun = [first], self._clock()
         try:
+            wait_s = GATHER_S if begun - self._ended < GATHER_S else 0
             while len(messages) < self._most:
-                more = self._consumer.consume(min(AT_ONCE, self._most - len(messages)), 0)
+                more = self._consumer.consume(min(AT_ONCE, self._most - len(messages)), wait_s)
                 messages += more
                 if not more:
                     break
+                wait_s = 0
         except KafkaException as error:  # it is raised instead of messages, so none is lost with it
             log.warning("kafka", extra={"facts": {"detail": str(error)}})
+        self._ended = self._clock()
         self._most = min(MANY, 2 * self._most) if len(messages) >= self._most else FEW
         return messages

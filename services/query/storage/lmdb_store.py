@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import lmdb
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SORTED_FROM = 1000
 """From so many updates on they are written in the order of their keys: many are then on one page of the file."""
+KEY = itemgetter(0)
 NEVER = 1 << 63
 """Before every bucket, negated."""
 
@@ -134,7 +136,7 @@ class LmdbStore:
         """See `Store`."""
         batch = list(updates)
         if len(batch) >= SORTED_FROM:
-            batch.sort(key=lambda update: update.key)
+            batch.sort(key=KEY)
         lives = {update.entry.life for update in batch if update.entry is not None}
         watermark = max(self.watermark(), *lives) if lives else self.watermark()
         oldest = self._buckets.oldest(watermark)
