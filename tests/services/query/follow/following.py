@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.query.follow.follower import Follower
-from services.query.follow.following import Part
+from services.query.follow.following import Part, Progress
 from services.query.storage.lmdb_store import LmdbStore
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.named import NamedState
-    from services.query.entry import Change, Entry
+    from services.query.entry import Change
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WAIT_S = 30
@@ -63,16 +63,17 @@ class Told:
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.restarts: list[Part] = []
-        self.store: LmdbStore | None = None
-        self.seen_at_restart: list[Entry | None] = []
+        self.running: Running | None = None
+        self.at_restart: list[tuple[int | None, Progress | None]] = []
+        """The version of key `a` that could still be read then, and the progress that was told."""
 
     def changed(self, changes: Sequence[Change]) -> None:
         self.changes += changes
 
     def restarted(self, part: Part) -> None:
         self.restarts.append(part)
-        if self.store is not None:
-            self.seen_at_restart.append(self.store.get("a"))
+        if self.running is not None:
+            self.at_restart.append((self.running.version("a"), self.running.follower.progress(part)))
 
     def versions(self, key: str) -> list[int | None]:
         """What was told of a key."""
@@ -86,7 +87,8 @@ class Running:
         self.topic = topic
         self.told = Told()
         self.name = state.name
-        self.store = self.told.store = LmdbStore(folder, state, "boot")
+        self.told.running = self
+        self.store = LmdbStore(folder, state, "boot")
         self.follower = Follower(topic.client, {state.name: state}, {state.name: self.store}, self.told)
 
     def part(self, partition: int) -> Part:

@@ -1,0 +1,100 @@
+"""What the thread hands to the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+from services.query.entry import Change
+from services.query.follow import outbox
+from services.query.follow.outbox import Outbox
+from tests.services.query.follow.following import WAIT_S, Told, until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+
+
+class Counting(Told):
+    """Keeps how many it was told of at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        super().changed(changes)
+        self.sizes.append(len(changes))
+
+
+def changes(*keys: str) -> list[Change]:
+    return [Change("flights", key, None) for key in keys]
+
+
+def made(told: Told, *, stopping: threading.Event | None = None) -> Outbox:
+    return Outbox(asyncio.get_running_loop(), told, (stopping or threading.Event()).is_set)
+
+
+async def test_what_comes_while_the_loop_is_busy_comes_together_and_in_order() -> None:
+    told = Counting()
+    box = made(told)
+    for key in "abc":
+        box.add(changes(key))
+    box.add([])
+    await until(lambda: bool(told.sizes))
+    assert told.sizes == [3]
+    assert [one.key for one in told.changes] == ["a", "b", "c"]
+    box.add(changes("d"))
+    await until(lambda: len(told.changes) == 4)
+    assert told.sizes == [3, 1]
+
+
+async def test_a_question_comes_after_what_was_told_before_and_is_waited_for() -> None:
+    told, order = Counting(), []
+    box = made(told)
+
+    def ask() -> None:
+        box.add(changes("a"))
+        assert box.ask(lambda: order.append([one.key for one in told.changes]))
+        order.append(["answered"])
+
+    await asyncio.to_thread(ask)
+    assert order == [["a"], ["answered"]]
+
+
+async def test_the_thread_waits_for_a_loop_that_is_far_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "MOST", 2)
+    told = Counting()
+    box = made(told)
+    added = threading.Event()
+
+    def add() -> None:
+        box.add(changes("a", "b", "c"))
+        added.set()
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    # the loop stands still here, so nobody takes them
+    assert not added.wait(0.3)
+    await until(added.is_set)
+    thread.join(WAIT_S)
+    assert told.sizes == [3]
+
+
+async def test_who_stops_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "MOST", 0)
+    stopping = threading.Event()
+    stopping.set()
+    told = Counting()
+    box = made(told, stopping=stopping)
+    thread = threading.Thread(target=lambda: box.add(changes("a")))
+    thread.start()
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+    answers: list[bool] = []
+    thread = threading.Thread(target=lambda: answers.append(box.ask(lambda: None)))
+    thread.start()
+    thread.join(WAIT_S)
+    assert answers == [False]
