@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from services.query.storage.environment import Slot
     from services.query.store import Page, Update
 
-SORTED_FROM = 1000
-"""From so many updates on they are written in the order of their keys: many are then on one page of the file."""
+MANY = 1000
+"""So many updates are written in the order of their keys, for neighbours are on one page of the file."""
 KEY = itemgetter(0)
 NEVER = 1 << 63
 """Before every bucket, negated."""
@@ -135,7 +135,8 @@ class LmdbStore:
     def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> list[Change]:
         """See `Store`."""
         batch = list(updates)
-        if len(batch) >= SORTED_FROM:
+        many = len(batch) >= MANY
+        if many:
             batch.sort(key=KEY)
         lives = {update.entry.life for update in batch if update.entry is not None}
         watermark = max(self.watermark(), *lives) if lives else self.watermark()
@@ -143,7 +144,7 @@ class LmdbStore:
         wanted = {bucket for bucket in map(self._buckets.of, lives) if bucket >= oldest}
         with self._databases.writing() as txn:
             held = self._make_room(txn, oldest, wanted)
-            writing = self._batch(txn, held)
+            writing = self._batch(txn, held, many=many)
             for key, _, _, entry in batch:
                 if entry is None:
                     writing.remove(key)
@@ -158,7 +159,7 @@ class LmdbStore:
     def forget(self, partition: int) -> None:
         """See `Store`."""
         with self._databases.writing() as txn:
-            self._batch(txn, self._held).forget(partition)
+            self._batch(txn, self._held, many=True).forget(partition)
             self._facts.forget(txn, partition)
         self._positions.pop(partition, None)
 
@@ -187,9 +188,9 @@ class LmdbStore:
         held = {slot: bucket for slot, bucket in self._held.items() if bucket >= oldest}
         return held | {bucket % SLOTS: bucket for bucket in wanted}
 
-    def _batch(self, txn: Transaction[bytes], held: Mapping[int, int]) -> Batch:
+    def _batch(self, txn: Transaction[bytes], held: Mapping[int, int], *, many: bool) -> Batch:
         slots = {bucket: self._databases.slots[slot] for slot, bucket in held.items()}
-        return Batch(txn, slots, state=self._state.name, index=self._index, history=self._history)
+        return Batch(txn, slots, state=self._state.name, index=self._index, history=self._history, many=many)
 
     def _ordered(self) -> tuple[Slot, ...]:
         """All slots that may ever be used, the newest bucket's first: a reader may be ahead of what is known here."""

@@ -22,10 +22,17 @@ CHUNK = 10_000
 
 
 class Batch:
-    """One transaction on the entries of a state. A key is in one bucket only, that of its present life."""
+    """One transaction on the entries of a state, of `many` updates. A key is only in the bucket of its present life."""
 
-    def __init__(
-        self, txn: Transaction[bytes], slots: Mapping[int, Slot], *, state: str, index: Index, history: History
+    def __init__(  # noqa: PLR0913 (all of one store, which makes one)
+        self,
+        txn: Transaction[bytes],
+        slots: Mapping[int, Slot],
+        *,
+        state: str,
+        index: Index,
+        history: History,
+        many: bool,
     ) -> None:
         self._txn = txn
         self._slots = slots
@@ -33,6 +40,7 @@ class Batch:
         self._state = state
         self._index = index
         self._history = history
+        self._many = many
         self._changes: dict[str, Change] = {}
 
     @property
@@ -43,6 +51,12 @@ class Batch:
     def put(self, key: str, entry: Entry, bucket: int) -> None:
         """Write the entry into its bucket, if it is newer than the key's."""
         txn, name, home = self._txn, key.encode(), self._slots[bucket]
+        if self._many:  # most keys are new then, and are not looked for twice
+            if not self._leave(name, entry, bucket):
+                return
+            if self._put_new(name, entry, home):
+                self._changed(key, entry)
+                return
         data = txn.get(name, db=home.entries)
         old = b""
         if data is not None:
@@ -60,6 +74,13 @@ class Batch:
         txn.put(name, pack(entry, new), db=home.entries)
         self._index.move(txn, home.index, name, old, new)
         self._changed(key, entry)
+
+    def _put_new(self, name: bytes, entry: Entry, home: Slot) -> bool:
+        new = self._index.marks(entry.value)
+        if not self._txn.put(name, pack(entry, new), db=home.entries, overwrite=False):
+            return False
+        self._index.move(self._txn, home.index, name, b"", new)
+        return True
 
     def remove(self, key: str) -> None:
         """A record without value: all of the key goes."""

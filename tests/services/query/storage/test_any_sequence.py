@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from typing_extensions import override
 
+from services.query.storage import lmdb_store
 from services.query.storage.buckets import buckets
 from services.query.storage.lmdb_store import LmdbStore
 from tests.services.query.storage.declared import HISTORY, named, removal, update
@@ -136,5 +138,22 @@ class Stores(RuleBasedStateMachine):
                 return found
 
 
+class LargeBatches(Stores):
+    """The same, when each batch is written as those of a store that catches up are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.few = lmdb_store.MANY
+        lmdb_store.MANY = 1
+
+    @override
+    def teardown(self) -> None:
+        lmdb_store.MANY = self.few
+        super().teardown()
+
+
 TestAnySequence = Stores.TestCase
-TestAnySequence.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestAnySequenceOfLargeBatches = LargeBatches.TestCase
+TestAnySequence.settings = TestAnySequenceOfLargeBatches.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None
+)
