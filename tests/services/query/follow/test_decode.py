@@ -97,8 +97,9 @@ def test_times_are_floored_to_milliseconds(time: datetime) -> None:
     update = Decoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": time.isoformat()}))
     assert update
     assert update.entry
-    exact = (datetime.fromisoformat(time.isoformat()) - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1)
-    assert update.entry.life <= exact < update.entry.life + 1
+    since = datetime.fromisoformat(time.isoformat()) - datetime(1970, 1, 1, tzinfo=UTC)
+    millisecond = timedelta(milliseconds=1)
+    assert update.entry.life * millisecond <= since < (update.entry.life + 1) * millisecond
 
 
 json = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
