@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contracts.wire import Snapshot
 from examples.flights.application import app
+from tests.e2e.asking import Asking
 from tests.e2e.comparison import Comparison
 from tests.e2e.launched import Launched
 from tests.e2e.reader import Reader
@@ -24,6 +26,9 @@ DAY = date(2013, 1, 1)
 FLIGHTS = 842
 SPEED = 3_000.0
 PATIENCE_S = 300.0
+AIRCRAFT = "aircraft"
+KILLS = (("job", 1_000), ("query", 1_800), ("worker-1", 2_500), ("derive", 3_200), ("broker", 4_000), ("query", 4_800))
+"""Each part, and after how many snapshots it is killed; there are some 8,400."""
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,8 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
         watched.await_agreement()
         watched.require_order()
         assert launched.restarts() == 0
+        with Asking(launched.http, app.name, AIRCRAFT) as asking:
+            require_answers(asking, reader, oracle)
         answers = sum(one["status"] != "skipped" for what in oracle.values() for one in what["enrichments"].values())
         ledger = launched.calls()
         reader.close()
@@ -78,14 +85,12 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
     assert reader.seen == sum(snapshot.version for snapshot in reader.latest.values()), "nothing is published twice"
 
 
-def test_every_flight_of_a_day_with_kill_9_of_job_worker_and_broker(
-    tmp_path: Path, oracle: dict[str, dict[str, Any]]
-) -> None:
-    with Launched(tmp_path, DAY, SPEED) as launched:
+def test_every_flight_of_a_day_with_kill_9_of_every_part(tmp_path: Path, oracle: dict[str, dict[str, Any]]) -> None:
+    with Launched(tmp_path, DAY, SPEED) as launched, Asking(launched.http, app.name, AIRCRAFT) as asking:
         reader = Reader(launched.kafka, app.topics.snapshots)
         watched = Watched(launched, Comparison(reader, oracle))
         killed: dict[str, int] = {}
-        for part, after in (("job", 1_000), ("worker-1", 2_500), ("broker", 4_000)):
+        for part, after in KILLS:
             until(_reached(watched, after), f"{after} snapshots before {part} is killed", PATIENCE_S)
             killed[part] = launched.kill(part)
         watched.await_agreement()
@@ -93,7 +98,26 @@ def test_every_flight_of_a_day_with_kill_9_of_job_worker_and_broker(
         assert launched.launcher() == launched.pid, "the launcher that brought all of it back is the first one"
         assert not {part for part, pid in killed.items() if launched.runs(part) == pid}
         assert launched.restarts() >= 1
+        require_answers(asking, reader, oracle)
         reader.close()
+    assert not asking.back, "nobody who asks sees a key go back, whatever the job publishes again"
+
+
+def require_answers(asking: Asking, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
+    """The query service has every flight as it was published last, and of each aircraft the last flight."""
+    last = {snapshot.device_id: snapshot for snapshot in reader.latest.values()}
+    versions = {device: snapshot.version for device, snapshot in last.items()}
+    until(lambda: asking.is_all(app.name, versions), "the query service has every flight", PATIENCE_S)
+    for device, item in asking.all(app.name).items():
+        assert Snapshot.model_validate(item["value"]) == last[device]
+    flights: dict[str, Snapshot] = {}
+    for snapshot in sorted(last.values(), key=lambda one: one.first_seen):
+        if tailnum := oracle[snapshot.device_id]["state"].get("tailnum"):
+            flights[tailnum] = snapshot
+    versions = {tailnum: snapshot.version for tailnum, snapshot in flights.items()}
+    until(lambda: asking.is_all(AIRCRAFT, versions), "the query service has every aircraft", PATIENCE_S)
+    told = {tailnum: item["value"]["value"]["flight"] for tailnum, item in asking.all(AIRCRAFT).items()}
+    assert told == {tailnum: snapshot.device_id for tailnum, snapshot in flights.items()}
 
 
 def _reached(watched: Watched, count: int) -> Callable[[], bool]:
