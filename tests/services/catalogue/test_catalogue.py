@@ -13,12 +13,12 @@ def test_each_metric_has_its_row() -> None:
 
 def test_only_what_is_between_the_marks_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = tmp_path / "document.md"
-    document.write_text(f"before\n{BEGIN}old\n{END}\nafter\n")
+    document.write_text(f"before\n{BEGIN}| of yesterday |\n{END}\nafter\n")
     assert main([str(document)]) == 0
     text = document.read_text()
     assert text.startswith(f"before\n{BEGIN}")
     assert text.endswith(f"{END}\nafter\n")
-    assert "old" not in text
+    assert "of yesterday" not in text
     assert "wrote" in capsys.readouterr().out
 
 
