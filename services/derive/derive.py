@@ -37,11 +37,17 @@ class Written(NamedTuple):
 def derived(application: Application, snapshot: Snapshot, partitions: Mapping[str, int]) -> Iterator[Written]:
     """What a snapshot says of other keys, by all that the application derives. Raises whatever their functions raise.
 
-    `partitions` has the number of each topic's partitions.
+    `partitions` has the number of each topic's partitions. Raises ValueError for a record that would be too large: the
+    broker would refuse it each time.
     """
     for one in application.derived:
         topic = f"{application.topics.prefix}{one.name}"
-        yield from _records(one, snapshot, topic, partitions[topic])
+        for key, value in _values(one, snapshot):
+            if len(value) > application.largest_record:
+                most = application.largest_record
+                raise ValueError(f"{one.name} of {key[:100]!r} has {len(value)} bytes, and {most} are allowed")
+            whole = key + BETWEEN + snapshot.device_id.encode()
+            yield Written(topic, whole, value, partition(key, partitions[topic]))
 
 
 def failed(application: Application, record: Record, error: Exception) -> Written:
@@ -58,7 +64,8 @@ def failed(application: Application, record: Record, error: Exception) -> Writte
     return Written(application.topics.dead_letters, record.key, letter.encode())
 
 
-def _records(one: Derived, snapshot: Snapshot, topic: str, partitions: int) -> Iterator[Written]:
+def _values(one: Derived, snapshot: Snapshot) -> Iterator[tuple[bytes, bytes]]:
+    """The keys that a snapshot says something of, and what."""
     for key, value in one.of(snapshot):
         record = DerivedRecord(
             key=key,
@@ -68,6 +75,4 @@ def _records(one: Derived, snapshot: Snapshot, topic: str, partitions: int) -> I
             device_id=snapshot.device_id,
             value=value.model_dump(mode="json", exclude_none=True),
         )
-        name = key.encode()
-        whole = name + BETWEEN + snapshot.device_id.encode()
-        yield Written(topic, whole, record.encode(), partition(name, partitions))
+        yield key.encode(), record.encode()

@@ -116,6 +116,15 @@ def test_function_that_raises_makes_a_dead_letter() -> None:
     assert kafka.committed == [7, 8]
 
 
+def test_record_that_is_too_large_makes_a_dead_letter() -> None:
+    kafka = InMemory([_record(7, _snapshot(1, street="x" * APP.largest_record, district="b"))])
+    kafka.work()
+    (letter,) = kafka.written
+    told = DeadLetter.model_validate(orjson.loads(letter.value))
+    assert (told.reason, kafka.committed) == ("not_derived", [7])
+    assert "are allowed" in (told.detail or "")
+
+
 def test_what_is_no_snapshot_is_counted_and_passed() -> None:
     kafka = InMemory([_record(0, b"{}"), _record(1, b"")])
     kafka.work()
