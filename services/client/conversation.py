@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+import asyncio
+from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import orjson
 
+from services.client.calls import TRY_S
 from services.client.errors import Unreadable
 from services.client.lasting import Aim
 from services.client.reading import reader
@@ -56,7 +58,9 @@ class Conversation:
 
     async def _told(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
         try:
-            async with self._transport.socket(url, TARGET) as socket:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(TRY_S):  # of the connection: one that is frozen takes it, and says nothing
+                    socket = await stack.enter_async_context(self._transport.socket(url, TARGET))
                 await self._subscribe(socket)
                 async for said in socket:
                     if said.type is aiohttp.WSMsgType.ERROR:

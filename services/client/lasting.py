@@ -55,6 +55,7 @@ class Lasting:
                         tried.clear()
                         if item is not None:
                             yield item
+                            heard = self._clock()  # the reader's time is not theirs
             except TryAgain as failed:
                 failures += 1
                 self._note(url, failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import aclosing
 
 import pytest
@@ -102,6 +103,15 @@ async def test_garbage_is_told(streaming: Streaming, said: bytes) -> None:
         opened.queue.put_nowait(said)
         with pytest.raises(Unreadable):
             await reading
+
+
+async def test_one_that_takes_the_connection_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.client.conversation.TRY_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # its system takes connections, and nobody answers
+        port = mute.getsockname()[1]
+        async with Client(f"http://127.0.0.1:{port}", discover=False) as states:
+            with pytest.raises(NoAnswer, match="watching flights: no answer"):
+                await following(states.watch_many(ONE, patience=0.3), 1)
 
 
 async def test_patience_ends(streaming: Streaming) -> None:

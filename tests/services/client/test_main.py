@@ -18,6 +18,7 @@ from tests.services.client.test_watch import KEY, PLACE, told
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -26,6 +27,14 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("STATELOOP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(autouse=True)
+def _interrupts() -> Iterator[None]:
+    """Let processes hear SIGINT, also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 async def command(*arguments: str, url: str) -> int:

@@ -164,6 +164,20 @@ async def test_silence_is_a_break(streaming: Streaming, monkeypatch: pytest.Monk
         assert versions(await reading) == [1]
 
 
+async def test_the_readers_own_time_is_no_silence(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, patience=0.3)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        first = await streaming.connection(0)
+        first.queue.put_nowait(event(told(1)))
+        await reading
+        first.queue.put_nowait(End.ABORTED)
+        await asyncio.sleep(0.5)  # it takes so long over the first
+        reading = asyncio.create_task(following(updates, 1))
+        second = await streaming.connection(1)
+        second.queue.put_nowait(event(told(2)))
+        assert versions(await reading) == [2]
+
+
 async def test_patience_ends(streaming: Streaming) -> None:
     await streaming.stop()
     async with Client(streaming.url) as states:
