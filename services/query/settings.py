@@ -58,7 +58,7 @@ class QuerySettings(KafkaSettings):
     """How many instances follow each partition: its owner, and copies that stand by."""
     tokens: Path | None = None
     """The file of the tokens that may ask; unset, anybody may, which is refused but on a loopback address."""
-    peer_token: SecretStr | None = None
+    peer_token: Annotated[SecretStr, Field(min_length=16)] | None = None
     """What instances show each other where tokens are needed: the same text for all, of 16 characters at least."""
     origins: tuple[str, ...] = ()
     """The origins of pages elsewhere that may open a WebSocket here, as ["https://console.example.org"]."""

@@ -96,9 +96,10 @@ class Access:
         if self._path is None:
             return ANYBODY
         scheme, _, token = (authorization or "").partition(" ")
+        token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return None
-        digest, found = sha256(token.strip().encode("utf-8", "surrogateescape")).digest(), None
+        digest, found = sha256(token.encode("utf-8", "surrogateescape")).digest(), None
         for known, holder in (*self._holders, *self._peer):
             if hmac.compare_digest(known, digest):
                 found = holder

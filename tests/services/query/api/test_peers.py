@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
+from contracts.errors import SettingsRefused
+from contracts.settings import read
 from services.query.api.access import PEER, Access
 from services.query.api.gate import Gate
 from services.query.api.problems import ProblemError
+from services.query.settings import QuerySettings
 from tests.services.query.in_memory import a_state, parts_of
 
 if TYPE_CHECKING:
@@ -41,6 +44,19 @@ def test_without_peers_no_token_is_theirs(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     tokens.write_text('{"tokens":[]}')
     assert Access(tokens).holder(INSTANCE) is None
+
+
+@pytest.mark.parametrize("token", ["", "short"])
+def test_token_of_instances_must_be_long(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_PEER_TOKEN", token)
+    with pytest.raises(SettingsRefused, match="PEER_TOKEN"):
+        read(QuerySettings)
+
+
+def test_empty_token_is_nobodys(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text('{"tokens":[]}')
+    assert Access(tokens, SecretStr("")).holder("Bearer \u00a0") is None
 
 
 def test_what_is_handed_on_is_not_counted_twice(access: Access) -> None:
