@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from pydantic import ValidationError
 
 from contracts.announcement import Announcement
-from services.query.cluster.polling import POLL_S, QUIET, Polling
+from services.query.cluster.polling import POLL_S, QUIET, Config, Polling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +22,8 @@ PARTITION = 0
 LATEST = 2000
 """How many records are read at the start. Those who are there announce themselves again and again, so it tells all."""
 AT_ONCE = 500
+AGAIN: Config = {"auto.offset.reset": "earliest"}
+"""Where the place to read on is gone: whoever jumped to the end would miss that another holds a partition."""
 ANSWER_S = 5.0
 FLUSH_S = 2.0
 
@@ -44,7 +46,7 @@ class KafkaAnnouncements:
 
     def __init__(self, client: Mapping[str, str], *, topic: str, group: str, patience: float) -> None:
         self._topic = topic
-        self._polling = Polling(client, {"group.id": group, "fetch.wait.max.ms": 100}, "announcements")
+        self._polling = Polling(client, {"group.id": group, "fetch.wait.max.ms": 100, **AGAIN}, "announcements")
         written = {"acks": "all", "linger.ms": 0, "max.in.flight.requests.per.connection": 1}  # in their order
         away = {name: value for name, value in QUIET.items() if name != "enable.auto.commit"}
         late = {"message.timeout.ms": round(patience * 1000), "socket.nagle.disable": True}

@@ -109,8 +109,8 @@ class Lab:
 
 
 @pytest.fixture
-def lab(broker: EmbeddedBroker, topics_prefix: str) -> Lab:
-    logging.getLogger("services.query").setLevel(logging.CRITICAL)
+def lab(broker: EmbeddedBroker, topics_prefix: str, caplog: pytest.LogCaptureFixture) -> Lab:
+    caplog.set_level(logging.CRITICAL, "services.query")
     return Lab(broker, topics_prefix)
 
 
