@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from contracts.named import NamedState
 
 LARGEST = (1 << 63) - 1
+FIRST_MS = -62_135_596_800_000
+"""The year 1, in which times that can be written begin."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 AHEAD_MS = 24 * 3600 * 1000
@@ -89,10 +91,15 @@ def _number(document: dict[str, Any], path: tuple[str, ...]) -> int:
 def _time(document: dict[str, Any], path: tuple[str, ...]) -> int:
     """Milliseconds since 1970, as such or in ISO 8601; without an offset it is taken for UTC."""
     found = _at(document, path)
-    if type(found) is not str:
-        return _number(document, path)
+    time = _number(document, path) if type(found) is not str else _parsed(found, path)
+    if time < FIRST_MS:
+        raise Garbage(f"{'.'.join(path)} is before the year 1")
+    return time
+
+
+def _parsed(text: str, path: tuple[str, ...]) -> int:
     try:
-        time = datetime.fromisoformat(found)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise Garbage(f"{'.'.join(path)} is no time") from error
     if time.tzinfo is None:

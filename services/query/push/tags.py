@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from services.query.push.notice import Order
 
-PATTERN = r"^(?:(-?[0-9]{1,18})\.)?(-?[0-9]{1,18})$"
+PATTERN = r"^(?:(-?[0-9]{1,19})\.)?(-?[0-9]{1,19})$"
 
 
 def order(tag: str) -> Order | None:

@@ -157,9 +157,16 @@ class Sockets:
     def _check_origin(self, request: web.Request) -> None:
         """A page of another origin must not connect with what its visitor's browser sends along. Others have none."""
         origin = request.headers.get("Origin")
-        if origin is None or origin in self._origins or urlsplit(origin).netloc == request.host:
+        if origin is None or origin in self._origins or _host(origin) == request.host:
             return
         raise ProblemError(Problem("not_yours", f"{origin} may not connect: name it in STATELOOP_ORIGINS"))
+
+
+def _host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _error(name: str | None, problem: Problem) -> bytes:

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 FORMAT = 1
 ABOUT = "store.json"
 LOCK = "lock"
+NEW = f"{ABOUT}.new"
+"""What is being written, and is left by a process that was killed at it."""
 DATA = ("data.mdb", "lock.mdb")
 
 
@@ -71,7 +73,7 @@ class Folder:
     def _check(self) -> None:
         about = self._read()
         if about is None:
-            if any(one.name not in {LOCK, ABOUT} for one in self.path.iterdir()):
+            if any(one.name not in {LOCK, ABOUT, NEW} for one in self.path.iterdir()):
                 raise NotOurs(self.path)
             return
         if why := self._unfit(about):
@@ -97,7 +99,7 @@ class Folder:
 
     def _write(self, *, closed: bool) -> None:
         """Whole or not at all, and on disk when this returns."""
-        new = self.path / f"{ABOUT}.new"
+        new = self.path / NEW
         with new.open("wb") as file:
             file.write(orjson.dumps({**self._about, "closed": closed}, option=orjson.OPT_INDENT_2))
             file.flush()

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from services.query.storage.errors import Damaged, FolderInUse, FolderUnusable, NotOurs
-from services.query.storage.folder import ABOUT
+from services.query.storage.folder import ABOUT, NEW
 from services.query.storage.lmdb_store import LmdbStore
 from tests.services.query.storage.declared import named, update
 
@@ -78,6 +78,12 @@ def test_is_in_use_again_while_it_is_open(tmp_path: Path) -> None:
     written(tmp_path)
     written(tmp_path, close=False)
     assert reopened(tmp_path, boot="another") is None
+
+
+def test_first_start_that_was_killed_while_it_wrote_is_no_stranger(tmp_path: Path) -> None:
+    (tmp_path / NEW).write_bytes(b"{")
+    written(tmp_path)
+    assert reopened(tmp_path) == 5
 
 
 def test_begins_anew_in_another_format(tmp_path: Path) -> None:

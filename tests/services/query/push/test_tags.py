@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from services.query.entry import Entry
+from services.query.push.tags import order
+
+
+@pytest.mark.parametrize(("life", "version"), [(0, 7), (1_763_776_447_000, 3), (0, (1 << 63) - 1), (-5, 1)])
+def test_tag_of_any_entry_is_read_back(life: int, version: int) -> None:
+    entry = Entry(life, version, 0, 0, 0, b"{}")
+    assert order(entry.tag) == entry.order
+
+
+@pytest.mark.parametrize("tag", ["", "a", "1.2.3", "1.", ".1", "1" * 20])
+def test_what_is_no_tag_has_no_order(tag: str) -> None:
+    assert order(tag) is None
