@@ -115,7 +115,11 @@ class Batches:
         theirs: dict[Sequence[Member], list[int]] = {}
         for at, one in enumerate(found):
             if not isinstance(one, bytes):
-                members = tuple(self._elsewhere.owners(held.state.name, one.partition))
+                try:
+                    members = tuple(self._elsewhere.owners(held.state.name, one.partition))
+                except ProblemError as error:
+                    found[at] = _told(wanted.keys[at], error.problem)
+                    continue
                 theirs.setdefault(members, []).append(at)
         asked = [self._asked(members, held, wanted, places) for members, places in theirs.items()]
         for answers in await asyncio.gather(*asked):

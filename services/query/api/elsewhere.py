@@ -41,7 +41,7 @@ class Elsewhere:
     async def read(self, request: web.Request, state: str, partition: int) -> Reply:
         """The owner's answer to a request about a key. Raises ProblemError (503)."""
         headers = tuple((name, request.headers[name]) for name in PASSED if name in request.headers)
-        return await self.ask(self.owners(state, partition), Question(request.raw_path, headers=headers))
+        return await self.ask(self.owners(state, partition), Question(request.rel_url.raw_path_qs, headers=headers))
 
     async def ask(self, members: Sequence[Member], question: Question) -> Reply:
         """What the first of them says that is there. Raises ProblemError (503)."""

@@ -110,3 +110,21 @@ async def test_what_was_handed_on_is_not_handed_on_again() -> None:
         assert (told.status, told.kind) == (421, "elsewhere")
         assert (await one.ask("/v1/states/flights", headers={"Stateloop-Hop": "1"})).status == 421
         assert not peers.asked
+
+
+async def test_key_of_which_nobody_knows_the_owner_spoils_no_batch() -> None:
+    roles = MemoryRoles()
+    roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2}
+    roles.known = []
+    parts = parts_of(FLIGHTS, roles=roles)
+    here, away = (next(key for key in KEYS if partition(key.encode(), 4) % 2 == own) for own in (0, 1))
+    store = parts.stores["flights"]
+    assert isinstance(store, MemoryStore)
+    store.put(here, partition=partition(here.encode(), 4), value=json.dumps({"key": here}).encode())
+    async with answering(parts, hot=True, proxy=Peers()) as one:
+        body = json.dumps({"keys": [here, away]}).encode()
+        told = await one.ask("/v1/states/flights:batchGet", "POST", body=body)
+        assert told.status == 200
+        first, second = told.json["answers"]
+        assert first["value"] == {"key": here}
+        assert second["type"] == "unreachable"
