@@ -95,7 +95,10 @@ class Parking:
     async def _plan(self, partition: int, lane: Lane) -> None:
         """The oldest ones of a partition, which may go away while they are read."""
         offsets = list(islice(lane.parked.get(self._gate.api, ()), AT_ONCE))
-        found = {one.offset: one for one in await self._rereader.reread(partition, offsets)} if offsets else {}
+        if not offsets:
+            return
+        records = await self._rereader.reread(partition, offsets, lambda: not lane.closed)
+        found = {one.offset: one for one in records}
         for offset in offsets:
             if not lane.closed:
                 self._again(self._gate.api, lane, offset, found.get(offset))

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from services.enrichment.source import failed, record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from services.enrichment.source import Record
 
@@ -36,10 +36,11 @@ END = sys.maxsize
 class Rereader(Protocol):
     """Where a worker reads again."""
 
-    async def reread(self, partition: int, offsets: Sequence[int]) -> list[Record]:
+    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         """The records at these offsets, which ascend; without those that the topic keeps no more.
 
-        Waits for as long as the broker is away. Raises ConsumerFailedError.
+        Waits for as long as the broker is away, or the partition ends before them; gives what it has when they are
+        not wanted any more. Raises ConsumerFailedError.
         """
         ...
 
@@ -57,11 +58,11 @@ class KafkaRereader:
         self._ahead: list[Record] = []
         """What came from beyond the last offset that was asked for."""
 
-    async def reread(self, partition: int, offsets: Sequence[int]) -> list[Record]:
+    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         """See `Rereader.reread`."""
         loop, wanted, at, last = asyncio.get_running_loop(), frozenset(offsets), offsets[0], offsets[-1]
         found: list[Record] = []
-        while at <= last:
+        while at <= last and is_wanted():
             records, at = await loop.run_in_executor(self._thread, self._fetch, partition, at, last)
             found += [one for one in records if one.offset in wanted]
         return found
@@ -77,7 +78,7 @@ class KafkaRereader:
         if not (self._at[0] == partition and self._at[1] <= at <= self._at[1] + NEAR):
             consumer.assign([TopicPartition(self._topic, partition, at)])
             self._at, self._ahead = (partition, at), []
-        records, ended = (self._ahead, False) if self._ahead else _read(consumer, last - self._at[1])
+        records, ended = (self._ahead, False) if self._ahead else _read(consumer, self._at[1], last)
         taken = [one for one in records if one.offset <= last]
         self._ahead = records[len(taken) :]
         if self._ahead:
@@ -94,19 +95,23 @@ class KafkaRereader:
             self._consumer.close()
 
 
-def _read(consumer: Consumer, most: int) -> tuple[list[Record], bool]:
-    """What there is, at most so many after the first, and whether the partition ends."""
+def _read(consumer: Consumer, at: int, last: int) -> tuple[list[Record], bool]:
+    """What there is, hardly more than from one offset to another, and whether the partition ends after them."""
     try:
         first = consumer.poll(POLL_S)
-        messages = [first, *consumer.consume(min(most, MOST), 0)] if first else []
+        messages = [first, *consumer.consume(min(last - at, MOST), 0)] if first else []
     except KafkaException as error:
         raise failed(error.args[0]) from error
-    ends = [_ends(message) for message in messages]
+    ends = [_ends(message, last) for message in messages]
     return [record(message) for message in messages if message.error() is None], any(ends)
 
 
-def _ends(message: Message) -> bool:
-    """Whether it tells of the partition's end. Raises ConsumerFailedError for an error that does not pass by itself."""
+def _ends(message: Message, last: int) -> bool:
+    """Whether it tells that the partition ends after an offset that was there once.
+
+    An earlier end passes: a new leader does not know yet how far it may be read. Raises ConsumerFailedError for an
+    error that does not pass by itself.
+    """
     error = message.error()
     if error is None:
         return False
@@ -115,4 +120,4 @@ def _ends(message: Message) -> bool:
     if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001  # its name in the library
         log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
         return False
-    return True
+    return (message.offset() or 0) > last

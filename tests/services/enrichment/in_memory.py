@@ -76,11 +76,13 @@ class Log:
         self.read += len(batch)
         return batch
 
-    async def reread(self, partition: int, offsets: Sequence[int]) -> list[Record]:
+    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         assert list(offsets) == sorted(offsets)
         self.again += len(offsets)
         await asyncio.sleep(ROUND_S)
         await self.open_again.wait()
+        if not is_wanted():
+            return []
         kept = [offset for offset in offsets if offset not in self.gone]
         return [Record(partition, offset, b"d", self.values[offset], 0) for offset in kept]
 

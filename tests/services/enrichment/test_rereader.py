@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 DEADLINE_S = 30
 MANY = 30_000
+LATER = 5
+"""By this round the end was told."""
+
+
+def always() -> bool:
+    return True
 
 
 def make(broker: EmbeddedBroker, name: str) -> str:
@@ -52,20 +59,42 @@ async def test_it_gives_the_records_at_these_offsets_whichever_they_are(broker: 
     asked = [(0, [5, 7, 700]), (0, [701, 900]), (1, [3]), (0, [29_990]), (0, [1, 2]), (1, [MANY - 1])]
     async with rereading(broker, topic) as rereader:
         for partition, offsets in asked:
-            found = await rereader.reread(partition, offsets)
+            found = await rereader.reread(partition, offsets, always)
             assert [(one.partition, one.offset, one.value) for one in found] == [
                 (partition, offset, str(offset).encode()) for offset in offsets
             ]
 
 
-async def test_what_is_gone_or_not_there_is_left_out(broker: EmbeddedBroker, topic: str) -> None:
+async def test_what_is_gone_is_left_out(broker: EmbeddedBroker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 100)]).values()
     deleted.result(DEADLINE_S)
     async with rereading(broker, topic) as rereader:
-        assert [one.offset for one in await rereader.reread(0, [5, 99, 100, 101])] == [100, 101]
-        assert [one.offset for one in await rereader.reread(0, [MANY - 1, MANY + 5])] == [MANY - 1]
-        assert [one.offset for one in await rereader.reread(0, [200])] == [200]
+        assert [one.offset for one in await rereader.reread(0, [5, 99, 100, 101], always)] == [100, 101]
+        assert [one.offset for one in await rereader.reread(0, [200], always)] == [200]
+
+
+async def test_an_end_before_what_is_asked_for_is_waited_out(broker: EmbeddedBroker, topic: str) -> None:
+    """A new leader tells of such an end for a while."""
+    producer, rounds = Producer({"bootstrap.servers": broker.bootstrap}), count(1)
+
+    def grows() -> bool:
+        if next(rounds) == LATER:
+            producer.produce(topic, b"late", b"d", 0)
+            assert producer.flush(DEADLINE_S) == 0
+        return True
+
+    async with rereading(broker, topic) as rereader:
+        found = await rereader.reread(0, [MANY - 1, MANY], grows)
+        assert [one.offset for one in found] == [MANY - 1, MANY]
+
+
+async def test_what_is_not_wanted_any_more_is_not_waited_for(broker: EmbeddedBroker, topic: str) -> None:
+    rounds = count(1)
+    async with rereading(broker, topic) as rereader:
+        found = await rereader.reread(0, [MANY - 1, MANY + 5], lambda: next(rounds) < LATER)
+        assert [one.offset for one in found] == [MANY - 1]
+        assert [one.offset for one in await rereader.reread(0, [200], always)] == [200]
 
 
 async def test_gaps_between_offsets_are_read_past(broker: EmbeddedBroker, topics_prefix: str) -> None:
@@ -78,8 +107,10 @@ async def test_gaps_between_offsets_are_read_past(broker: EmbeddedBroker, topics
         producer.produce(name, str(2 * each).encode(), b"d", 0)
         producer.commit_transaction(DEADLINE_S)
     async with rereading(broker, name) as rereader:
-        found = [one for first in (0, 4, 20, 22) for one in await rereader.reread(0, range(first, first + 3))]
+        found = [one for first in (0, 4, 20, 22) for one in await rereader.reread(0, range(first, first + 3), always)]
+        at_the_end = await rereader.reread(0, [39], always)
     assert [one.offset for one in found] == [0, 2, 4, 6, 20, 22, 22, 24]
+    assert at_the_end == []
     assert [one.value for one in found] == [str(one.offset).encode() for one in found]
 
 
