@@ -74,6 +74,10 @@ class Lane:
         self._versions.put(snapshot.life, snapshot.version)
         return False
 
+    def is_latest(self, snapshot: Snapshot) -> bool:
+        """Whether no later version was seen."""
+        return self._versions.get(snapshot.life) == snapshot.version
+
     def due(self, application: Application, snapshot: Snapshot, now: datetime) -> Due:
         """What is to begin for a snapshot.
 
@@ -236,8 +240,8 @@ class Lane:
         the snapshot calls for the request all the same, it does so anew: the answer is stale, or the inputs are back.
         """
         identity = request.identity
-        if self._order.is_under_way(request):
-            return True
+        if self._order.is_under_way(request):  # one that waits is renewed: let go, it is by its latest offset
+            return self._waiting(request) is None
         answered = self._answered.get(identity)
         if answered is None:
             return False

@@ -212,10 +212,14 @@ class Worker:
             return []
         snapshot = decode_snapshot(record.value)
         self._alarms.decoded()
-        if lane.passed(snapshot):
+        passed = lane.passed(snapshot)
+        if passed:
             self._counts.add(metrics.PASSED)
-            return []
+            if not lane.is_latest(snapshot):
+                return []
         requests, spared, stopped = lane.due(self._parts.application, snapshot, now)
+        if passed:  # compaction may leave only this copy of what waits or is parked
+            return [one for one in requests if lane.waits(one) or self._api(one) in lane.parked]
         self._counts.add(metrics.SPARED, by=spared)
         self._count_stops(stopped)
         return requests

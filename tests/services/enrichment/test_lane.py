@@ -241,23 +241,24 @@ def test_what_is_skipped_takes_the_place_of_what_waits_and_pays_back_what_that_c
     assert again.request.spent == 1
 
 
-def test_what_is_let_go_pays_back_what_it_cost_and_stands_for_what_was_spared_because_of_it() -> None:
+def test_what_is_let_go_pays_back_what_it_cost_and_waits_at_the_latest_offset_that_calls_for_it() -> None:
     limited, one = application(), lane()
     limited.budget = Budget(requests=2)
     first, second = snapshot(1), snapshot(2)
     assert not one.passed(first)
     owner, quote = waiting(one, limited, first)
     assert not one.passed(second)
-    assert waiting(one, limited, second) == [], "spared"
+    assert waiting(one, limited, second) == [], "renewed"
+    assert [(work.request.version, work.request.spent) for work in (owner, quote)] == [(2, 1)] * 2
     for work in (owner, quote):
         one.let_go(work, "registry")
-    assert (one.offsets.position, one.parked) == (1, {"registry": {1: 2}})
-    assert not one.superseded("registry", 1, first)
-    again = one.due(limited, first, START).begin
+    assert (one.offsets.position, one.parked) == (2, {"registry": {2: 2}})
+    assert not one.superseded("registry", 2, second)
+    again = one.due(limited, second, START).begin
     assert [(request.enrichment, request.spent) for request in again] == [("owner", 1), ("quote", 1)]
     assert not one.passed(snapshot(3, "P2"))
-    assert one.superseded("registry", 1, first)
-    one.unpark("registry", 1, 0)
+    assert one.superseded("registry", 2, second)
+    one.unpark("registry", 2, 0)
     assert one.offsets.position == 3
 
 

@@ -255,3 +255,33 @@ async def test_what_is_parked_comes_back_as_fast_as_it_is_called_and_no_faster(i
         fetches = log.fetches
         await until(lambda: log.fetches > fetches + 2)
         assert log.again <= 600
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_what_is_let_go_is_asked_for_by_the_last_copy_that_compaction_leaves(version: int) -> None:
+    """One alike came while it waited: a later version, or the same that the job published again."""
+    log = Log([snapshot(one, "P", "d").encode() for one in (1, version)])
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=40, in_flight=1, parked=20):
+        await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == 2)
+        log.values.extend(cars(60, "-further"))
+        await until(lambda: log.pauses > 1 and gated.counts.get(metrics.HELD, "prices") == 0)
+        log.gone = {0}
+        back(gated)
+        await until(lambda: len(log.values) in log.committed)
+    quotes = [one.version for one in gated.feedback() if (one.device_id, one.enrichment) == ("d", "quote")]
+    assert quotes == [version]
+
+
+@pytest.mark.parametrize("gone", [set(), {FEW}])
+async def test_what_is_parked_and_published_again_is_asked_for_once(gone: set[int]) -> None:
+    log = Log(cars(FEW))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=8, in_flight=1):
+        await until(lambda: gated.counts.get(metrics.PARKED) > 0)
+        log.values.extend(snapshot(1, "P", "d").encode() for _ in range(2))
+        await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == FEW + 2)
+        log.gone = gone
+        back(gated)
+        await until(lambda: len(log.values) in log.committed)
+    assert [one.device_id for one in gated.feedback() if one.enrichment == "quote"].count("d") == 1
