@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -11,12 +10,13 @@ from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.api.access import holder
+from services.query.api.elsewhere import sequence
 from services.query.api.fields import paths, projected
 from services.query.api.handover import OF_KEY, Patience
 from services.query.api.parameters import Batch, checked
 from services.query.api.problems import Problem, ProblemError
-from services.query.api.reads import AGAIN_S, PLAIN
-from services.query.api.reply import JSON, SECURITY, Reply
+from services.query.api.reads import PLAIN
+from services.query.api.reply import JSON, uncached
 from services.query.parts import HOP, Question
 
 if TYPE_CHECKING:
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     from services.query.api.elsewhere import Elsewhere
     from services.query.api.gate import Gate
     from services.query.api.held import Held, Holdings
+    from services.query.api.reply import Reply
     from services.query.parts import Parts
     from services.query.roles import Member
 
 PATH = "/v1/states/{name}:batchGet"
-BETWEEN = b"\x1e"
-"""Between the texts of an answer to another instance: no JSON text has this byte in it, so none need be read."""
-SEQUENCE = "application/json-seq"
 
 
 class Away(NamedTuple):
@@ -133,21 +131,17 @@ class Batches:
         body = orjson.dumps({"keys": [wanted.keys[at] for at in places], "fields": wanted.fields})
         target = f"/v1/states/{held.state.name}:batchGet"
         try:
-            reply = await self._elsewhere.ask(members, Question(target, "POST", (("Content-Type", JSON),), body))
+            question = Question(target, "POST", (("Content-Type", JSON),), body)
+            answers = await self._elsewhere.several(members, question, len(places))
         except ProblemError as error:
             return {at: _told(wanted.keys[at], error.problem) for at in places}
-        answers = reply.body.split(BETWEEN)
-        if reply.status == HTTPStatus.OK and len(answers) == len(places):
-            return dict(zip(places, answers, strict=True))
-        problem = Problem("unreachable", f"{members[0].instance} did not answer for its keys", retry_after=AGAIN_S)
-        return {at: _told(wanted.keys[at], problem) for at in places}
+        return dict(zip(places, answers, strict=True))
 
 
 def batch_reply(found: Sequence[bytes | Away], *, handed_on: bool) -> Reply:
     """The answers together. What nobody else was asked for is said to be elsewhere."""
     texts = [one if isinstance(one, bytes) else one.told for one in found]
-    headers = (("Content-Type", SEQUENCE if handed_on else JSON), ("Cache-Control", "no-store"), *SECURITY)
-    return Reply(200, headers, BETWEEN.join(texts) if handed_on else b'{"answers":[%b]}' % b",".join(texts))
+    return sequence(texts) if handed_on else uncached(b'{"answers":[%b]}' % b",".join(texts))
 
 
 def _told(key: str, problem: Problem) -> bytes:

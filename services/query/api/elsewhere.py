@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from services.query.api.problems import Problem, ProblemError
+from services.query.api.reply import uncached
 from services.query.parts import HOP, Question
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from aiohttp import web
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 AGAIN_S = 1
 PASSED = ("If-None-Match",)
 """What is handed on of a request's headers. Not the token: who was asked first has decided on it."""
+BETWEEN = b"\x1e"
+"""Between the texts of an answer to another instance: no JSON text has this byte in it, so none need be read."""
+SEQUENCE = "application/json-seq"
 
 
 class Elsewhere:
@@ -47,3 +52,17 @@ class Elsewhere:
         """What the first of them says that is there. Raises ProblemError (503)."""
         assert self._proxy is not None  # noqa: S101  # `may_ask` said so
         return await self._proxy.ask(members, question)
+
+    async def several(self, members: Sequence[Member], question: Question, number: int | None = None) -> list[bytes]:
+        """The texts, so many of them, that another instance gives as a `sequence`. Raises ProblemError (503)."""
+        reply = await self.ask(members, question)
+        texts = reply.body.split(BETWEEN)
+        if reply.status != HTTPStatus.OK or number not in {None, len(texts)}:
+            detail = f"{members[0].instance} did not answer for its keys"
+            raise ProblemError(Problem("unreachable", detail, retry_after=AGAIN_S))
+        return texts
+
+
+def sequence(texts: Iterable[bytes]) -> Reply:
+    """Texts for another instance, which puts its own among them."""
+    return uncached(BETWEEN.join(texts), SEQUENCE)

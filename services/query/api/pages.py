@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
@@ -11,12 +10,12 @@ import orjson
 from aiohttp import web
 
 from services.query.api.access import holder
-from services.query.api.batch import BETWEEN, SEQUENCE
+from services.query.api.elsewhere import sequence
 from services.query.api.fields import paths, projected
 from services.query.api.parameters import OfPage, asked
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import AGAIN_S
-from services.query.api.reply import JSON, SECURITY, Reply
+from services.query.api.reply import uncached
 from services.query.parts import HOP, Question
 from services.query.roles import Role
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from services.query.api.elsewhere import Elsewhere
     from services.query.api.gate import Gate
     from services.query.api.held import Held, Holdings
+    from services.query.api.reply import Reply
     from services.query.parts import Parts
     from services.query.roles import Member
 
@@ -96,11 +96,7 @@ class Pages:
     async def _asked(self, members: Sequence[Member], held: Held, wanted: OfPage, partitions: Sequence[int]) -> Items:
         said = wanted.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
         target = f"/v1/states/{held.state.name}?{urlencode(said, doseq=True)}"
-        reply = await self._elsewhere.ask(members, Question(target))
-        if reply.status != HTTPStatus.OK:
-            detail = f"{members[0].instance} did not answer for its keys"
-            raise ProblemError(Problem("unreachable", detail, retry_after=AGAIN_S))
-        after, *texts = reply.body.split(BETWEEN)
+        after, *texts = await self._elsewhere.several(members, Question(target))
         return Items([(orjson.loads(one)["key"], one) for one in texts], orjson.loads(after))
 
 
@@ -132,8 +128,7 @@ def _partitions(held: Held, wanted: OfPage) -> Sequence[int]:
 
 def _reply(found: Items, *, handed_on: bool) -> Reply:
     texts = [text for _, text in found.items]
-    headers = (("Content-Type", SEQUENCE if handed_on else JSON), ("Cache-Control", "no-store"), *SECURITY)
     after = orjson.dumps(found.after)
     if handed_on:
-        return Reply(200, headers, BETWEEN.join([after, *texts]))
-    return Reply(200, headers, b'{"items":[%b],"after":%b}' % (b",".join(texts), after))
+        return sequence([after, *texts])
+    return uncached(b'{"items":[%b],"after":%b}' % (b",".join(texts), after))

@@ -40,7 +40,12 @@ class Reply(NamedTuple):
 
 def reply(value: Mapping[str, Any], headers: Headers = ()) -> Reply:
     """An answer that nobody keeps."""
-    return Reply(200, (("Content-Type", JSON), *headers, ("Cache-Control", "no-store"), *SECURITY), orjson.dumps(value))
+    return uncached(orjson.dumps(value), headers=headers)
+
+
+def uncached(body: bytes, kind: str = JSON, headers: Headers = ()) -> Reply:
+    """The same, of what is text already."""
+    return Reply(200, (("Content-Type", kind), *headers, ("Cache-Control", "no-store"), *SECURITY), body)
 
 
 def told(problem: Problem, headers: Headers = ()) -> Reply:
