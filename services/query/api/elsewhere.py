@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from services.query.api.problems import Problem, ProblemError
+from services.query.api.problems import AGAIN_S, Problem, ProblemError
 from services.query.api.reply import uncached
 from services.query.parts import HOP, Question
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from services.query.parts import Parts, Proxy
     from services.query.roles import Member
 
-AGAIN_S = 1
 PASSED = ("If-None-Match",)
 """What is handed on of a request's headers. Not the token: who was asked first has decided on it."""
 BETWEEN = b"\x1e"

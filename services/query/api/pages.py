@@ -13,8 +13,7 @@ from services.query.api.access import holder
 from services.query.api.elsewhere import sequence
 from services.query.api.fields import paths, projected
 from services.query.api.parameters import OfPage, asked
-from services.query.api.problems import Problem, ProblemError
-from services.query.api.reads import AGAIN_S
+from services.query.api.problems import AGAIN_S, Problem, ProblemError
 from services.query.api.reply import uncached
 from services.query.parts import HOP, Question
 from services.query.roles import Role

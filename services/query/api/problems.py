@@ -29,6 +29,8 @@ TITLES = {
     "unreachable": (503, "Nobody who could answer can be reached"),
 }
 """The kinds of problems, with status and title."""
+AGAIN_S = 1
+"""How long a client is asked to wait before it tries again, where that will do."""
 
 
 class Problem(NamedTuple):

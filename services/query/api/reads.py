@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.api.problems import Problem
+from services.query.api.problems import AGAIN_S, Problem
 from services.query.roles import Role
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: no later time can be written."""
-AGAIN_S = 1
-"""How long a client is asked to wait before it tries again."""
 
 
 class Order(NamedTuple):

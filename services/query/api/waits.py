@@ -6,15 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from contracts.metrics import query as metrics
-from services.query.api.problems import Problem, ProblemError
+from services.query.api.problems import AGAIN_S, Problem, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from services.query.entry import Change
     from services.query.metrics import Metrics
-
-AGAIN_S = 1
 
 
 class Waits:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
-from services.query.api.problems import Problem, ProblemError
+from services.query.api.problems import AGAIN_S, Problem, ProblemError
 from services.query.api.reply import Reply
 from services.query.parts import HOP
 
@@ -29,7 +29,6 @@ ANSWER_S = 1.0
 CONNECT_S = 0.5
 CONNECTIONS = 100
 """To each instance."""
-AGAIN_S = 1
 OF_THE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 NOT_AN_ANSWER = {HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.UNAUTHORIZED}
 

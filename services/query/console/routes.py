@@ -8,7 +8,7 @@ import orjson
 from aiohttp import web
 
 from services.query.api.parameters import asked
-from services.query.api.problems import Problem
+from services.query.api.problems import AGAIN_S, Problem
 from services.query.api.reply import told
 from services.query.console.graph import graph
 from services.query.console.page import send
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.query.console.course import Course
     from services.query.console.letters import Letters
-
-AGAIN_S = 1
 
 
 class Console:
