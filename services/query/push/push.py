@@ -28,6 +28,6 @@ class Push:
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routed."""
         return [
-            web.get("/v1/states/{name}/{key}/watch", self._events.watch, allow_head=False),
+            web.get("/v1/states/{name}/{key:[^/]+}/watch", self._events.watch, allow_head=False),
             web.get("/v1/watch", self._sockets.watch, allow_head=False),
         ]

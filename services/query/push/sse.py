@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from contracts.metrics import query as metrics
+from services.query.api.parameters import key_of
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.server import holder
 from services.query.push.frames import control, event
@@ -39,7 +40,7 @@ class Events:
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """The key's value and what becomes of it. Raises ProblemError."""
         who = holder(request)
-        interest = Interest(request.match_info["name"], request.match_info["key"])
+        interest = Interest(request.match_info["name"], key_of(request))
         who.check(interest.state, interest.key)
         current, after = _current(request), _after(request)
         response = web.StreamResponse(headers=HEADERS)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import orjson
 import pytest
 from aiohttp import ClientSession
+from yarl import URL
 
 from contracts.metrics import query as names
 from contracts.named import Asked
 from services.query.roles import Role, Standing
 from tests.services.query.in_memory import NOW, a_state
-from tests.services.query.push.serving import QUICK, Instance, eventually, watching
+from tests.services.query.push.serving import QUICK, Events, Instance, eventually, watching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,6 +43,17 @@ async def test_a_key_is_told_as_it_is_and_as_it_becomes(instance: Instance) -> N
         assert events.response.headers["Content-Type"] == "text/event-stream"
         assert events.response.headers["Cache-Control"] == "no-store"
     assert instance.parts.counts.get(names.DELIVERED, "sse") == 2
+
+
+@pytest.mark.parametrize("key", ["a/b c?d#e", "ключ", "%2F", "%252F", "{x}", "a%b", "+&=", "'\"\\"])
+async def test_a_key_may_be_any_text(instance: Instance, key: str) -> None:
+    instance.change(key, 1)
+    async with ClientSession(instance.base) as session:
+        path = URL(f"{instance.base}/v1/states/flights/{quote(key, safe='')}/watch", encoded=True)
+        async with session.get(path) as response:
+            assert response.status == 200
+            event = await Events(response).next()
+    assert (event.event, event.data["key"]) == ("state", key)
 
 
 async def test_without_the_current_value_only_what_comes_is_told(instance: Instance) -> None:
