@@ -101,8 +101,11 @@ class Batches:
                 continue
             outcome, standing, number = held.look(key, PLAIN)
             if not isinstance(outcome, Problem):
-                value = None if fields is None else projected(outcome.entry.value, fields)
-                found.append(form.body(key, outcome.entry, standing, now, value))
+                try:
+                    part = None if fields is None else projected(outcome.entry.value, fields)
+                    found.append(form.body(key, outcome.entry, standing, now, part))
+                except ProblemError as error:
+                    found.append(_told(key, error.problem))
                 continue
             told = orjson.dumps(form.about(key, outcome, standing).members())
             found.append(Away(number, told) if outcome.kind == "elsewhere" else told)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from services.query.api.problems import Problem, ProblemError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,13 +19,19 @@ def paths(fields: str) -> list[tuple[str, ...]]:
 def projected(value: bytes, wanted: Sequence[tuple[str, ...]]) -> bytes:
     """What the JSON object has at these paths, each where it was. A path that is not there is left out.
 
-    Read by the standard library: another parser would give a number above 2**64 as a float.
+    Read by the standard library: another parser would give a number above 2**64 as a float. It does not read what is
+    nested some hundreds of levels deep. Raises ProblemError (400) for that.
     """
-    whole = json.loads(value)
     found: dict[str, Any] = {}
-    for path in wanted:
-        _put(found, whole, path)
-    return json.dumps(found, separators=(",", ":")).encode()
+    try:
+        whole = json.loads(value)
+        for path in wanted:
+            _put(found, whole, path)
+        return json.dumps(found, separators=(",", ":")).encode()
+    except RecursionError:
+        raise ProblemError(
+            Problem("bad_request", "The value is nested too deep for fields=: ask for all of it")
+        ) from None
 
 
 def _put(into: dict[str, Any], whole: Any, path: tuple[str, ...]) -> None:

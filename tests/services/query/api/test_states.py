@@ -132,6 +132,22 @@ async def test_a_part_of_the_value(instance: Instance) -> None:
         assert told.json["value"] == expected, fields
 
 
+async def test_parts_of_a_value_are_bounded_in_depth(instance: Instance) -> None:
+    store(instance).put("deep", value=b'{"a":' * 1000 + b"1" + b"}" * 1000)
+    store(instance).put("flat")
+    for rest in ("deep?", "deep/versions?"):
+        told = await instance.ask(f"/v1/states/flights/{rest}fields=a.a")
+        assert (told.status, told.kind) == (400, "bad_request")
+        assert "fields=" in told.json["detail"]
+    assert (await instance.ask("/v1/states/flights?fields=a.a")).status == 400
+    body = json.dumps({"keys": ["deep", "flat"], "fields": "a.b"}).encode()
+    first, second = (await instance.ask("/v1/states/flights:batchGet", "POST", body=body)).json["answers"]
+    assert (first["type"], first["key"]) == ("bad_request", "deep")
+    assert second["value"] == {"a": {"b": 1}}
+    long = ".".join("a" * 2000)
+    assert (await instance.ask(f"/v1/states/flights/flat?fields={long}")).json["value"] == {}
+
+
 async def test_an_earlier_version_while_it_is_kept(instance: Instance) -> None:
     for version in range(1, 6):
         store(instance).put("UA1", version=version)
