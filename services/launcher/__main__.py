@@ -32,7 +32,7 @@ def main() -> int:
         settings = read(LauncherSettings)
         folders = Folders(settings.data)
         wanted = settings.browse and not options.headless
-        browse = browser(wanted=browsing(os.environ, wanted=wanted, terminal=console.is_terminal))
+        browse = browser(os.environ, wanted=browsing(os.environ, wanted=wanted, terminal=console.is_terminal))
         found = parts(settings, folders, headless=options.headless)
         launch(found, folders, console, stopping, fresh=options.fresh, browse=browse)
     except StateloopError as error:

@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import pytest
 
-from services.launcher.browser import browser, browsing
+from services.broker.readiness import wait_until
+from services.launcher.browser import browser, browsing, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+PAGE = "http://127.0.0.1:1/"
+DEADLINE_S = 30
 
 
 @pytest.mark.parametrize(
@@ -27,4 +38,49 @@ def test_page_is_not_opened_unasked(*, wanted: bool, terminal: bool) -> None:
 
 
 def test_unwanted_browser_does_nothing() -> None:
-    assert browser(wanted=False)("http://127.0.0.1:1") is None
+    assert browser({}, wanted=False)(PAGE) is None
+
+
+def _desktop(folder: Path, *browsers: str) -> Mapping[str, str]:
+    """One with these browsers, each of which tells the page and where its input and output go, and waits for a key."""
+    for name in browsers:
+        told = f"{folder}/{name}.told"
+        ways = "/bin/readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2"
+        script = f"#!/bin/sh\n(echo $1; {ways}) > {told}.new\n/bin/mv {told}.new {told}\nread -r\n"
+        (folder / name).write_text(script, encoding="utf-8")
+        (folder / name).chmod(0o755)
+    return {"PATH": str(folder), "DISPLAY": ":0", "TERM": "xterm", "BROWSER": ""}
+
+
+@pytest.fixture
+def piped() -> Iterator[None]:
+    """This process's input is a pipe, as if a terminal, and no longer nothing, as pytest has it."""
+    before, (reading, writing) = os.dup(0), os.pipe()
+    os.dup2(reading, 0)
+    yield
+    os.dup2(before, 0)
+    for one in (before, reading, writing):
+        os.close(one)
+
+
+@pytest.mark.usefixtures("piped")
+def test_page_is_given_to_a_browser_without_a_terminal(tmp_path: Path) -> None:
+    process = opened(PAGE, _desktop(tmp_path, "xdg-open", "www-browser"))
+    assert os.getsid(process.pid) == process.pid
+    told = tmp_path / "xdg-open.told"
+    wait_until(told.exists, "an opened page", DEADLINE_S)
+    assert told.read_text(encoding="utf-8").split() == [PAGE, "/dev/null", "/dev/null", "/dev/null"]
+    assert process.wait(DEADLINE_S) == 0
+    assert not (tmp_path / "www-browser.told").exists()
+
+
+@pytest.mark.parametrize("name", ["www-browser", "lynx", "w3m", "links", "elinks"])
+def test_browser_for_terminals_is_left_alone(tmp_path: Path, name: str) -> None:
+    opened(PAGE, _desktop(tmp_path, name)).wait(DEADLINE_S)
+    assert not (tmp_path / f"{name}.told").exists()
+
+
+def test_nobody_waits_for_a_browser_that_one_asked_for_by_name(tmp_path: Path) -> None:
+    process = opened(PAGE, {**_desktop(tmp_path, "w3m"), "BROWSER": "w3m"})
+    assert process.wait(DEADLINE_S) == 0
+    assert (tmp_path / "w3m.told").read_text(encoding="utf-8").split()[0] == PAGE
