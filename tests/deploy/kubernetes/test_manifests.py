@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ from kubeflow_spark_api.models import SparkV1beta2SparkApplication as SparkAppli
 from contracts.application import load
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
+from services.query.console.gather import addresses
 from services.query.settings import QuerySettings
 from services.topics.settings import Settings as TopicsSettings
 from spark_app.settings import Settings as JobSettings
@@ -163,6 +165,33 @@ def test_instances_reach_each_other_by_the_name_of_their_pod() -> None:
     assert own["metadata"]["name"] == state["serviceName"]
     assert own["spec"]["clusterIP"] == "None"
     assert told["STATELOOP_URL"] == f"http://$(STATELOOP_INSTANCE).{state['serviceName']}:8080"
+
+
+def test_the_console_finds_every_pod_of_every_part() -> None:
+    told = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
+    watched = {address.url for address in addresses(json.loads(told["STATELOOP_PARTS"]))}
+    parts = ("job/StatefulSet", "enrichment/Deployment", "derive/Deployment")
+    assert watched == {f"http://{MANIFESTS[part]['metadata']['name']}:8080" for part in parts}
+    for part in parts:
+        service = MANIFESTS[f"{part.partition('/')[0]}/Service"]
+        labels = MANIFESTS[part]["spec"]["template"]["metadata"]["labels"]
+        (container,) = pods()[part]["containers"]
+        assert service["metadata"]["name"] == MANIFESTS[part]["metadata"]["name"]
+        assert service["spec"]["selector"].items() <= labels.items()
+        assert (service["spec"]["clusterIP"], service["spec"]["publishNotReadyAddresses"]) == ("None", True)
+        (port,) = service["spec"]["ports"]
+        assert (port["port"], port["targetPort"]) == (8080, container["ports"][0]["name"])
+
+
+def test_the_console_finds_sparks_driver_by_the_same_name() -> None:
+    application, service = MANIFESTS["job-cluster/SparkApplication"], MANIFESTS["job-cluster/Service"]
+    told = {one["name"]: one["value"] for one in application["spec"]["driver"]["env"]}
+    assert service["metadata"] == MANIFESTS["job/Service"]["metadata"]
+    selector = {"sparkoperator.k8s.io/app-name": application["metadata"]["name"], "spark-role": "driver"}
+    assert service["spec"]["selector"] == selector
+    (port,) = service["spec"]["ports"]
+    assert port["targetPort"] == int(told["STATELOOP_HTTP_PORT"])
+    assert told["STATELOOP_HTTP_HOST"] == "0.0.0.0"  # noqa: S104  # of the pod
 
 
 def test_the_scaler_watches_the_workers_group_and_topic() -> None:
