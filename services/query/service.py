@@ -80,7 +80,9 @@ async def serve(settings: QuerySettings, application: Application) -> None:
         loop.add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(bound(settings))
-        found = await asyncio.to_thread(sized, named(application), settings.client())
+        found = await asyncio.to_thread(sized, named(application), settings.client(), stopped.is_set)
+        if found is None:
+            return
         core = _core(settings, application, found, url_of(settings, listening), stack)
         proxy = await stack.enter_async_context(HttpProxy(settings.peer_token))
         page = await stack.enter_async_context(console(application, core.parts))

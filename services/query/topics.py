@@ -12,33 +12,47 @@ from confluent_kafka.admin import AdminClient
 from services.query.errors import NoBrokerError, NoTopicError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from contracts.named import NamedState
 
 ANSWER_S = 2.0
 PATIENCE_S = 60.0
+AGAIN_S = 0.2
 
 
-def sized(states: Mapping[str, NamedState], client: Mapping[str, str]) -> dict[str, NamedState]:
-    """The states with as many partitions as their topics have; waits for a broker. Raises NoBrokerError, NoTopicError.
+def sized(
+    states: Mapping[str, NamedState], client: Mapping[str, str], stopping: Callable[[], bool] = lambda: False
+) -> dict[str, NamedState] | None:
+    """The states with as many partitions as their topics have; waits for a broker, and gives None if it shall stop.
 
-    Whoever makes the topics may have chosen another number than the application says.
+    Whoever makes the topics may have chosen another number than the application says. Raises NoBrokerError,
+    NoTopicError.
     """
-    there = _partitions(client, time.monotonic() + PATIENCE_S)
+    there = _partitions({state.topic for state in states.values()}, client, stopping)
+    if there is None:
+        return None
     for state in states.values():
-        if state.topic not in there:
+        if not there.get(state.topic):
             raise NoTopicError(state.topic, client["bootstrap.servers"])
     return {name: replace(state, partitions=there[state.topic]) for name, state in states.items()}
 
 
-def _partitions(client: Mapping[str, str], deadline: float) -> dict[str, int]:
+def _partitions(
+    topics: Collection[str], client: Mapping[str, str], stopping: Callable[[], bool]
+) -> dict[str, int] | None:
     admin = AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 1000})
-    while True:
+    deadline = time.monotonic() + PATIENCE_S
+    while not stopping():
         try:
             listed = admin.list_topics(timeout=ANSWER_S).topics
         except KafkaException as error:
             if time.monotonic() >= deadline:
                 raise NoBrokerError(client["bootstrap.servers"], error.args[0].str()) from error
         else:
-            return {name: len(topic.partitions) for name, topic in listed.items()}
+            found = {name: len(topic.partitions) for name, topic in listed.items()}
+            being_made = any(found.get(topic) == 0 for topic in topics)
+            if not being_made or time.monotonic() >= deadline:
+                return found
+            time.sleep(AGAIN_S)
+    return None

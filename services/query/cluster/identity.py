@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from services.query import durable
 from services.query.cluster.errors import FolderTakenError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ABOUT = "instance.json"
+NEW = "instance.new"
 LOCK = "instance.lock"
 
 
@@ -37,7 +39,8 @@ class Home:
         known = about if about.get("instance") == instance else {}
         self.store = str(known.get("store") or uuid.uuid4().hex)
         self.run = int(known.get("run", 0)) + 1
-        _write(folder / ABOUT, {"instance": instance, "store": self.store, "run": self.run})
+        told = orjson.dumps({"instance": instance, "store": self.store, "run": self.run}, option=orjson.OPT_INDENT_2)
+        durable.write(folder / ABOUT, told, folder / NEW)  # a run must not be counted twice
 
     def close(self) -> None:
         """Let another process have it."""
@@ -50,13 +53,3 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, orjson.JSONDecodeError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _write(path: Path, about: dict[str, Any]) -> None:
-    """Whole or not at all, and on disk when this returns: a run must not be counted twice."""
-    new = path.with_suffix(".new")
-    with new.open("wb") as file:
-        file.write(orjson.dumps(about, option=orjson.OPT_INDENT_2))
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

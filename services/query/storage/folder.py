@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from services.query import durable
 from services.query.storage.errors import FolderInUse, FolderUnusable, NotOurs
 
 if TYPE_CHECKING:
@@ -98,15 +99,5 @@ class Folder:
         return found if isinstance(found, dict) and "format" in found else None
 
     def _write(self, *, closed: bool) -> None:
-        """Whole or not at all, and on disk when this returns."""
-        new = self.path / NEW
-        with new.open("wb") as file:
-            file.write(orjson.dumps({**self._about, "closed": closed}, option=orjson.OPT_INDENT_2))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path / ABOUT)
-        here = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(here)
-        finally:
-            os.close(here)
+        about = orjson.dumps({**self._about, "closed": closed}, option=orjson.OPT_INDENT_2)
+        durable.write(self.path / ABOUT, about, self.path / NEW)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import signal
 import threading
 import time
@@ -11,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.services.query.fleet import snapshot
+from services.query.service import serve
+from services.query.settings import QuerySettings
+from tests.services.query.fleet import app, snapshot
 from tests.services.query.running import DEADLINE_S, Fleet
 
 if TYPE_CHECKING:
@@ -137,6 +141,18 @@ def test_tokens_guard_it_and_are_renewed_and_never_told(fleet: Fleet, tmp_path: 
     assert SECRET not in log
     assert PEERS not in log
     assert '"application":' in log, "its settings are there"
+
+
+async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
+    """In this process: nothing outside tells when it has begun to listen to signals."""
+    settings = QuerySettings(application="none:none", kafka="127.0.0.1:1", http_port=0)
+    before = signal.getsignal(signal.SIGTERM)
+    async with asyncio.timeout(10):
+        serving = asyncio.create_task(serve(settings, app))
+        while signal.getsignal(signal.SIGTERM) == before:  # noqa: ASYNC110 (nothing tells)
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await serving
 
 
 @pytest.mark.parametrize(
