@@ -119,7 +119,14 @@ class Course:
         if subscription.current and partition not in subscription.begun:
             subscription.outbox.read(Reading(subscription, [partition], first=True, done=True))
         subscription.begun.add(partition)
-        self._reader.reach(subscription, partition)
+        self._reach(subscription, [partition])
+
+    def _reach(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Another instance has to know from where it can go on, should this one go: it may begin here only later."""
+        for partition in partitions:
+            self._reader.reach(subscription, partition)
+        if subscription.relayed and partitions:
+            subscription.outbox.begin(subscription, {one: subscription.reached[one] for one in partitions})
 
     def _wait(self, subscription: Subscription, partitions: list[int]) -> None:
         """Nobody answers for these now. Who wants only what comes later is to be told what came meanwhile."""
@@ -129,8 +136,7 @@ class Course:
             subscription.begun.update(partitions)
 
     def _begin(self, subscription: Subscription, partitions: list[int]) -> None:
-        for partition in partitions:
-            self._reader.reach(subscription, partition)
+        self._reach(subscription, partitions)
         if not subscription.current:
             subscription.begun.update(partitions)
         elif partitions:

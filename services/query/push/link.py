@@ -50,7 +50,7 @@ class Link:
         self._waiting: list[dict[str, Any]] = []
         self._spoken = asyncio.Event()
         self._heard = {
-            "subscribed": self._subscribed,
+            "begun": self._begun,
             "current": self._present,
             "mark": self._mark,
             "reset": self._reset,
@@ -153,8 +153,8 @@ class Link:
             make=lambda: body,
         )
 
-    def _subscribed(self, known: list[Subscription], message: dict[str, Any]) -> None:
-        """From here on that instance tells it. Present values that are wanted are still to come."""
+    def _begun(self, known: list[Subscription], message: dict[str, Any]) -> None:
+        """From here on that instance tells of these partitions. Present values that are wanted are still to come."""
         reached = {int(number): offset for number, offset in message["reached"].items()}
         for one in known:
             one.reached = reached | one.reached

@@ -41,13 +41,20 @@ class Present(NamedTuple):
     partitions: Collection[int]
 
 
+class Begun(NamedTuple):
+    """The subscription is told of these partitions what comes after the offsets: another instance goes on there."""
+
+    subscription: Subscription
+    reached: dict[int, int]
+
+
 class Said(NamedTuple):
     """An answer to what the client said."""
 
     message: bytes
 
 
-Item = list[Letter["Subscription"]] | Mark | Reset | Present | Said
+Item = list[Letter["Subscription"]] | Mark | Reset | Present | Begun | Said
 
 
 class Stream:
@@ -86,6 +93,11 @@ class Stream:
     def say(self, message: bytes) -> None:
         """Let this answer go before all else."""
         self._first.append(Said(message))
+        self._woken.set()
+
+    def begin(self, subscription: Subscription, reached: dict[int, int]) -> None:
+        """Let it be said, before all else, after which offsets it is told."""
+        self._first.append(Begun(subscription, reached))
         self._woken.set()
 
     def read(self, reading: Reading) -> None:

@@ -27,6 +27,10 @@ class Outbox(Protocol):
         """Let each of these go before all else."""
         ...
 
+    def begin(self, subscription: Subscription, reached: dict[int, int]) -> None:
+        """Let it be said that of these partitions all is told that comes after the offsets."""
+        ...
+
     def read(self, reading: Reading) -> None:
         """Let what is read go, as fast as the client takes it."""
         ...

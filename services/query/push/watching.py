@@ -112,16 +112,12 @@ class Watching:
 
     def relay(
         self, stream: Stream, name: str, interest: Interest, since: Mapping[int, int | None], *, current: bool
-    ) -> dict[int, int]:
-        """Tell another instance of what is here, of these partitions what came after the offsets.
-
-        Gives after which offset the rest is told of each partition, for when it moves on.
-        """
+    ) -> None:
+        """Tell another instance of what is here, of these partitions what came after the offsets."""
         subscription = self._added(stream, name, interest, current=current)
         subscription.relayed = True
         self._course.begin(subscription, None)
         self._course.take_up(subscription, since if interest.key is None else {})
-        return subscription.reached
 
     def resume(self, stream: Stream, name: str, since: Mapping[int, int | None]) -> None:
         """Tell another instance also what came after these offsets of the partitions."""

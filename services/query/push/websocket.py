@@ -18,7 +18,7 @@ from services.query.parts import HOP
 from services.query.push.frames import frame, message, told
 from services.query.push.messages import ASKED, RELAYED, Relay, Resume, Subscribe, Unsubscribe
 from services.query.push.outlet import Outlet
-from services.query.push.stream import Mark, Present, Reset
+from services.query.push.stream import Begun, Mark, Present, Reset
 from services.query.push.tags import order
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ class Conversation:
             return told("resumed", {"id": asked.id})
         if isinstance(asked, Relay):
             current = asked.current
-            reached = self._watching.relay(self._stream, asked.id, asked.interest(), asked.partitions, current=current)
-            return told("subscribed", {"id": asked.id, "reached": {str(one): at for one, at in reached.items()}})
+            self._watching.relay(self._stream, asked.id, asked.interest(), asked.partitions, current=current)
+            return told("subscribed", {"id": asked.id})
         self._subscribe(asked)
         return told("subscribed", {"id": asked.id})
 
@@ -105,6 +105,9 @@ class Conversation:
             return frame(told("mark", self._watching.progress(self._stream, item)))
         if isinstance(item, Present):
             return frame(told("current", {"id": item.subscription.name, "partitions": sorted(item.partitions)}))
+        if isinstance(item, Begun):
+            reached = {str(one): offset for one, offset in item.reached.items()}
+            return frame(told("begun", {"id": item.subscription.name, "reached": reached}))
         if isinstance(item, Reset):
             self._counts.add(metrics.RESETS, "websocket")
             facts = {"ids": sorted(self._stream.subscriptions), "conflated": self._stream.mailbox.conflated}

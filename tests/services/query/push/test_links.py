@@ -172,6 +172,29 @@ async def test_many_keys_go_on_from_the_new_owner_with_what_changed_between(
         assert (await client.next())["answer"]["version"] == 3
 
 
+@pytest.mark.parametrize("wish", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
+async def test_who_is_told_by_an_instance_that_took_over_later_than_it_was_asked_misses_nothing_when_it_goes(
+    pair: Pair, wish: dict[str, Any]
+) -> None:
+    key = next(pair.keys(2))
+    pair.share(0, 1, 2, 3)
+    pair.look()
+    pair.share(0, 1)
+    pair.one.watching.look()  # the first reads earlier that the second holds the partition than that one does
+    async with connected(pair.one) as client:
+        await client.subscribe("mine", **{name: key if name == "key" else wish[name] for name in wish}, current=False)
+        await eventually(lambda: pair.two.subscriptions() == 1)
+        pair.two.watching.look()
+        pair.change(key, 1, FLYING)
+        assert (await client.next())["answer"]["instance"] == "two"
+        for instance in (pair.one, pair.two):  # it is killed before it has told this
+            instance.put(key, 2, FLYING)
+        pair.share(0, 1, 2, 3)
+        pair.look()
+        told = (await client.next())["answer"]
+        assert (told["instance"], told["version"]) == ("one", 2)
+
+
 @pytest.mark.parametrize("current", [True, False])
 async def test_an_instance_that_was_away_goes_on_where_it_was(*, current: bool) -> None:
     pair = Pair()
