@@ -8,17 +8,16 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 
 from services.enrichment.errors import PortTakenError
-from services.enrichment.exposition import Exposition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import timedelta
 
+    from contracts.metrics.counts import Counts
     from services.enrichment.health import Standing
-    from services.enrichment.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +40,12 @@ class Watched(Protocol):
 class Endpoints:
     """The three answers about one worker, which is stuck after `stuck_after` without progress."""
 
-    def __init__(self, watched: Watched, counts: Metrics, stuck_after: timedelta) -> None:
+    def __init__(self, watched: Watched, counts: Counts, stuck_after: timedelta) -> None:
         self._watched = watched
         self._stuck_after = stuck_after
-        self._exposition = Exposition(counts)
+        self._registry = CollectorRegistry()
+        self._registry.register(counts)
+        ProcessCollector(registry=self._registry)
 
     async def healthz(self, _: web.Request) -> web.Response:
         """200 while the worker polls and its work moves on, 503 with the reason when a restart is called for."""
@@ -55,9 +56,9 @@ class Endpoints:
         return _verdict(self._watched.standing().unready())
 
     async def metrics(self, _: web.Request) -> web.Response:
-        """The catalogue with its values."""
+        """The catalogue with its values, and the figures of the process (CPU, memory, open files) beside it."""
         self._watched.measure()
-        return web.Response(body=self._exposition.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     @asynccontextmanager
     async def serving(self, host: str, port: int) -> AsyncIterator[int]:

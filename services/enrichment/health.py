@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from contracts import Policy
-    from services.enrichment.metrics import Metrics
+    from contracts.metrics.counts import Counts
 
 MOVES = (metrics.SNAPSHOTS, metrics.CALLS, metrics.ANSWERS, metrics.DEAD_LETTERS, metrics.COMMITS)
 """What grows while work moves on. Calls that fail count: while an API is down, asking it again is the work."""
@@ -63,7 +63,7 @@ class Standing:
 class Pulse:
     """When the worker last polled, and when its work last moved on. `beat` after each poll."""
 
-    def __init__(self, counts: Metrics, clock: Callable[[], float]) -> None:
+    def __init__(self, counts: Counts, clock: Callable[[], float]) -> None:
         self._counts = counts
         self._clock = clock
         self._polled = self._moved = clock()

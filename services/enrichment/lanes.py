@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from contracts import Application
-    from services.enrichment.metrics import Metrics
+    from contracts.metrics.counts import Counts
     from services.enrichment.pressure import Pressure
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.source import Record
@@ -27,7 +27,7 @@ class Lanes:
         self,
         application: Application,
         settings: EnrichmentSettings,
-        counts: Metrics,
+        counts: Counts,
         clock: Callable[[], float],
         pressure: Pressure,
     ) -> None:

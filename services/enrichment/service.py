@@ -8,6 +8,8 @@ import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assembled, utc_now
 from services.enrichment.calls.headers import revealed
 from services.enrichment.calls.lean import LeanTransport
@@ -15,7 +17,6 @@ from services.enrichment.calls.transport import AiohttpTransport, Bounds
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
-from services.enrichment.metrics import Metrics
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.rereader import KafkaRereader
 from services.enrichment.source import KafkaSource
@@ -32,7 +33,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 async def serve(settings: EnrichmentSettings, application: Application, tracing: Tracing | None = None) -> None:
     """Run a worker until SIGTERM or SIGINT. Raises a WorkerError, in a group, when that is not possible."""
-    loop, counts = asyncio.get_running_loop(), Metrics()
+    loop, counts = asyncio.get_running_loop(), Counts(CATALOGUE)
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)

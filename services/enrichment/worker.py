@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
+    from contracts.metrics.counts import Counts
     from contracts.plan import Request
     from contracts.wire import DeadLetter
     from services.enrichment.availability import Availability
     from services.enrichment.calls.caller import Answering
     from services.enrichment.health import Standing
-    from services.enrichment.metrics import Metrics
     from services.enrichment.publisher import Publisher
     from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
@@ -56,7 +56,7 @@ class Parts:
     caller: Answering
     availability: Availability
     publisher: Publisher
-    counts: Metrics
+    counts: Counts
     now: Callable[[], datetime]
     clock: Callable[[], float]
 

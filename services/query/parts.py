@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from contracts.metrics.counts import Counts
     from contracts.named import NamedState
     from services.query.api.reply import Headers, Reply
-    from services.query.metrics import Metrics
     from services.query.roles import Member, Roles
     from services.query.settings import QuerySettings
     from services.query.store import Store
@@ -39,7 +39,7 @@ class Parts:
     states: Mapping[str, NamedState]
     stores: Mapping[str, Store]
     roles: Roles
-    counts: Metrics
+    counts: Counts
     now: Callable[[], int]
     """The time, in milliseconds since 1970."""
     clock: Callable[[], float]

@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.metrics.counts import Counts
+from contracts.metrics.query import CATALOGUE
 from contracts.naming import named
 from services.query.api.access import Access
 from services.query.api.batch import Batches
@@ -32,7 +34,6 @@ from services.query.console.assembly import console
 from services.query.follow.follower import Follower
 from services.query.health import Health
 from services.query.listeners import Listeners
-from services.query.metrics import Metrics
 from services.query.parts import Parts
 from services.query.push.push import Push
 from services.query.storage.lmdb_store import LmdbStore
@@ -105,7 +106,7 @@ def _core(
     me = Identity(settings.instance, url, home.store, home.run)
     cluster = joined(settings, application, me, Surroundings(partitions, follower, stores))
     listeners.on_restarted.append(cluster.restarted)
-    parts = Parts(settings, found, stores, cluster, Metrics(), _now, time.monotonic)
+    parts = Parts(settings, found, stores, cluster, Counts(CATALOGUE), _now, time.monotonic)
     return Core(parts, follower, cluster, listeners)
 
 

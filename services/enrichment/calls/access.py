@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Policy
+    from contracts.metrics.counts import Counts
     from services.enrichment.calls.door import Door, Ticket
     from services.enrichment.calls.transport import Transport
     from services.enrichment.calls.tries import Effort
-    from services.enrichment.metrics import Metrics
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Access:
         *,
         clock: Callable[[], float],
         now: Callable[[], datetime],
-        counts: Metrics,
+        counts: Counts,
     ) -> None:
         self._name = name
         self._policy = policy

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from contracts import Cache
-    from services.enrichment.metrics import Metrics
+    from contracts.metrics.counts import Counts
 
 T = TypeVar("T")
 ENTRY_BYTES = 500
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 class Answers:
     """Keeps the answers of one API for their times, and shares those that are being asked for."""
 
-    def __init__(self, api: str, policy: Cache | None, clock: Callable[[], float], counts: Metrics) -> None:
+    def __init__(self, api: str, policy: Cache | None, clock: Callable[[], float], counts: Counts) -> None:
         self._api = api
         self._counts = counts
         self._clock = clock

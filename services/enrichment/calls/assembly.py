@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from contracts import Application, Enrichment, Policy
+    from contracts.metrics.counts import Counts
     from services.enrichment.calls.breaker import Later
     from services.enrichment.calls.transport import Transport
-    from services.enrichment.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Calls:
 
 
 def assembled(
-    application: Application, transports: Mapping[str, Transport], counts: Metrics, outside: Outside | None = None
+    application: Application, transports: Mapping[str, Transport], counts: Counts, outside: Outside | None = None
 ) -> Calls:
     """The calling side of an application, with one transport for each of its APIs."""
     around = outside or Outside()
@@ -83,7 +83,7 @@ def assembled(
     return Calls(Caller(application, apis, tries), Breakers(doors), tuple(way.batches for way in ways.values()))
 
 
-def _door(api: str, policy: Policy, counts: Metrics, around: Outside) -> Door:
+def _door(api: str, policy: Policy, counts: Counts, around: Outside) -> Door:
     """The breaker of an API. Its log tells when the API goes away and when it is back, not each vain try between."""
     down = False
 
@@ -105,7 +105,7 @@ class _Way:
     """What the enrichments of one API share, and what each has of its own."""
 
     def __init__(  # noqa: PLR0913  # it is put together here
-        self, name: str, policy: Policy, transport: Transport, door: Door, *, counts: Metrics, around: Outside
+        self, name: str, policy: Policy, transport: Transport, door: Door, *, counts: Counts, around: Outside
     ) -> None:
         self._name = name
         self._policy = policy

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import orjson
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 
 from services.query.api.reply import JSON, SECURITY, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.query.metrics import Metrics
+    from contracts.metrics.counts import Counts
 
 
 class Watched(Protocol):
@@ -36,9 +36,11 @@ class Watched(Protocol):
 class Endpoints:
     """The three answers about one instance."""
 
-    def __init__(self, watched: Watched, counts: Metrics) -> None:
+    def __init__(self, watched: Watched, counts: Counts) -> None:
         self._watched = watched
-        self._counts = counts
+        self._registry = CollectorRegistry()
+        self._registry.register(counts)
+        ProcessCollector(registry=self._registry)
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routed."""
@@ -53,9 +55,9 @@ class Endpoints:
         return _verdict(self._watched.unready())
 
     async def metrics(self, _: web.Request) -> web.Response:
-        """The catalogue with its values."""
+        """The catalogue with its values, and the figures of the process beside it."""
         self._watched.measure()
-        return web.Response(body=self._counts.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _verdict(why: str | None) -> web.Response:

@@ -11,14 +11,14 @@ from services.query.api.problems import AGAIN_S, Problem, ProblemError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from contracts.metrics.counts import Counts
     from services.query.entry import Change
-    from services.query.metrics import Metrics
 
 
 class Waits:
     """Who waits for which key; at most so many. Changes of others cost one look into a dict."""
 
-    def __init__(self, most: int, counts: Metrics) -> None:
+    def __init__(self, most: int, counts: Counts) -> None:
         self._most = most
         self._counts = counts
         self._waiting: dict[tuple[str, str], set[asyncio.Future[None]]] = {}

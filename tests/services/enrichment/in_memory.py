@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import orjson
 
 from contracts import PermanentFailure
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
 from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.tries import Tries
 from services.enrichment.errors import DeliveryFailedError
-from services.enrichment.metrics import Metrics
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.source import Record
 from services.enrichment.worker import Parts, Worker
@@ -109,7 +110,7 @@ class Gated:
         self.calls = 0
         self.under_way = 0
         self.written: list[bytes] = []
-        self.counts = Metrics()
+        self.counts = Counts(CATALOGUE)
 
     async def get(self, _: str, model: type[M], /, **values: str | float) -> M:
         self.calls += 1
@@ -185,7 +186,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     caller: Answering,
     availability: Availability,
     publisher: Publisher,
-    counts: Metrics,
+    counts: Counts,
     **settings: object,
 ) -> AsyncIterator[Worker]:
     """A worker made of these, until the end of the block."""

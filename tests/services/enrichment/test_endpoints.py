@@ -13,10 +13,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.metrics import worker as names
+from contracts.metrics.counts import Counts
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import PortTakenError
 from services.enrichment.health import Standing
-from services.enrichment.metrics import Metrics
 from tests.asked import ANSWER_S, ask
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ WELL = Standing(0.1, 0.1, 5, member=True, stopping=False)
 class Watched:
     """A worker that stands as it is told."""
 
-    def __init__(self, counts: Metrics) -> None:
+    def __init__(self, counts: Counts) -> None:
         self.counts = counts
         self.stands = WELL
 
@@ -44,7 +44,7 @@ class Served:
     """Endpoints in a thread with a loop of its own."""
 
     def __init__(self) -> None:
-        self.counts = Metrics()
+        self.counts = Counts(names.CATALOGUE)
         self.watched = Watched(self.counts)
         self.loop = asyncio.new_event_loop()
         self.port = 0

@@ -7,8 +7,8 @@ import pytest
 from contracts import Breaker, Policy, Rate
 from contracts.metrics import Metric
 from contracts.metrics import worker as names
+from contracts.metrics.counts import Counts
 from services.enrichment.health import MOVES, Pulse, Standing, patience
-from services.enrichment.metrics import Metrics
 from tests.clock import Clock
 
 WITHIN = timedelta(seconds=60)
@@ -20,12 +20,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def counts() -> Metrics:
-    return Metrics()
+def counts() -> Counts:
+    return Counts(names.CATALOGUE)
 
 
 @pytest.fixture
-def pulse(counts: Metrics, clock: Clock) -> Pulse:
+def pulse(counts: Counts, clock: Clock) -> Pulse:
     return Pulse(counts, clock)
 
 
@@ -48,7 +48,7 @@ def test_a_worker_that_does_not_poll_is_stuck(pulse: Pulse, clock: Clock) -> Non
     assert stands(pulse, 0) == "the consumer was not polled for 61 s"
 
 
-def test_a_worker_whose_work_does_not_move_is_stuck(pulse: Pulse, counts: Metrics, clock: Clock) -> None:
+def test_a_worker_whose_work_does_not_move_is_stuck(pulse: Pulse, counts: Counts, clock: Clock) -> None:
     counts.add(names.SNAPSHOTS)
     pulse.beat(work=3)
     for _ in range(7):
@@ -58,7 +58,7 @@ def test_a_worker_whose_work_does_not_move_is_stuck(pulse: Pulse, counts: Metric
 
 
 @pytest.mark.parametrize("moving", MOVES, ids=[one.name for one in MOVES])
-def test_whatever_moves_is_progress(pulse: Pulse, counts: Metrics, clock: Clock, moving: Metric) -> None:
+def test_whatever_moves_is_progress(pulse: Pulse, counts: Counts, clock: Clock, moving: Metric) -> None:
     for _ in range(10):
         clock.now += 50
         counts.add(moving, *moving.labels)

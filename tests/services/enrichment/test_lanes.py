@@ -6,16 +6,16 @@ import asyncio
 from datetime import timedelta
 
 from contracts.metrics import worker as metrics
+from contracts.metrics.counts import Counts
 from services.enrichment.lanes import Lanes
-from services.enrichment.metrics import Metrics
 from services.enrichment.pressure import Pressure
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.source import Record
 from tests.services.enrichment.fleet import START, app, snapshot
 
 
-def lanes(drain: float = 0.0) -> tuple[Lanes, Metrics]:
-    counts = Metrics()
+def lanes(drain: float = 0.0) -> tuple[Lanes, Counts]:
+    counts = Counts(metrics.CATALOGUE)
     settings = EnrichmentSettings(application="fleet", drain=timedelta(seconds=drain))
     return Lanes(app, settings, counts, lambda: 0.0, Pressure(1000, 1000, 1000)), counts
 
@@ -93,7 +93,7 @@ async def test_a_topic_made_anew_begins_anew() -> None:
 
 async def test_a_partition_is_full_when_it_was_read_a_window_beyond_what_is_unfinished() -> None:
     settings = EnrichmentSettings(application="fleet", window=10)
-    ours = Lanes(app, settings, Metrics(), lambda: 0.0, Pressure(1000, 1000, 1000))
+    ours = Lanes(app, settings, Counts(metrics.CATALOGUE), lambda: 0.0, Pressure(1000, 1000, 1000))
     ours.assigned([0, 1])
     for offset, ((lane, _),) in enumerate(ours.sorted([record(n)]) for n in range(10)):
         assert ours.full() == frozenset()

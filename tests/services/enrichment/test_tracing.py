@@ -21,6 +21,8 @@ from typing_extensions import override
 from contracts import Application, Topics
 from contracts.decode import Decoder
 from contracts.fold import Fold
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
 from contracts.plan import Request
 from contracts.record import Record
 from services.enrichment.calls.assembly import assembled
@@ -28,7 +30,6 @@ from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.transport import AiohttpTransport
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.feedback import feedback
-from services.enrichment.metrics import Metrics
 from services.enrichment.service import traced
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.tracing import Tracing
@@ -120,10 +121,16 @@ async def working(url: str, loop: Loop, tracing: Tracing | None) -> AsyncIterato
     """A worker of the application, with its real calling side."""
     traces = [tracing.calls()] if tracing else []
     async with AiohttpTransport(url, BOUNDS, clock=time.monotonic, traces=traces) as transport:
-        calls = assembled(app, {"registry": transport}, Metrics())
+        calls = assembled(app, {"registry": transport}, Counts(CATALOGUE))
         caller = tracing.answering(calls.caller) if tracing else calls.caller
         async with at_work(
-            app, loop.log, caller=caller, availability=calls.breakers, publisher=loop, counts=Metrics(), stop_within=0
+            app,
+            loop.log,
+            caller=caller,
+            availability=calls.breakers,
+            publisher=loop,
+            counts=Counts(CATALOGUE),
+            stop_within=0,
         ) as worker:
             yield worker
         calls.close()

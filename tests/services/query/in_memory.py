@@ -6,9 +6,10 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+from contracts.metrics.counts import Counts
+from contracts.metrics.query import CATALOGUE
 from contracts.named import Asked, NamedState
 from services.query.entry import Change, Entry
-from services.query.metrics import Metrics
 from services.query.parts import Parts
 from services.query.roles import Member, Role, Standing
 from services.query.settings import QuerySettings
@@ -146,7 +147,7 @@ def parts_of(
         states={one.name: one for one in states},
         stores=stores or made,
         roles=roles or MemoryRoles(),
-        counts=Metrics(),
+        counts=Counts(CATALOGUE),
         now=lambda: NOW,
         clock=time.monotonic,
     )

@@ -10,10 +10,11 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from contracts import Application
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
 from contracts.plan import plan
 from services.enrichment.calls.assembly import Calls, Outside, assembled
 from services.enrichment.calls.transport import AiohttpTransport, Bounds
-from services.enrichment.metrics import Metrics
 from tests.services.enrichment.fleet import QUICK, START, app, snapshot
 from tests.services.enrichment.registry import now
 
@@ -36,7 +37,7 @@ class Calling:
     def __init__(self, registry: Registry, transport: Transport, policy: Policy) -> None:
         self.registry = registry
         self.waits: list[float] = []
-        self.counts = Metrics()
+        self.counts = Counts(CATALOGUE)
         outside = Outside(now=now, sleep=self._sleep, later=self._later, draw=lambda low, _: low)
         self.calls: Calls = assembled(fleet(policy), {"registry": transport}, self.counts, outside)
 

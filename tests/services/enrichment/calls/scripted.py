@@ -6,10 +6,11 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
 from contracts.plan import plan
 from services.enrichment.calls.assembly import assembled
 from services.enrichment.calls.transport import Response
-from services.enrichment.metrics import Metrics
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.calls.virtual import outside
 from tests.services.enrichment.fleet import START, snapshot
@@ -52,7 +53,7 @@ class Desk:
     """The calling side over a scripted API, in a virtual loop."""
 
     def __init__(self, api: Scripted, policy: Policy, **others: Any) -> None:
-        self.counts = Metrics()
+        self.counts = Counts(CATALOGUE)
         self.app = fleet(policy, **others)
         self.calls = assembled(self.app, {"registry": api}, self.counts, outside())
 

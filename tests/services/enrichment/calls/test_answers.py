@@ -9,8 +9,8 @@ import pytest
 
 from contracts import Absent, Cache, PermanentFailure
 from contracts.metrics import worker as metrics
+from contracts.metrics.counts import Counts
 from services.enrichment.calls.answers import ENTRY_BYTES, Answers
-from services.enrichment.metrics import Metrics
 
 SECOND = timedelta(seconds=1)
 POLICY = Cache(results=60 * SECOND, absences=10 * SECOND)
@@ -21,7 +21,7 @@ class Asked:
 
     def __init__(self, policy: Cache | None = POLICY) -> None:
         self.now = 0.0
-        self.counts = Metrics()
+        self.counts = Counts(metrics.CATALOGUE)
         self.answers = Answers("city", policy, lambda: self.now, self.counts)
         self.calls = 0
         self.body = b"body"

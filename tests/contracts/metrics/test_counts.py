@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from contracts.metrics import query
 from contracts.metrics import worker as names
-from services.enrichment.metrics import Histogram, Metrics
+from contracts.metrics.counts import Counts, Histogram
 
 
 def test_counts_under_labels_and_sums_over_those_that_are_left_out() -> None:
-    counts = Metrics()
+    counts = Counts(names.CATALOGUE)
     counts.add(names.CALLS, "registry", "owner", "result")
     counts.add(names.CALLS, "registry", "owner", "result", by=2)
     counts.add(names.CALLS, "registry", "street", "absence")
@@ -18,7 +19,7 @@ def test_counts_under_labels_and_sums_over_those_that_are_left_out() -> None:
 
 
 def test_a_gauge_stands_where_it_was_set() -> None:
-    counts = Metrics()
+    counts = Counts(names.CATALOGUE)
     counts.set(names.BREAKER, 2, "registry")
     counts.set(names.BREAKER, 0, "registry")
     counts.set(names.LAG, 7)
@@ -27,7 +28,7 @@ def test_a_gauge_stands_where_it_was_set() -> None:
 
 
 def test_labels_that_the_metric_does_not_declare_are_refused() -> None:
-    counts = Metrics()
+    counts = Counts(names.CATALOGUE)
     with pytest.raises(ValueError, match="calls is divided by"):
         counts.add(names.CALLS, "result")
     with pytest.raises(ValueError, match="lag is divided by nothing"):
@@ -47,7 +48,7 @@ def test_a_histogram_counts_a_value_at_a_bound_within_it() -> None:
 
 
 def test_a_log_line_has_each_figure_divided_by_its_last_label() -> None:
-    counts = Metrics()
+    counts = Counts(names.CATALOGUE)
     counts.add(names.CALLS, "registry", "owner", "result")
     counts.add(names.CALLS, "maps", "street", "result", by=2)
     counts.observe(names.CALL_SECONDS, 0.2, "registry")
@@ -57,3 +58,19 @@ def test_a_log_line_has_each_figure_divided_by_its_last_label() -> None:
     assert figures["call_seconds"] == {"registry": 1}
     assert figures["snapshots"] == 0
     assert figures["answers"] == {}
+
+
+def test_a_scrape_has_every_metric_and_what_has_no_labels_begins_at_0() -> None:
+    counts = Counts(query.CATALOGUE)
+    counts.add(query.KEYS, "flights", by=3)
+    counts.observe(query.PUSH_SECONDS, 0.7)
+    families = {family.name: family for family in counts.collect()}
+    assert list(families) == [one.family for one in query.CATALOGUE]
+    samples = {(one.name, *one.labels.values()): one.value for family in families.values() for one in family.samples}
+    assert samples[query.CONFLATED.exported,] == 0
+    assert samples[query.KEYS.exported, "flights"] == 3
+    assert not families[query.REQUESTS.family].samples
+    assert samples[f"{query.PUSH_SECONDS.family}_bucket", "0.5"] == 0
+    assert samples[f"{query.PUSH_SECONDS.family}_bucket", "+Inf"] == 1
+    assert samples[f"{query.PUSH_SECONDS.family}_sum",] == 0.7
+    assert samples[f"{query.REQUEST_SECONDS.family}_count",] == 0

@@ -1,0 +1,148 @@
+"""The object that counts what a catalogue names, and tells it to Prometheus."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from prometheus_client import Metric as Family
+
+    from contracts.metrics.metric import Metric
+
+Labels = tuple[str, ...]
+
+
+class Counts(Collector):
+    """The values of a catalogue in one process. Written by one thread only, which scrapes too.
+
+    To count costs two looks into plain dicts; a scrape pays for the rest. Raises ValueError for a metric that is
+    counted with other labels than it declares.
+    """
+
+    def __init__(self, catalogue: Iterable[Metric]) -> None:
+        self._values = {one: _Values(one) for one in catalogue}
+        self._histograms = {one: _Histograms(one) for one in self._values if one.kind == "histogram"}
+
+    def add(self, metric: Metric, *labels: str, by: float = 1) -> None:
+        """Count, under the values of the metric's labels in the order of declaration."""
+        self._values[metric][labels] += by
+
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
+        """Say what a gauge stands at."""
+        _check(metric, labels)
+        self._values[metric][labels] = value
+
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """Note one value of a histogram."""
+        self._histograms[metric][labels].note(value)
+
+    def get(self, metric: Metric, *labels: str) -> float:
+        """One value; 0 if it was never touched. With fewer labels than declared, the sum over the others."""
+        return sum(self.divided(metric, labels).values())
+
+    def divided(self, metric: Metric, labels: Labels = ()) -> dict[Labels, float]:
+        """The values by their labels, of those that begin with these."""
+        return {found: value for found, value in self._values[metric].items() if found[: len(labels)] == labels}
+
+    def histograms(self, metric: Metric) -> Mapping[Labels, Histogram]:
+        """A histogram's values by their labels; none of another metric."""
+        return self._histograms.get(metric, {})
+
+    def values(self) -> dict[str, float | dict[str, float]]:
+        """The figures of a log line by name, in the catalogue's order: of histograms the numbers of values.
+
+        Those with labels are mappings by the last label; Prometheus has the others too.
+        """
+        return {one.name: self._by_last(one) if one.labels else self.get(one) for one in self._values}
+
+    @override
+    def collect(self) -> Iterator[Family]:
+        """A family for each metric. One with labels has no samples before it was counted; the others begin at 0."""
+        return (self._family(metric) for metric in self._values)
+
+    def _by_last(self, metric: Metric) -> dict[str, float]:
+        found: dict[str, float] = {}
+        counts = {labels: one.count for labels, one in self.histograms(metric).items()}
+        for labels, value in sorted((self.divided(metric) | counts).items()):
+            found[labels[-1]] = found.get(labels[-1], 0) + value
+        return found
+
+    def _family(self, metric: Metric) -> Family:
+        if metric.kind == "histogram":
+            return self._histogram(metric)
+        kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+        family = kind(metric.family, metric.help, labels=metric.labels)
+        values = self.divided(metric) if metric.labels else {(): self.get(metric)}
+        for labels, value in values.items():
+            family.add_metric(labels, value)
+        return family
+
+    def _histogram(self, metric: Metric) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(metric.family, metric.help, labels=metric.labels)
+        for labels, found in self.histograms(metric).items():
+            family.add_metric(labels, found.cumulative(), found.sum)
+        return family
+
+
+class Histogram:
+    """How many values were at most each bound, with their sum."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def note(self, value: float) -> None:
+        """Note one value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    @property
+    def count(self) -> int:
+        """How many values."""
+        return sum(self._counts)
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Each bound as Prometheus writes it, with the number of values that are not above it."""
+        found, below = [], 0
+        for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
+            below += count
+            found.append(("+Inf" if bound == float("inf") else str(bound), float(below)))
+        return found
+
+
+class _Values(dict[Labels, float]):
+    """Begins at 0 what is counted for the first time, and only then looks at its labels."""
+
+    def __init__(self, metric: Metric) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def __missing__(self, labels: Labels) -> float:
+        _check(self._metric, labels)
+        return 0
+
+
+class _Histograms(dict[Labels, Histogram]):
+    """The same of histograms. One without labels is there from the beginning."""
+
+    def __init__(self, metric: Metric) -> None:
+        super().__init__({} if metric.labels else {(): Histogram(metric.buckets)})
+        self._metric = metric
+
+    def __missing__(self, labels: Labels) -> Histogram:
+        _check(self._metric, labels)
+        found = self[labels] = Histogram(self._metric.buckets)
+        return found
+
+
+def _check(metric: Metric, labels: Labels) -> None:
+    if len(labels) != len(metric.labels):
+        raise ValueError(f"{metric.name} is divided by {metric.labels or 'nothing'}, and was counted by {labels}")
