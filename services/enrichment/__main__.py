@@ -6,10 +6,10 @@ import sys
 
 import uvloop
 
-from contracts import StateloopError
+from contracts import StateloopError, logs
 from contracts.application import load
 from contracts.settings import read
-from services.enrichment import garbage, logs
+from services.enrichment import garbage
 from services.enrichment.errors import WorkerError
 from services.enrichment.service import serve, traced
 from services.enrichment.settings import EnrichmentSettings
@@ -25,7 +25,7 @@ def main() -> int:
     except StateloopError as error:
         return _ended(str(error))
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
-    logs.to_stderr(tracing.trace_id if tracing else None)
+    logs.to(sys.stderr, tracing.trace_id if tracing else None)
     garbage.seldom()
     try:
         uvloop.run(serve(settings, application, tracing))

@@ -7,10 +7,9 @@ import sys
 
 import uvloop
 
-from contracts import StateloopError
+from contracts import StateloopError, logs
 from contracts.application import load
 from contracts.settings import read
-from services.query import logs
 from services.query.service import serve
 from services.query.settings import QuerySettings
 
@@ -29,7 +28,7 @@ def main() -> int:
     except StateloopError as error:
         return _ended(str(error))
     print(f"stateloop query: {settings.model_dump_json()}", file=sys.stderr, flush=True)
-    logs.to_stderr()
+    logs.to(sys.stderr)
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*GARBAGE)
     try:

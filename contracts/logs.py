@@ -1,15 +1,14 @@
-"""Logs as JSON, one object per line."""
+"""The logs of all services: JSON, one object per line."""
 
 from __future__ import annotations
 
 import logging
 import re
-import sys
 import threading
 import time
 from collections import OrderedDict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import orjson
 
@@ -80,9 +79,9 @@ class Repeats(logging.Filter):
         return True
 
 
-def to_stderr(trace_id: Callable[[], str | None] | None = None) -> None:
+def to(stream: TextIO, trace_id: Callable[[], str | None] | None = None) -> None:
     """Send all logs there, from INFO on."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines(trace_id))
     handler.addFilter(Repeats(REPEAT_S, time.monotonic))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from services.enrichment.logs import MOST_KINDS, JsonLines, Repeats
+from contracts.logs import MOST_KINDS, JsonLines, Repeats
 from tests.clock import Clock
 
 FAILED = "FAIL: 127.0.0.1:%d/bootstrap: Connect to ipv4#127.0.0.1:%d failed: Connection refused (after %dms)"
 LOST_BROKER = """
 import sys, time
 from confluent_kafka import Consumer
-from services.enrichment import logs
+from contracts import logs
 import logging
-logs.to_stderr()
+logs.to(sys.stderr)
 often = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
 consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", **often}, logger=logging.getLogger("source"))
 consumer.subscribe(["t"])
