@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, start_http_server
 
-from contracts import Application, StateloopError
+from contracts import Application, StateloopError, logs
 from contracts.application import load
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
@@ -27,7 +26,7 @@ def main() -> int:
         if not application.derived:
             raise NothingDerived(settings.application)
         print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
-        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+        logs.to(sys.stderr)
         _work(settings, application)
     except StateloopError as error:
         print(f"stateloop derive: {error}", file=sys.stderr, flush=True)
