@@ -11,10 +11,16 @@ from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import Order
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aiohttp import web
 
 LARGEST = 2**63 - 1
 PATHS = r"^[^.,]+(\.[^.,]+)*(,[^.,]+(\.[^.,]+)*)*$"
+MOST_TOLD = 3
+"""How many mistakes are told; the rest is counted."""
+LONGEST_TOLD = 100
+"""Characters of a name that nobody knows."""
 KEY_AT = 4
 """Which segment of a path is the key, in /v1/states/{name}/{key}."""
 ORDER = r"^[0-9]{1,15}(\.[0-9]{1,19})?$"
@@ -109,13 +115,23 @@ def asked(model: type[Model], request: web.Request) -> Model:
 
 
 def checked(model: type[Model], said: object) -> Model:
-    """The model of what was said. Raises ProblemError (400)."""
+    """The model of what was said. Raises ProblemError (400), whose text stays short whatever was said."""
+    known = ", ".join(model.model_fields)
+    unknown = [name for name in said if name not in model.model_fields] if isinstance(said, dict) else []
+    if unknown:  # before it is read: of each one an error would be made
+        named = _first([f"{name[:LONGEST_TOLD]}: there is no such parameter" for name in unknown[:MOST_TOLD]], unknown)
+        raise ProblemError(Problem("bad_request", f"{named}. There are: {known}"))
     try:
         return model.model_validate(said)
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
-        known = ", ".join(model.model_fields)
-        raise ProblemError(Problem("bad_request", f"{told}. There are: {known}")) from None
+        wrong = error.errors(include_url=False, include_context=False)
+        told = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in wrong[:MOST_TOLD]]
+        raise ProblemError(Problem("bad_request", f"{_first(told, wrong)}. There are: {known}")) from None
+
+
+def _first(told: Sequence[str], of: Sequence[object]) -> str:
+    """What is told of the first of them, and how many more there are."""
+    return "; ".join(told) + (f"; and {len(of) - len(told)} more" if len(of) > len(told) else "")
 
 
 def unquoted(raw: str) -> str:
