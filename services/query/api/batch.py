@@ -58,7 +58,7 @@ class Batches:
         held, who = self._holdings.held(request.match_info["name"]), holder(request)
         who.check(held.state.name)
         wanted = self.read(await request.read())
-        self._gate.spend(who, request.remote or "", len(wanted.keys) - 1)  # the first was taken at the door
+        self._gate.charge(request, len(wanted.keys))
         found = self.local(held, who, wanted)
         if self._elsewhere.may_ask(request):
             await self._complete(held, wanted, found)
@@ -81,13 +81,13 @@ class Batches:
     def read(self, body: bytes) -> Batch:
         """The question. Raises ProblemError (400, 413)."""
         try:
-            wanted = checked(Batch, orjson.loads(body))
+            said = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise ProblemError(Problem("bad_request", f"The body is no JSON: {error.msg}")) from None
-        if len(wanted.keys) > self._parts.settings.batch_most:
-            most = self._parts.settings.batch_most
-            raise ProblemError(Problem("too_large", f"{len(wanted.keys)} keys, where {most} are answered at a time"))
-        return wanted
+        keys, most = said.get("keys") if isinstance(said, dict) else None, self._parts.settings.batch_most
+        if isinstance(keys, list) and len(keys) > most:
+            raise ProblemError(Problem("too_large", f"{len(keys)} keys, where {most} are answered at a time"))
+        return checked(Batch, said)
 
     def local(self, held: Held, who: Holder, wanted: Batch) -> list[bytes | Away]:
         """What this instance says of each key, as JSON; or where that is."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aiohttp import web
 from cachetools import LRUCache
 
 from contracts.metrics import query as metrics
-from services.query.api.access import ANYBODY, PEER
+from services.query.api.access import ANYBODY, PEER, holder
 from services.query.api.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ REMEMBERED = 10_000
 """How many holders and addresses are told apart by their rate; the one that came least lately is forgotten."""
 BURST_S = 1.0
 """How much of the rate may come at once."""
+CHARGED = web.RequestKey("charged", int)
+"""How many keys a request was charged for; one, when it was let in."""
 
 
 class Meter:
@@ -40,6 +43,10 @@ class Meter:
             return False
         self._free_at = max(self._free_at, now - BURST_S) + keys * self._each_s
         return True
+
+    def charge(self, keys: int) -> None:
+        """Take so many more, for a request that was let in; less than none are given back."""
+        self._free_at += keys * self._each_s
 
     def again_s(self) -> int:
         """After how many seconds to ask again."""
@@ -62,12 +69,22 @@ class Gate:
 
     def admitted(self, authorization: str | None, address: str) -> Holder:
         """Who asks. One key is taken from the rate. Raises ProblemError: 401 or 429."""
-        if (holder := self.holder(authorization)) is None:
+        if (who := self.holder(authorization)) is None:
             self._counts.add(metrics.REFUSED, "token")
             problem = Problem("no_token", "Send one that is in the file of tokens, as Authorization: Bearer …")
             raise ProblemError(problem, (("WWW-Authenticate", "Bearer"),))
-        self.spend(holder, address)
-        return holder
+        meter = self.meter(who, address)
+        if not meter.take(1):
+            self._counts.add(metrics.REFUSED, "rate")
+            detail = f"{meter.who} asks for more than its rate"
+            raise ProblemError(Problem("too_many", detail, retry_after=meter.again_s()))
+        return who
+
+    def charge(self, request: web.Request, keys: int) -> None:
+        """Take from the rate all that the request asks for: once, however often it is tried."""
+        if (more := keys - request.get(CHARGED, 1)) > 0:
+            self.meter(holder(request), request.remote or "").charge(more)
+            request[CHARGED] = keys
 
     def meter(self, holder: Holder, address: str) -> Meter:
         """What counts the holder's keys, or the address's where there is no token."""
@@ -77,11 +94,3 @@ class Gate:
             each_s = 0.0 if holder is PEER else self._each_s
             found = self._meters[kind] = Meter(kind[1], each_s, self._clock)
         return found
-
-    def spend(self, holder: Holder, address: str, keys: int = 1) -> None:
-        """Take so many keys from the rate. Raises ProblemError (429)."""
-        meter = self.meter(holder, address)
-        if keys > 0 and not meter.take(keys):
-            self._counts.add(metrics.REFUSED, "rate")
-            detail = f"{meter.who} asks for more than its rate"
-            raise ProblemError(Problem("too_many", detail, retry_after=meter.again_s()))

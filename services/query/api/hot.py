@@ -75,7 +75,7 @@ class Hot:
         return found
 
     def answer(self, line: re.Match[bytes], asker: Asker, body: bytes, meter: Meter) -> bytes | None:
-        """The response; None: it is not for here."""
+        """The response; None: it is not for here, and takes nothing from the rate here."""
         name, raw, batch = line.groups()
         held = self._held.get(name or batch)
         if held is None:
@@ -90,8 +90,11 @@ class Hot:
         none_match = asker.head.none_match
         if not asker.holder.reads_key(held.state.name, key) or asker.head.length:
             return None
+        if not meter.take(1):
+            return None
         found = held.look(key, PLAIN if none_match is None else Conditions(none_match))
-        if found.standing.role is Role.ELSEWHERE or nearly(found.standing) or not meter.take(1):
+        if found.standing.role is Role.ELSEWHERE or nearly(found.standing):
+            meter.charge(-1)
             return None
         return self._written(held, key, found)
 
@@ -109,15 +112,18 @@ class Hot:
         return said + body
 
     def _batch(self, held: Held, asker: Asker, body: bytes, meter: Meter) -> bytes | None:
-        if not asker.holder.reads(held.state.name):
+        if not asker.holder.reads(held.state.name) or not meter.take(1):
             return None
         try:
-            found = self._batches.local(held, asker.holder, self._batches.read(body))
+            wanted = self._batches.read(body)
         except ProblemError:
+            meter.charge(-1)
             return None
+        more = max(0, len(wanted.keys) - 1)
+        meter.charge(more)
+        found = self._batches.local(held, asker.holder, wanted)
         if not all(isinstance(one, bytes) and not one.startswith(OF_KEY) for one in found):
-            return None
-        if not meter.take(len(found)):
+            meter.charge(-more - 1)
             return None
         return self._wire(batch_reply(found, handed_on=asker.head.handed_on), self._now())
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from services.query.api.held import Held, Holdings
     from services.query.api.reply import Reply
     from services.query.parts import Parts
-    from services.query.roles import Member
+    from services.query.roles import Member, Standing
 
 PATH = "/v1/states/{name:[^/:]+}"
 HERE = (Role.OWNER, Role.STANDBY)
@@ -59,23 +59,30 @@ class Pages:
         if wanted.limit > self._parts.settings.page_most:
             most = self._parts.settings.page_most
             raise ProblemError(Problem("bad_request", f"limit: {most} keys at the most"))
-        self._gate.spend(holder(request), request.remote or "", wanted.limit - 1)  # the first was taken at the door
+        self._gate.charge(request, wanted.limit)
         where = _where(held, wanted)
-        partitions = _partitions(held, wanted)
-        here = [one for one in partitions if self._parts.roles.standing(held.state.name, one).role in HERE]
-        others = self._others(held, set(partitions) - set(here))
+        stands = self._stands(held, _partitions(held, wanted))
+        here = [one for one, at in stands.items() if at.role in HERE]
+        others = self._others(held, stands)
         if others and not self._elsewhere.may_ask(request):
             raise ProblemError(Problem("elsewhere", "Not all of these partitions are here"))
+        own = self._local(held, wanted, where, here)  # at once: when the others have answered it may be another's
         found = await asyncio.gather(*(self._asked(one, held, wanted, theirs) for one, theirs in others.items()))
-        items = merged([self._local(held, wanted, where, here), *found], wanted.limit)
+        items = merged([own, *found], wanted.limit)
         return _reply(items, handed_on=HOP in request.headers).response()
 
+    def _stands(self, held: Held, partitions: Iterable[int]) -> dict[int, Standing]:
+        return {one: self._parts.roles.standing(held.state.name, one) for one in partitions}
+
     def _local(self, held: Held, wanted: OfPage, where: Mapping[str, str], partitions: Sequence[int]) -> Items:
+        """What this instance has. Raises ProblemError (503) where, once read, not all partitions are its own still."""
         page = held.store.page(
             prefix=wanted.prefix, after=wanted.after, limit=wanted.limit, where=where, partitions=partitions
         )
         fields = None if wanted.fields is None else paths(wanted.fields)
-        stands = {one: self._parts.roles.standing(held.state.name, one) for one in partitions}
+        stands = self._stands(held, partitions)
+        if any(at.role not in HERE for at in stands.values()):
+            raise ProblemError(Problem("catching_up", "Some partitions go to another just now", retry_after=AGAIN_S))
         now, body = self._parts.now(), held.form.body
         items = []
         for key, entry in page.items:
@@ -83,11 +90,13 @@ class Pages:
             items.append((key, body(key, entry, stands[entry.partition], now, value)))
         return Items(items, page.after)
 
-    def _others(self, held: Held, partitions: Iterable[int]) -> dict[tuple[Member, ...], list[int]]:
+    def _others(self, held: Held, stands: Mapping[int, Standing]) -> dict[tuple[Member, ...], list[int]]:
         """Who is to be asked for which partitions. Raises ProblemError (503): a page without some would be wrong."""
         found: dict[tuple[Member, ...], list[int]] = {}
-        for one in sorted(partitions):
-            if self._parts.roles.standing(held.state.name, one).role is Role.CATCHING_UP:
+        for one, at in sorted(stands.items()):
+            if at.role in HERE:
+                continue
+            if at.role is Role.CATCHING_UP:
                 raise ProblemError(Problem("catching_up", f"Partition {one} is read still", retry_after=AGAIN_S))
             found.setdefault(tuple(self._elsewhere.owners(held.state.name, one)), []).append(one)
         return found

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from services.query.api.access import ANYBODY, Access
+from services.query.api.handover import PATIENCE_S
 from services.query.api.renewal import renew
 from services.query.errors import ExposedError, TokensUnreadableError
+from services.query.roles import Role, Standing
 from services.query.settings import QuerySettings
 from tests.services.query.api.asking import Instance, answering
-from tests.services.query.in_memory import MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.services.query.api.asking import Told
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 DIGEST = "a50ae1f1b29ca8dd25dc67e8a0ad05b9c3bff0aa3d2dcfa5b4e3cbf0b9bdd7a5"
@@ -138,6 +144,53 @@ async def test_the_rate_counts_keys(hot: bool) -> None:  # noqa: FBT001  # a par
         told = await instance.ask("/v1/states/flights/x")
         assert (first.status, told.status, told.kind) == (200, 429, "too_many")
         assert int(told.headers["Retry-After"]) > 5
+
+
+@pytest.mark.parametrize("hot", [True, False])
+@pytest.mark.parametrize("path", ["/v1/states/flights/x", "batch"])
+async def test_a_request_spends_its_rate_once_whoever_answers_it(hot: bool, path: str) -> None:  # noqa: FBT001
+    """What the hot path looks at and hands on to aiohttp, for it is another's, too."""
+    parts = replace(parts_of(a_state(), rate=8), clock=lambda: 1000.0)
+    assert isinstance(parts.roles, MemoryRoles)
+    parts.roles.own = Standing(Role.ELSEWHERE, 0)
+    async with answering(parts, hot=hot) as instance:
+        asked = [await _key_of_another(instance, path) for _ in range(20)]
+        assert [one.status != 429 for one in asked].count(True) == 9, "a second's worth, and the one that exceeds it"
+
+
+async def _key_of_another(instance: Instance, path: str) -> Told:
+    if path != "batch":
+        return await instance.ask(path)
+    return await instance.ask("/v1/states/flights:batchGet", "POST", body=b'{"keys":["x"]}')
+
+
+async def test_what_is_tried_again_spends_nothing_more() -> None:
+    parts = parts_of(a_state(), rate=100)
+    assert isinstance(parts.roles, MemoryRoles)
+    parts.roles.own = Standing(Role.CATCHING_UP, 1)
+    async with answering(parts, hot=False) as instance:
+        asking = asyncio.ensure_future(instance.ask("/v1/states/flights?limit=90"))
+        done, _ = await asyncio.wait([asking], timeout=PATIENCE_S / 2)
+        assert not done, "it is tried again"
+        parts.roles.own = Standing(Role.OWNER, 0)
+        assert (await asking).status == 200
+        assert (await instance.ask("/v1/states/flights/x")).status == 404
+
+
+@pytest.mark.parametrize("hot", [True, False])
+async def test_who_has_spent_its_rate_costs_no_look_into_the_store(
+    hot: bool,  # noqa: FBT001  # a parameter
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = parts_of(a_state(), rate=1)
+    looked: list[object] = []
+    async with answering(parts, hot=hot) as instance:
+        body = json.dumps({"keys": ["x"] * 100}).encode()
+        assert (await instance.ask("/v1/states/flights:batchGet", "POST", body=body)).status == 200
+        monkeypatch.setattr(parts.stores["flights"], "get", looked.append)
+        assert (await instance.ask("/v1/states/flights:batchGet", "POST", body=body)).status == 429
+        assert (await instance.ask("/v1/states/flights/x")).status == 429
+        assert not looked
 
 
 async def _statuses(instance: Instance) -> dict[str, int]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from contracts.named import Asked
 from contracts.partition import partition
+from services.query.api.handover import NEAR
 from services.query.roles import Member, Role, Standing
 from tests.services.query.api.asking import Instance, Peers, answering
 from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
+
+    from services.query.api.reply import Reply
+    from services.query.parts import Question
+    from services.query.store import Page
 
 PARTITIONS = range(4)
 KEYS = [f"UA{number}" for number in range(40)]
@@ -23,9 +28,9 @@ FLIGHTS = a_state(asked=Asked(indexes=("state.status",)))
 
 
 @asynccontextmanager
-async def two() -> AsyncIterator[tuple[Instance, Instance, Peers]]:
+async def two(peers: Peers | None = None) -> AsyncIterator[tuple[Instance, Instance, Peers]]:
     """The first has the even partitions, the second the odd ones; both hold the keys of theirs."""
-    peers, found = Peers(), []
+    peers, found = peers or Peers(), []
     for own in (0, 1):
         roles = MemoryRoles()
         roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2 != own}
@@ -128,3 +133,47 @@ async def test_key_of_which_nobody_knows_the_owner_spoils_no_batch() -> None:
         first, second = told.json["answers"]
         assert first["value"] == {"key": here}
         assert second["type"] == "unreachable"
+
+
+class Moving(Peers):
+    """While the others are asked, what is here goes to them, and on."""
+
+    def __init__(self, here: Instance | None = None) -> None:
+        super().__init__()
+        self.here = here
+
+    async def ask(self, members: Sequence[Member], question: Question) -> Reply:
+        reply = await super().ask(members, question)
+        assert self.here is not None
+        roles, store = self.here.parts.roles, self.here.parts.stores["flights"]
+        assert isinstance(roles, MemoryRoles)
+        assert isinstance(store, MemoryStore)
+        roles.own = Standing(Role.ELSEWHERE, 0)
+        store.entries.clear()
+        return reply
+
+
+async def test_a_page_has_what_was_here_when_it_was_decided_that_it_is() -> None:
+    """Not what is there when the others have answered: it may be anything, for nobody answers for it here any more."""
+    peers = Moving()
+    async with two(peers) as (one, _, _):
+        peers.here = one
+        store = one.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        whole = await one.ask("/v1/states/flights")
+        assert [item["key"] for item in whole.json["items"]] == sorted(KEYS)
+
+
+async def test_a_partition_that_goes_while_it_is_read_is_not_answered_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two() as (one, _, _):
+        roles, store = one.parts.roles, one.parts.stores["flights"]
+        assert isinstance(roles, MemoryRoles)
+        read = store.page
+
+        def read_and_lost(**asked: Any) -> Page:
+            roles.own = Standing(Role.CATCHING_UP, NEAR)
+            return read(**asked)
+
+        monkeypatch.setattr(store, "page", read_and_lost)
+        told = await one.ask("/v1/states/flights")
+        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
