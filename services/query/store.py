@@ -76,8 +76,14 @@ class Store(Protocol):
         Drops the buckets of time that nobody remembers any more.
         """
 
-    def forget(self, partition: int) -> None:
-        """Remove all of a partition, for it has to be read from its beginning."""
+    def forget(self, partition: int) -> bool:
+        """Remove some thousand entries of a partition, for it has to be read from its beginning; whether that was all.
+
+        Its position is gone with the first of them. It must not be followed before all are gone.
+        """
+
+    def half_forgotten(self, partition: int) -> bool:
+        """Whether some of it was forgotten, perhaps by an earlier process, and not all."""
 
     def close(self) -> None:
         """Make all durable, and close."""

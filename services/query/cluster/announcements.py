@@ -24,7 +24,7 @@ LATEST = 2000
 AT_ONCE = 500
 AGAIN: Config = {"auto.offset.reset": "earliest"}
 """Where the place to read on is gone: whoever jumped to the end would miss that another holds a partition."""
-ANSWER_S = 5.0
+ANSWER_S = 2.0
 FLUSH_S = 2.0
 
 

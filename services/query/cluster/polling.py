@@ -32,7 +32,8 @@ Config = dict[str, str | int | float | bool]
 class Polling:
     """Runs `work` again and again in the thread, until it is cancelled; closing is left undone after a while.
 
-    `failure` words what a fatal error means to it.
+    When `run` ends the work has ended too, so what it uses may be closed; it must not take long. `failure` words what
+    a fatal error means to it.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Polling:
         finally:
             self._stopping.set()
             thread.shutdown(wait=False)
-            await asyncio.wait([working], timeout=CLOSE_S)
+            await asyncio.wait([working])
             await self._close(loop)
 
     def _work(self, work: Callable[[Consumer], None]) -> None:

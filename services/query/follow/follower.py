@@ -16,7 +16,8 @@ from services.query.cluster.polling import Polling
 from services.query.follow.decode import Decoder, Garbage, Read
 from services.query.follow.ends import Ends
 from services.query.follow.errors import FollowingFailed
-from services.query.follow.following import Part, Progress
+from services.query.follow.followed import Followed
+from services.query.follow.following import Part
 from services.query.follow.outbox import Outbox
 from services.query.follow.reader import FLOW, Reader
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
     from contracts.named import NamedState
-    from services.query.follow.following import Listener
+    from services.query.follow.following import Listener, Progress
     from services.query.store import Store, Update
 
 log = logging.getLogger(__name__)
@@ -70,22 +71,22 @@ class Follower:
         self._ends = Ends(client, GROUP, self._topics)
         self._asking = ThreadPoolExecutor(1, "ends")
         self._reader = Reader(self._polling.consumer, time.monotonic)
+        self._followed = Followed(self._reader, self._topics, stores)
         self._orders: deque[tuple[Callable[[Part], None], Part]] = deque()
-        self._progress: dict[Part, Progress] = {}
-        self._followed: set[Part] = set()
+        self._torn = False
         self.tally = Tally(states)
 
     def follow(self, part: Part) -> None:
         """See `Following`."""
-        self._orders.append((self._begin, part))
+        self._orders.append((self._followed.begin, part))
 
     def leave(self, part: Part) -> None:
         """See `Following`."""
-        self._orders.append((self._end, part))
+        self._orders.append((self._followed.end, part))
 
     def progress(self, part: Part) -> Progress | None:
         """See `Following`."""
-        return self._progress.get(part)
+        return self._followed.progress.get(part)
 
     async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
         """See `Following`."""
@@ -100,12 +101,24 @@ class Follower:
             self._asking.shutdown(wait=False, cancel_futures=True)
 
     def _work(self, _: Consumer) -> None:
-        """One round, in the thread."""
+        """One round, in the thread. The client may fail anywhere in it, and is called again."""
         self.tally.rounds += 1
+        if self._torn:
+            log.warning("reads again what was not written")
+            self._followed.mend()
+        self._torn = True
+        self._follow()
+        self._write(self._reader.read(wait=not self._followed.busy))
+        self._torn = False
+
+    def _follow(self) -> None:
+        """Do what was ordered."""
         while self._orders:
             order, part = self._orders.popleft()
             order(part)
-        messages = self._reader.read()
+        self._followed.forget()
+
+    def _write(self, messages: list[Message]) -> None:
         records: dict[str, list[Message]] = {}
         troubles = []
         for message in messages:
@@ -127,12 +140,11 @@ class Follower:
             update = self._decoded(source, read)
             if update is not None:
                 updates.append(update)
-        changes = source.store.apply(updates, positions)
+        self._outbox.add(source.store.apply(updates, positions))
         name = source.state.name
         for partition, position in positions.items():
-            self._reached(Part(name, partition), position)
+            self._followed.reached(Part(name, partition), position)
         self.tally.records[name] += len(messages)
-        self._outbox.add(changes)
 
     def _decoded(self, source: Source, read: Read) -> Update | None:
         try:
@@ -151,48 +163,15 @@ class Follower:
         if error.fatal():
             raise FollowingFailed(error.name(), error.str())
         if part is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the client's public name)
-            self._reached(part, message.offset() or 0)
-        elif part in self._followed and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-            self._restart(part)
+            self._followed.reached(part, message.offset() or 0)
+        elif part is not None and part in self._followed and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+            self._followed.restart(part, lambda: self._outbox.ask(lambda: self._listener.restarted(part)))
         else:
             log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
 
     def _part(self, message: Message) -> Part | None:
         source, partition = self._sources.get(message.topic() or ""), message.partition()
         return None if source is None or partition is None else Part(source.state.name, partition)
-
-    def _begin(self, part: Part) -> None:
-        if part in self._followed:
-            return
-        self._followed.add(part)
-        topic = self._topics[part.state]
-        position = self._sources[topic].store.position(part.partition)
-        if position is not None:
-            self._progress[part] = Progress(position, None)
-        self._reader.begin(topic, part.partition, position)
-
-    def _end(self, part: Part) -> None:
-        if part in self._followed:
-            self._followed.remove(part)
-            self._reader.end(self._topics[part.state], part.partition)
-            self._progress.pop(part, None)
-
-    def _restart(self, part: Part) -> None:
-        """The topic has no longer what comes next: records between are gone, removals perhaps among them."""
-        log.warning("a partition is read from its beginning", extra={"facts": part._asdict()})
-        self._progress.pop(part, None)  # before anybody takes it for that of the new beginning
-        if not self._outbox.ask(lambda: self._listener.restarted(part)):
-            return
-        self._end(part)
-        self._sources[self._topics[part.state]].store.forget(part.partition)
-        self._begin(part)
-
-    def _reached(self, part: Part, position: int) -> None:
-        if part not in self._followed:
-            return
-        before, end = self._progress.get(part), self._reader.known_end(self._topics[part.state], part.partition)
-        position = max(position, before.position if before else 0)
-        self._progress[part] = Progress(position, max(position, end or 0))
 
 
 def _check_topics(states: Mapping[str, NamedState]) -> None:

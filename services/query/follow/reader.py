@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from confluent_kafka import Consumer, Message
-
-log = logging.getLogger(__name__)
 
 FLOW: dict[str, str | int | float | bool] = {
     "auto.offset.reset": "error",  # the store must be emptied first
@@ -42,35 +39,43 @@ class Reader:
 
     def begin(self, topic: str, partition: int, position: int | None) -> None:
         """Read from there on; None: from the beginning."""
-        offset = OFFSET_BEGINNING if position is None else position
-        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+        self._consumer.incremental_assign([TopicPartition(topic, partition, _offset(position))])
 
     def end(self, topic: str, partition: int) -> None:
         """Read it no more."""
         self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+
+    def place(self, positions: Mapping[tuple[str, int], int | None]) -> None:
+        """Read these, by topic and partition, and nothing else, from these positions on."""
+        places = [TopicPartition(*one, _offset(position)) for one, position in positions.items()]
+        self._consumer.assign(places)
 
     def known_end(self, topic: str, partition: int) -> int | None:
         """The partition's end, as the last answer to a fetch told it."""
         _, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
         return end if end >= 0 else None
 
-    def read(self) -> list[Message]:
-        """What there is; waits a little for the first. Twice as much as last time if that was all it might be."""
-        first = self._consumer.poll(POLL_S)
+    def read(self, *, wait: bool) -> list[Message]:
+        """What there is; may wait a little for the first. Twice as much as last time if that was all it might be.
+
+        Raises KafkaException: what was read before is lost then, unless all is placed again.
+        """
+        first = self._consumer.poll(POLL_S if wait else 0)
         if first is None:
             self._most = FEW
             return []
         messages, begun = [first], self._clock()
-        try:
-            wait_s = GATHER_S if begun - self._ended < GATHER_S else 0
-            while len(messages) < self._most:
-                more = self._consumer.consume(min(AT_ONCE, self._most - len(messages)), wait_s)
-                messages += more
-                if not more:
-                    break
-                wait_s = 0
-        except KafkaException as error:  # it is raised instead of messages, so none is lost with it
-            log.warning("kafka", extra={"facts": {"detail": str(error)}})
+        wait_s = GATHER_S if begun - self._ended < GATHER_S else 0
+        while len(messages) < self._most:
+            more = self._consumer.consume(min(AT_ONCE, self._most - len(messages)), wait_s)
+            messages += more
+            if not more:
+                break
+            wait_s = 0
         self._ended = self._clock()
         self._most = min(MANY, 2 * self._most) if len(messages) >= self._most else FEW
         return messages
+
+
+def _offset(position: int | None) -> int:
+    return OFFSET_BEGINNING if position is None else position

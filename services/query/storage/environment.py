@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from services.query.storage.buckets import SLOTS
-from services.query.storage.errors import Damaged, NotWritten
+from services.query.storage.errors import Damaged, NotWritten, StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,8 @@ class Databases:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._in_use = threading.Lock()
+        self._closed = False
         disk = os.statvfs(folder)
         try:
             self.environment: Environment = lmdb.open(
@@ -65,18 +68,23 @@ class Databases:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction[bytes]]:
-        """All that is written with it, or nothing. Raises NotWritten."""
+        """All that is written with it, or nothing. Raises NotWritten, StoreClosed."""
         try:
-            with self.environment.begin(write=True) as transaction:
-                yield transaction
+            with self._in_use:
+                if self._closed:
+                    raise StoreClosed(self._folder)
+                with self.environment.begin(write=True) as transaction:
+                    yield transaction
         except lmdb.Error as error:
             disk = os.statvfs(self._folder)
             raise NotWritten(self._folder, str(error), disk.f_frsize * disk.f_bavail) from error
 
     def close(self) -> None:
-        """Force all to disk, and close."""
-        self.environment.sync(True)  # noqa: FBT003 (takes no keyword)
-        self.environment.close()
+        """Force all to disk, and close, once nothing is being written: closed under a writer, LMDB ends the process."""
+        with self._in_use:
+            self._closed = True
+            self.environment.sync(True)  # noqa: FBT003 (takes no keyword)
+            self.environment.close()
 
     def _slot(self, number: int) -> Slot:
         return Slot(*(self.environment.open_db(f"{kind}{number}".encode()) for kind in ("entries", "history", "index")))

@@ -59,6 +59,14 @@ class NotWritten(StoreError):
         self.folder = folder
 
 
+class StoreClosed(StoreError):
+    """Nothing can be written any more: the service is about to end."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} was closed: start the service again, it goes on where it was")
+        self.folder = folder
+
+
 class NotIndexed(StoreError):
     """The state is filtered by a field that has no index."""
 

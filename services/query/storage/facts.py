@@ -14,6 +14,7 @@ NUMBER = struct.Struct(">q")
 WATERMARK = b"watermark"
 POSITION = b"position "
 BUCKET = b"bucket "
+FORGETTING = b"forgetting "
 
 
 class Facts:
@@ -46,9 +47,18 @@ class Facts:
         for slot, bucket in buckets.items():
             put(BUCKET + NUMBER.pack(slot), NUMBER.pack(bucket), db=database)
 
-    def forget(self, txn: Transaction[bytes], partition: int) -> None:
-        """Remove a partition's position."""
-        txn.delete(POSITION + NUMBER.pack(partition), db=self._database)
+    def forgetting(self, txn: Transaction[bytes]) -> set[int]:
+        """The partitions of which some was forgotten, and not all."""
+        return set(dict(self._numbered(txn, FORGETTING)))
+
+    def forget(self, txn: Transaction[bytes], partition: int, *, half: bool) -> None:
+        """Remove a partition's position; `half` says that entries of it are left."""
+        name, database = NUMBER.pack(partition), self._database
+        txn.delete(POSITION + name, db=database)
+        if half:
+            txn.put(FORGETTING + name, NUMBER.pack(1), db=database)
+        else:
+            txn.delete(FORGETTING + name, db=database)
 
     def _numbered(self, txn: Transaction[bytes], prefix: bytes) -> Iterator[tuple[int, int]]:
         with txn.cursor(self._database) as cursor:

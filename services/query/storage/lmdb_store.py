@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 MANY = 1000
 """So many updates are written in the order of their keys, for neighbours are on one page of the file."""
 KEY = itemgetter(0)
+BEGINNING, END = (0, b""), (SLOTS, b"")
+"""Places in the walk of who forgets: a slot, and a key in it."""
 NEVER = 1 << 63
 """Before every bucket, negated."""
 
@@ -60,6 +62,7 @@ class LmdbStore:
             self._seen = self._told = self._facts.watermark(txn)
             self._positions = self._facts.positions(txn)
             self._held = self._facts.buckets(txn)
+            self._forgetting = dict.fromkeys(self._facts.forgetting(txn), BEGINNING)
         self._newest_first = self._ordered()
 
     def get(self, key: str) -> Entry | None:
@@ -156,12 +159,23 @@ class LmdbStore:
         self._newest_first = self._ordered()
         return writing.changes
 
-    def forget(self, partition: int) -> None:
+    def half_forgotten(self, partition: int) -> bool:
         """See `Store`."""
+        return partition in self._forgetting
+
+    def forget(self, partition: int) -> bool:
+        """See `Store`."""
+        slot, start = self._forgetting.get(partition, BEGINNING)
         with self._databases.writing() as txn:
-            self._batch(txn, self._held, many=True).forget(partition)
-            self._facts.forget(txn, partition)
+            after = self._batch(txn, self._held, many=True).forget(partition, self._databases.slots[slot], start)
+            place = (slot + 1, b"") if after is None else (slot, after)
+            done = place == END
+            self._facts.forget(txn, partition, half=not done)
         self._positions.pop(partition, None)
+        self._forgetting[partition] = place
+        if done:
+            del self._forgetting[partition]
+        return done
 
     def close(self) -> None:
         """See `Store`."""

@@ -91,9 +91,13 @@ class MemoryStore:
         self.apply([Update(key, entry.partition, entry.offset, entry)], {entry.partition: entry.offset + 1})
         return entry
 
-    def forget(self, partition: int) -> None:
+    def forget(self, partition: int) -> bool:
         self.positions.pop(partition, None)
         self.entries = {key: found for key, found in self.entries.items() if found[-1].partition != partition}
+        return True
+
+    def half_forgotten(self, partition: int) -> bool:  # noqa: ARG002  # it forgets all at once
+        return False
 
     def close(self) -> None:
         pass

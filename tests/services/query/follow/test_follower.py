@@ -12,7 +12,6 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from contracts.errors import DeclarationError
-from contracts.named import Asked, NamedState
 from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
 from services.query.storage.errors import NotWritten
@@ -22,23 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from contracts.named import NamedState
     from services.query.entry import Change
     from services.query.store import Update
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def topic(broker: EmbeddedBroker, topics_prefix: str) -> Topic:
-    """Give an empty one."""
-    return Topic(broker.bootstrap, f"{topics_prefix}snapshots")
-
-
-@pytest.fixture
-def state(topic: Topic) -> NamedState:
-    """Give the state that is on the topic."""
-    return NamedState("flights", topic.name, {}, 2, asked=Asked(history=5, indexes=("state.status",)))
 
 
 async def test_records_are_seen_by_readers_and_told(topic: Topic, state: NamedState, tmp_path: Path) -> None:
@@ -220,6 +208,9 @@ async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState
     class Full:
         def position(self, _: int) -> int | None:
             return None
+
+        def half_forgotten(self, _: int) -> bool:
+            return False
 
         def apply(self, _: Sequence[Update], __: Mapping[int, int]) -> list[Change]:
             raise NotWritten(tmp_path, "No space left on device", 0)

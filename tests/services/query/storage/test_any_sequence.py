@@ -77,7 +77,8 @@ class Stores(RuleBasedStateMachine):
 
     @rule(partition=st.integers(0, 1))
     def forget(self, partition: int) -> None:
-        self.store.forget(partition)
+        while not self.store.forget(partition):
+            pass
         self.model.forget(partition)
 
     @rule(watermark=st.integers(0, 500))

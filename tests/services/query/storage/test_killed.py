@@ -47,3 +47,33 @@ def test_position_and_data_agree_after_a_kill(tmp_path: Path, printed: int) -> N
         page = store.page(prefix="", after=None, limit=KEYS, where={"state.status": str(position)}, partitions=(0,))
         assert len(page.items) == KEYS
         store.close()
+
+
+FORGET = """
+import sys
+from pathlib import Path
+from services.query.storage.lmdb_store import LmdbStore
+from tests.services.query.storage.declared import named, update
+store = LmdbStore(Path(sys.argv[1]), named(), "boot")
+store.apply([update(f"{key:06}", 1, 1, partition=key % 2, status="x") for key in range(60_000)], {0: 1, 1: 1})
+while not store.forget(0):
+    print("some", flush=True)
+"""
+
+
+@pytest.mark.parametrize("printed", [1, 3])
+def test_a_partition_that_was_being_forgotten_at_a_kill_is_known_as_such(tmp_path: Path, printed: int) -> None:
+    with subprocess.Popen([sys.executable, "-c", FORGET, tmp_path], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for _ in range(printed):
+            writer.stdout.readline()
+        writer.kill()
+    store = LmdbStore(tmp_path, named(), "boot")
+    assert store.position(0) is None
+    assert store.half_forgotten(0)
+    assert store.keys() > 30_000
+    while not store.forget(0):
+        pass
+    assert store.keys() == 30_000
+    assert len(store.page(prefix="", after=None, limit=9, where={"state.status": "x"}, partitions=(1,)).items) == 9
+    store.close()

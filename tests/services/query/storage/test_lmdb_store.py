@@ -12,6 +12,7 @@ import pytest
 from services.query.storage.errors import NotIndexed
 from services.query.storage.lmdb_store import LmdbStore
 from services.query.storage.paging import LOOKED_AT
+from services.query.storage.writing import PIECE
 from tests.services.query.storage.declared import named, removal, update
 
 if TYPE_CHECKING:
@@ -41,6 +42,27 @@ resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 store.apply(many, {0: 2})
 print(store.get("a").version, store.position(0), store.keys())
 """
+CLOSED = """
+import sys, threading
+from pathlib import Path
+from services.query.storage.errors import StoreClosed
+from services.query.storage.lmdb_store import LmdbStore
+from tests.services.query.storage.declared import named, update
+store = LmdbStore(Path(sys.argv[1]), named(), "boot")
+begun = threading.Event()
+def write():
+    try:
+        for version in range(1, 10_000):
+            store.apply([update(str(key), version, version) for key in range(200)], {0: version})
+            begun.set()
+    except StoreClosed as error:
+        print(type(error).__name__, flush=True)
+writer = threading.Thread(target=write)
+writer.start()
+begun.wait()
+store.close()
+writer.join()
+"""
 
 
 @pytest.fixture
@@ -60,6 +82,17 @@ def sizes(store: LmdbStore) -> tuple[int, int, int]:
     return first, second, third
 
 
+def forget(store: LmdbStore, partition: int) -> int:
+    """Forget all of it; gives in how many pieces."""
+    pieces = 1
+    while not store.forget(partition):
+        assert store.half_forgotten(partition)
+        assert store.position(partition) is None
+        pieces += 1
+    assert not store.half_forgotten(partition)
+    return pieces
+
+
 def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
     for version in range(1, 10):
         store.apply([update("a", 40, version, status=str(version), gate="B2")], {})
@@ -70,7 +103,7 @@ def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
     assert sizes(store) == (0, 0, 0)
     store.apply([update("a", 40, 9, status="x"), update("a", 200, 2, status="x"), update("a", 200, 3)], {0: 1})
     assert sizes(store) == (1, 1, 0)
-    store.forget(0)
+    forget(store, 0)
     assert sizes(store) == (0, 0, 0)
     store.apply([update("a", 200, version, status="x") for version in (1, 2)], {})
     store.apply([update("b", 2000, 1)], {})
@@ -79,11 +112,48 @@ def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
 
 def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(25_001)], {0: 1, 1: 1})
-    store.forget(0)
+    assert forget(store, 0) > 5
     assert store.keys() == 12_500
     assert store.get("000001") is not None
     assert store.get("000002") is None
     assert (store.position(0), store.position(1)) == (None, 1)
+
+
+def test_what_is_forgotten_half_is_told_after_a_restart_and_forgotten_to_its_end(tmp_path: Path) -> None:
+    first = LmdbStore(tmp_path, named(), "boot")
+    first.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(3 * PIECE)], {0: 1, 1: 1})
+    assert not first.half_forgotten(0)
+    assert not first.forget(0)
+    assert first.keys() > 2 * PIECE
+    first.close()
+    again = LmdbStore(tmp_path, named(), "boot")
+    assert [again.half_forgotten(one) for one in (0, 1)] == [True, False]
+    assert [again.position(one) for one in (0, 1)] == [None, 1]
+    forget(again, 0)
+    assert sizes(again) == (3 * PIECE // 2, 0, 0)
+    again.close()
+
+
+def test_others_are_written_while_one_is_forgotten(store: LmdbStore) -> None:
+    store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(2 * PIECE)], {0: 1, 1: 1})
+    at = 2
+    while not store.forget(0):
+        store.apply([update("000001", 1, at, partition=1), update(f"x{at}", 40 * at, 1, partition=1)], {1: at})
+        at += 1
+    assert at > 3
+    assert (store.position(0), store.position(1)) == (None, at - 1)
+    page = store.page(prefix="", after=None, limit=9, where={}, partitions=(0,))
+    while not page.items and page.after:
+        page = store.page(prefix="", after=page.after, limit=9, where={}, partitions=(0,))
+    assert page.items == []
+
+
+def test_it_is_not_closed_under_a_thread_that_writes(tmp_path: Path) -> None:
+    """In a process of its own: it would end without a word."""
+    for number in range(5):
+        command = [sys.executable, "-c", CLOSED, str(tmp_path / str(number))]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stdout) == (0, "StoreClosed\n"), ended.stderr
 
 
 def test_a_filter_wants_an_index(store: LmdbStore) -> None:

@@ -1,0 +1,95 @@
+"""The partitions that are followed, how far each was read, and how one is read from its beginning. In the thread."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from services.query.follow.following import Part, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from services.query.follow.reader import Reader
+    from services.query.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Followed:
+    """`topics` and `stores` by state. What is assigned to the reader can be made again from this, and the stores."""
+
+    def __init__(self, reader: Reader, topics: Mapping[str, str], stores: Mapping[str, Store]) -> None:
+        self._reader = reader
+        self._topics = topics
+        self._stores = stores
+        self._parts: set[Part] = set()
+        self._forgetting: list[Part] = []
+        self.progress: dict[Part, Progress] = {}
+
+    def __contains__(self, part: Part) -> bool:
+        return part in self._parts
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to forget."""
+        return bool(self._forgetting)
+
+    def begin(self, part: Part) -> None:
+        """Follow it from where its store is; what an earlier process has forgotten half is forgotten first."""
+        if part in self._parts:
+            return
+        self._parts.add(part)
+        if self._stores[part.state].half_forgotten(part.partition):
+            self._forgetting.append(part)
+        else:
+            self._read(part)
+
+    def end(self, part: Part) -> None:
+        """Follow it no more."""
+        if part not in self._parts:
+            return
+        self._parts.remove(part)
+        self.progress.pop(part, None)
+        if part in self._forgetting:
+            self._forgetting.remove(part)
+        else:
+            self._reader.end(self._topics[part.state], part.partition)
+
+    def restart(self, part: Part, tell: Callable[[], bool]) -> None:
+        """Forget all of it, and read it from its beginning; not if it cannot be told to who answers."""
+        log.warning("a partition is read from its beginning", extra={"facts": part._asdict()})
+        self.progress.pop(part, None)  # before anybody takes it for that of the new beginning
+        if tell():
+            self._forgetting.append(part)
+            self._reader.end(self._topics[part.state], part.partition)
+
+    def forget(self) -> None:
+        """Go on forgetting, a little: others are read meanwhile."""
+        if self._forgetting:
+            part = self._forgetting[0]
+            if self._stores[part.state].forget(part.partition):
+                self._forgetting.remove(part)
+                self._read(part)
+
+    def mend(self) -> None:
+        """Read everything on from where its store is: what was read and not written is read again."""
+        parts = [part for part in self._parts if part not in self._forgetting]
+        self._reader.place({(self._topics[part.state], part.partition): self._position(part) for part in parts})
+
+    def reached(self, part: Part, position: int) -> None:
+        """Readers see all before this."""
+        if part not in self._parts or part in self._forgetting:
+            return
+        before, end = self.progress.get(part), self._reader.known_end(self._topics[part.state], part.partition)
+        position = max(position, before.position if before else 0)
+        self.progress[part] = Progress(position, max(position, end or 0))
+
+    def _read(self, part: Part) -> None:
+        position = self._position(part)
+        if position is not None:
+            self.progress[part] = Progress(position, None)
+        self._reader.begin(self._topics[part.state], part.partition, position)
+
+    def _position(self, part: Part) -> int | None:
+        return self._stores[part.state].position(part.partition)
