@@ -70,7 +70,7 @@ class Subscriber(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for the key."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  # of a TCP connection it is
-        transport.write(f"GET /v1/states/{STATE}/{key(WATCHED)}/watch HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
+        transport.write(f"GET /v1/states/{STATE}/{key(WATCHED)}/watch HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
     def data_received(self, data: bytes) -> None:
         """An event ends with an empty line; its record has one version behind the answer's own."""

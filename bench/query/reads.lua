@@ -21,13 +21,13 @@ end
 
 function request()
    if batch == 0 then
-      return "GET /v1/states/keys/" .. key() .. " HTTP/1.1\r\nHost: bench\r\n\r\n"
+      return "GET /v1/states/keys/" .. key() .. " HTTP/1.1\r\nHost: localhost\r\n\r\n"
    end
    local asked = {}
    for number = 1, batch do
       asked[number] = '"' .. key() .. '"'
    end
    local body = '{"keys":[' .. table.concat(asked, ",") .. "]}"
-   return "POST /v1/states/keys:batchGet HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: "
+   return "POST /v1/states/keys:batchGet HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
       .. #body .. "\r\n\r\n" .. body
 end

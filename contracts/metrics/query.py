@@ -15,7 +15,7 @@ KEYS = _counter("keys", "Keys that were asked for, those of batches among them."
 REQUEST_SECONDS = _histogram(
     "request_seconds", "How long answers took, without those given at once and those that stay open.", (), SECONDS
 )
-REFUSED = _counter("refused", "Requests refused: no token, scope, rate, waits.", ("reason",))
+REFUSED = _counter("refused", "Requests refused: host, token, rate, waits.", ("reason",))
 WAITS = _gauge("waits", "Requests that wait for a version.")
 STREAMS = _gauge("streams", "Connections that watch.")
 SUBSCRIPTIONS = _gauge("subscriptions", "What they watch.", ("state",))

@@ -33,6 +33,14 @@ Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0)
 Address = Annotated[str, AfterValidator(_address)]
 
 
+def is_loopback(host: str) -> bool:
+    """Whether the name or address is this machine's own, wherever it is said."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class QuerySettings(KafkaSettings):
     """One instance. Times are durations: a number of seconds, or ISO 8601."""
 
@@ -61,7 +69,10 @@ class QuerySettings(KafkaSettings):
     peer_token: Annotated[SecretStr, Field(min_length=16)] | None = None
     """What instances show each other where tokens are needed: the same text for all, of 16 characters at least."""
     origins: tuple[str, ...] = ()
-    """The origins of pages elsewhere that may open a WebSocket here, as ["https://console.example.org"]."""
+    """The origins of pages elsewhere that may open a WebSocket here, as ["https://console.example.org"].
+
+    Without tokens, also the only names beside localhost and STATELOOP_URL under which it may be asked.
+    """
     rate: int = Field(default=10_000, ge=0)
     """How many keys a second a token, or an address without one, may ask for; 0: as many as it likes."""
     batch_most: int = Field(default=1_000, ge=1)
@@ -93,10 +104,7 @@ class QuerySettings(KafkaSettings):
     @property
     def loopback(self) -> bool:
         """Whether only this machine can ask."""
-        try:
-            return ip_address(self.http_host).is_loopback
-        except ValueError:
-            return self.http_host == "localhost"
+        return is_loopback(self.http_host)
 
     def check_exposure(self) -> None:
         """Nobody but this machine may ask without a token. Raises ExposedError."""

@@ -1,4 +1,4 @@
-"""Lets a request in: its token must be known, and its holder within the rate."""
+"""Lets a request in: asked under a name of its own, with a token that is known, and within its holder's rate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from cachetools import LRUCache
 
 from contracts.metrics import query as metrics
 from services.query.api.access import ANYBODY, PEER, holder
+from services.query.api.hosts import Hosts
 from services.query.api.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 REMEMBERED = 10_000
 """How many holders and addresses are told apart by their rate; the one that came least lately is forgotten."""
+OTHER_HOST = (
+    "Without tokens ask it as localhost or 127.0.0.1: a page elsewhere could let its own name mean this machine. Other "
+    "hosts and pages can be named in STATELOOP_ORIGINS; or set STATELOOP_TOKENS"
+)
 BURST_S = 1.0
 """How much of the rate may come at once."""
 CHARGED = web.RequestKey("charged", int)
@@ -60,12 +65,19 @@ class Gate:
         self._access = access
         self._counts = parts.counts
         self._clock = parts.clock
+        self.hosts = Hosts(parts.settings)
         self._each_s = 1 / parts.settings.rate if parts.settings.rate else 0.0
         self._meters: LRUCache[tuple[bool, str], Meter] = LRUCache(REMEMBERED)
 
     def holder(self, authorization: str | None) -> Holder | None:
         """Whose the token is; None: nobody's."""
         return self._access.holder(authorization)
+
+    def check_host(self, request: web.Request) -> None:
+        """Refuse who asks under a name that is not this instance's. Raises ProblemError (403)."""
+        if not self.hosts.answers(request):
+            self._counts.add(metrics.REFUSED, "host")
+            raise ProblemError(Problem("other_host", OTHER_HOST))
 
     def admitted(self, authorization: str | None, address: str) -> Holder:
         """Who asks. One key is taken from the rate. Raises ProblemError: 401 or 429."""

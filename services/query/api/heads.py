@@ -8,7 +8,7 @@ from typing import NamedTuple
 from services.query.parts import HOP
 
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
-ONCE = (b"host", b"authorization", b"if-none-match", b"content-length")
+ONCE = (b"host", b"authorization", b"if-none-match", b"content-length", b"origin")
 NOT_PLAIN = (b"transfer-encoding", b"upgrade", b"expect", b"content-encoding", b"trailer", b"te")
 """What makes a request, or the end of it, something else."""
 HOP_NAME = HOP.lower().encode()
@@ -23,6 +23,8 @@ class Head(NamedTuple):
     authorization: str | None
     none_match: str | None
     handed_on: bool
+    host: str | None
+    origin: str | None
 
 
 def read(lines: bytes) -> Head | None:
@@ -40,8 +42,15 @@ def read(lines: bytes) -> Head | None:
     length = found.get(b"content-length", b"0")
     if b"host" not in found or not length.isdigit() or len(length) > LONGEST:
         return None
-    authorization, none_match = _text(found.get(b"authorization")), _text(found.get(b"if-none-match"))
-    return Head(int(length), authorization, none_match, HOP_NAME in found)
+    said = {name: _text(found.get(name)) for name in ONCE}
+    return Head(
+        length=int(length),
+        authorization=said[b"authorization"],
+        none_match=said[b"if-none-match"],
+        handed_on=HOP_NAME in found,
+        host=said[b"host"],
+        origin=said[b"origin"],
+    )
 
 
 def _text(value: bytes | None) -> str | None:

@@ -128,7 +128,9 @@ class Hot:
         return self._wire(batch_reply(found, handed_on=asker.head.handed_on), self._now())
 
     def _read(self, lines: bytes) -> Asker | None:
-        if (head := heads.read(lines)) is None or (holder := self._gate.holder(head.authorization)) is None:
+        if (head := heads.read(lines)) is None or not self._gate.hosts.serves(head.host, head.origin):
+            return None
+        if (holder := self._gate.holder(head.authorization)) is None:
             return None
         return Asker(head, holder, None if holder is ANYBODY else self._gate.meter(holder, ""))
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 REF = "#/components/schemas/{model}"
 READS = ("bad_request", "no_token", "not_yours", "unknown_state", "elsewhere", "too_many", "failed", "unreachable")
 LOOP = ("bad_request", "no_token", "too_many", "failed")
+ANYWHERE = ("other_host",)
 KEYED = (*READS, "expired")
 NAME = {"name": "name", "in": "path", "required": True, "description": "The state's name", "schema": {"type": "string"}}
 KEY = {
@@ -187,7 +188,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
         found["304"] = {"description": "The client has it already", "headers": headers}
     if operation.answer is models.HealthAnswer:
         found["503"] = ok | {"description": "Why not"}
-    for kind in operation.problems:
+    for kind in (*ANYWHERE, *operation.problems):
         status, title = TITLES[kind]
         content = {CONTENT_TYPE: {"schema": _ref(models.ProblemAnswer)}}
         found[str(status)] = {"description": title if str(status) not in found else "See type", "content": content}

@@ -14,6 +14,7 @@ TITLES = {
     "bad_request": (400, "The request cannot be understood"),
     "no_token": (401, "A token is needed"),
     "not_yours": (403, "The token does not reach so far"),
+    "other_host": (403, "The service is not asked under this name"),
     "unknown_path": (404, "There is no such path"),
     "unknown_state": (404, "There is no state of this name"),
     "never_seen": (404, "The key was never seen"),

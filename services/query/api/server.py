@@ -83,6 +83,7 @@ class Server:
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         began, response = self._parts.clock(), None
         try:
+            self._gate.check_host(request)
             if request.path.startswith(GUARDED):
                 request[HOLDER] = self._gate.admitted(offered(request), request.remote or "")
             response = await settled(request, handler, Patience(request, self._parts.clock))

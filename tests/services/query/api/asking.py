@@ -147,7 +147,7 @@ async def answering(parts: Parts, *, hot: bool, proxy: Proxy | None = None) -> A
 
 def request(path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b"") -> bytes:
     """The bytes of a request."""
-    said = {"Host": "test", **(headers or {})}
+    said = {"Host": "localhost", **(headers or {})}
     if body:
         said["Content-Length"] = str(len(body))
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]

@@ -53,7 +53,7 @@ async def silent(instance: Instance, request: bytes) -> AsyncIterator[socket.soc
 
 
 def asking(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def streams(instance: Instance) -> list[Stream]:
