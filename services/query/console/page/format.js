@@ -48,6 +48,11 @@ export function ago(iso) {
   return Number.isNaN(passed) ? UNKNOWN : `${duration(Math.max(0, passed))} ago`;
 }
 
+/** The time of day of milliseconds since 1970, by the reader's clock, to the second. */
+export function clock(milliseconds) {
+  return new Date(milliseconds).toTimeString().slice(0, 8);
+}
+
 /** A time as one looks at it in a list: how long ago, or when, if that is days ago. */
 export function when(iso) {
   return Date.now() - new Date(iso ?? NaN).getTime() > LONG_AGO_MS ? time(iso) : ago(iso);

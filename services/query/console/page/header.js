@@ -1,7 +1,9 @@
 // What is above every view: the name, the views, the search, and how the loop is.
 
+import { clock } from "./format.js";
 import { loop } from "./loop.js";
 import { el, say } from "./node.js";
+import { own } from "./own.js";
 import { to } from "./route.js";
 import { search } from "./search.js";
 import { nextTheme, theme } from "./theme.js";
@@ -37,17 +39,19 @@ export function header(place, onHelp) {
   const name = place.querySelector(".application");
   loop.addEventListener("loop", () => {
     say(name, loop.latest.application);
+    health.title = "";
     tellHealth(health, loop.latest.verdict);
   });
   loop.addEventListener("away", () => {
-    health.dataset.standing = "unknown";
-    say(health, loop.trouble.message);
+    health.dataset.standing = loop.at === null ? "unknown" : "lost";
+    say(health, loop.at === null ? loop.trouble.message : `○ stale since ${clock(loop.at)}`);
+    health.title = loop.trouble.message;
   });
   return {
     focusSearch: sought.focus,
     show(view) {
       for (const [one, link] of links) {
-        if (one === (SHOWN[view] ?? view)) link.setAttribute("aria-current", "page");
+        if (one === (own(SHOWN, view) ?? view)) link.setAttribute("aria-current", "page");
         else link.removeAttribute("aria-current");
       }
     },

@@ -2,6 +2,7 @@
 
 import { el } from "./node.js";
 import { go } from "./route.js";
+import { own } from "./own.js";
 import { nextTheme } from "./theme.js";
 
 const KEYS = [
@@ -35,10 +36,10 @@ export function listenToKeys(focusSearch, goBack) {
   addEventListener("keydown", (event) => {
     const isTyping = event.target.closest?.("input, select, textarea, dialog[open]");
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-    const does = { "/": focusSearch, "?": toggleHelp, t: nextTheme, Escape: goBack }[event.key];
-    if (does) {
+    const known = { "/": focusSearch, "?": toggleHelp, t: nextTheme, Escape: goBack };
+    if (own(known, event.key)) {
       event.preventDefault();
-      does();
-    } else if (VIEWS[event.key]) go(...VIEWS[event.key]);
+      known[event.key]();
+    } else if (own(VIEWS, event.key)) go(...VIEWS[event.key]);
   });
 }

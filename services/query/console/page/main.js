@@ -4,6 +4,7 @@ import { header } from "./header.js";
 import { listenToKeys, toggleHelp } from "./help.js";
 import { loop } from "./loop.js";
 import { el } from "./node.js";
+import { own } from "./own.js";
 import { go, route } from "./route.js";
 import { startTheme } from "./theme.js";
 import { onToken } from "./token.js";
@@ -26,7 +27,7 @@ let shown = null;
 function show() {
   const { view, parts } = route();
   shown?.close();
-  shown = (VIEWS[view] ?? missing)(parts);
+  shown = (own(VIEWS, view) ?? missing)(parts);
   main.replaceChildren(shown.node);
   document.title = `${shown.title} · Stateloop`;
   above.show(view);

@@ -1,6 +1,10 @@
 // Asks the service that this page came from.
 
+import { Patience } from "./patience.js";
 import { askForToken, authorization, forgetToken } from "./token.js";
+
+/** How long an answer may take: a page of keys takes the service well under a second. */
+export const ANSWER_MS = 8000;
 
 /** What the service said instead of an answer. `kind` is the problem's type, `body` all of it. */
 export class Problem extends Error {
@@ -13,7 +17,7 @@ export class Problem extends Error {
   }
 }
 
-/** The service cannot be reached. */
+/** The service cannot be reached, or says nothing. */
 export class Away extends Error {
   constructor() {
     super("The query service does not answer");
@@ -22,13 +26,8 @@ export class Away extends Error {
 
 /** The response, when all is well. Raises Problem and Away. */
 export async function open(path, { signal, headers } = {}) {
-  let response;
-  try {
-    response = await fetch(path, { signal, headers: { ...authorization(), ...headers }, credentials: "omit" });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Away();
-  }
+  const asked = { signal, headers: { ...authorization(), ...headers }, credentials: "omit" };
+  const response = await fetch(path, asked).catch(away);
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   if (response.status === 401) {
@@ -38,7 +37,17 @@ export async function open(path, { signal, headers } = {}) {
   throw new Problem(response.status, body);
 }
 
-/** The answer's JSON. Raises as `open` does. */
-export async function ask(path, options) {
-  return (await open(path, options)).json();
+/** The answer's JSON. Raises as `open` does, Away also when it takes too long. */
+export async function ask(path, { signal, ...options } = {}) {
+  const patience = new Patience(ANSWER_MS, () => new Away(), signal);
+  try {
+    const response = await open(path, { signal: patience.signal, ...options });
+    return await response.json().catch(away);
+  } finally {
+    patience.end();
+  }
+}
+
+function away(error) {
+  throw error.name === "AbortError" ? error : new Away();
 }

@@ -1,9 +1,9 @@
 // Server-sent events, read from a response of fetch: EventSource could not send a token.
 
-/** The events of a response, each {event, id, data}, as the HTML standard's text/event-stream says. */
-export async function* events(response) {
+/** The events of a response, each {event, id, data}, as the HTML standard has them. `heard` is told of whatever comes. */
+export async function* events(response, heard) {
   let event = { event: "message", id: null, data: [] };
-  for await (const line of lines(response)) {
+  for await (const line of lines(response, heard)) {
     if (line === "") {
       if (event.data.length) yield { ...event, data: event.data.join("\n") };
       event = { event: "message", id: null, data: [] };
@@ -19,12 +19,13 @@ function take(event, line) {
   else if (field === "event" || field === "id") event[field] = value;
 }
 
-async function* lines(response) {
+async function* lines(response, heard) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heard();
     const parts = (rest + value).split(/\r\n|\n|\r/);
     rest = parts.pop();
     yield* parts;

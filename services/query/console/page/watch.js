@@ -1,31 +1,38 @@
 // A key's state as it changes: goes on after each interruption where it was.
 
-import { Problem, open } from "./service.js";
+import { Patience } from "./patience.js";
+import { ANSWER_MS, Away, Problem, open } from "./service.js";
 import { keyPath } from "./states.js";
 import { events } from "./stream.js";
 
 const FIRST_MS = 500;
 const MOST_MS = 15_000;
+/** The service tells every 5 s how far it is: three of its marks. */
+const SILENCE_MS = 15_000;
 
-/** Call `on.answer(answer)`, `on.event(name, data)` and `on.standing(text)` until `signal` says stop. */
+/** Call `on.answer(answer)`, `on.event(name, data)`, `on.live()` with all that is heard, and `on.lost(why)` until `signal` says stop. */
 export async function watch(state, key, on, signal) {
   let wait = FIRST_MS;
   let last = null;
   while (!signal.aborted) {
+    const patience = new Patience(ANSWER_MS, () => new Away(), signal);
     try {
       const headers = last === null ? {} : { "Last-Event-ID": last };
-      const response = await open(`${keyPath(state, key)}/watch`, { signal, headers });
-      on.standing("live");
-      for await (const event of events(response)) {
+      const response = await open(`${keyPath(state, key)}/watch`, { signal: patience.signal, headers });
+      const heard = () => (patience.heard(SILENCE_MS), on.live());
+      heard();
+      for await (const event of events(response, heard)) {
         wait = FIRST_MS;
-        last = event.id ?? last;
+        last = event.event === "removed" ? null : (event.id ?? last);
         tell(on, event);
       }
-      on.standing("reconnecting");
+      on.lost("reconnecting");
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Problem && [403, 404, 410].includes(error.status)) on.event(error.kind, error.body);
-      on.standing(error instanceof Problem ? error.title : "reconnecting");
+      on.lost(error instanceof Problem ? error.title : "no answer");
+    } finally {
+      patience.end();
     }
     await pause(wait, signal);
     wait = Math.min(2 * wait, MOST_MS);

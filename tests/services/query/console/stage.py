@@ -69,6 +69,12 @@ class Stage:
         """A flight gets on to this version."""
         self.put(key_of(number), version, flight(number, version))
 
+    def remove(self, key: str, state: str = "flights") -> None:
+        """A record without a value arrives."""
+        self._offset += 1
+        self.parts.stores[state].apply([Update(key, 0, self._offset, None)], {0: self._offset + 1})
+        self.push.watching.changed([Change(state, key, None)])
+
     def look(self, look: Look) -> None:
         """The loop is looked at."""
         self.course.note(look)

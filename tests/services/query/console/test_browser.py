@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
+from contracts.record import Reason
+from services.query.console.letters import OTHERS, UNREADABLE
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.flights import flight, key_of
 from tests.services.query.console.looks import at_work
@@ -166,6 +168,52 @@ async def test_a_device_that_was_never_seen_is_waited_for(visit: Visit) -> None:
         await visit.page.get_by_text("Never seen").count() == 0
         or not await visit.page.get_by_text("Never seen").is_visible()
     )
+
+
+async def test_a_device_that_is_removed_is_shown_no_more_and_may_begin_anew(visit: Visit) -> None:
+    working(visit.stage)
+    visit.stage.fly(3, 6)
+    await visit.go(device(key_of(3)))
+    await visit.page.get_by_text("landed", exact=True).first.wait_for()
+    visit.stage.remove(key_of(3))
+    await visit.page.get_by_text("It was removed").wait_for()
+    assert await visit.page.locator(".fields tr, .facts div, .enrichments li, .versions li").count() == 0
+    visit.stage.fly(3, 2)  # an earlier version than the one that was shown: not of the same row of versions
+    await visit.page.get_by_text("scheduled", exact=True).first.wait_for()
+    await visit.until("document.querySelector('.versions li')?.innerText.startsWith('v2')")
+    assert not await visit.page.get_by_text("It was removed").is_visible()
+
+
+@pytest.mark.parametrize("name", ["constructor", "__proto__", "toString"])
+async def test_names_that_every_object_has_are_nothing_special(visit: Visit, name: str) -> None:
+    working(visit.stage)
+    value = flight(1, 5)
+    value["state"] = value["state"] | {name: "some text"}
+    value["enrichments"] = {"aircraft": {"version": 1, "status": name, "ts": "2013-01-01T10:00:00Z"}}
+    visit.stage.put(name, 1, value)
+    visit.stage.letters.note(visit.stage.letter("head", name))
+    await visit.go(f"#/{name}")
+    await visit.page.get_by_text("There is no such view").wait_for()
+    await visit.go("#/states/flights")
+    await visit.page.locator(f"tr[data-key='{name}']").wait_for()
+    await visit.go(device(name))
+    await visit.page.get_by_text("some text").first.wait_for()
+    assert f"1 {name}" in await visit.text(".summary")
+    await visit.go("#/letters")
+    assert (await visit.text(".reason")).split() == [name, "1"]
+    assert "native code" not in await visit.text("body")
+
+
+async def test_every_reason_of_a_dead_letter_has_a_meaning(visit: Visit) -> None:
+    reasons = {*map(str, Reason), UNREADABLE, OTHERS}
+    working(visit.stage)
+    for reason in reasons:
+        visit.stage.letters.note(visit.stage.letter("head", reason))
+    await visit.go("#/letters")
+    await visit.page.locator(".reason").nth(len(reasons) - 1).wait_for()
+    told = [(await one.inner_text()).split("\n") for one in await visit.page.locator(".reason").all()]
+    assert {one[0] for one in told} == reasons
+    assert [one for one in told if len([line for line in one if line.strip()]) < 3] == []
 
 
 async def test_what_devices_send_stays_text(visit: Visit) -> None:

@@ -1,8 +1,9 @@
 // One key of a named state: as it is now, live, with what changed lately.
 
 import { changes } from "../change.js";
-import { ago, count, time } from "../format.js";
+import { ago, clock, count, time } from "../format.js";
 import { el, say } from "../node.js";
+import { own } from "../own.js";
 import { to } from "../route.js";
 import { watch } from "../watch.js";
 import { enrichmentCards } from "./enrichments.js";
@@ -10,6 +11,8 @@ import { fieldTable } from "./fields.js";
 import { versionList } from "./versions.js";
 
 const GONE = { never_seen: "Never seen", expired: "Its life has ended", removed: "It was removed", not_yours: "Not for this token" };
+/** After these nothing is there, and what comes next is no later version of what was. */
+const FORGOTTEN = ["never_seen", "removed"];
 
 /** The view: {node, title, close()}. */
 export function device(state, key) {
@@ -35,6 +38,7 @@ export function device(state, key) {
     ),
   );
   let shown = null;
+  let heard = null;
   const answer = (told) => {
     if (shown && isOlder(told, shown)) return;
     const differ = shown ? changes(stateOf(shown.value), stateOf(told.value)) : [];
@@ -46,17 +50,31 @@ export function device(state, key) {
     tellFacts(facts, told);
     shown = told;
   };
+  const forget = () => {
+    shown = null;
+    facts.replaceChildren();
+    for (const one of [fields, enriched, versions]) one.clear();
+  };
   const on = {
     answer,
-    event: (name, data) => GONE[name] && tellGone(notice, name, data),
-    standing: (text) => {
-      say(standing, text === "live" ? "● live" : `○ ${text}`);
-      standing.dataset.standing = text === "live" ? "live" : "waiting";
+    event: (name, data) => {
+      if (FORGOTTEN.includes(name)) forget();
+      if (own(GONE, name)) tellGone(notice, name, data);
     },
+    live: () => {
+      heard = Date.now();
+      tellStanding(standing, "live", "● live");
+    },
+    lost: (why) => tellStanding(standing, "waiting", heard === null ? `○ ${why}` : `○ ${why}, stale since ${clock(heard)}`),
   };
   watch(state, key, on, stopping.signal);
   const timer = setInterval(() => (shown && tellFacts(facts, shown), fields.age()), 1000);
   return { node, title: key, close: () => (stopping.abort(), clearInterval(timer)) };
+}
+
+function tellStanding(place, standing, text) {
+  place.dataset.standing = standing;
+  say(place, text);
 }
 
 /** What there is to show of a value: the state of a snapshot, the value of a derived state, or all of it. */

@@ -2,6 +2,7 @@
 
 import { time, value as written } from "../format.js";
 import { el } from "../node.js";
+import { own } from "../own.js";
 import { ask } from "../service.js";
 
 const SIGNS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "◌" };
@@ -33,46 +34,50 @@ export function enrichmentCards(signal) {
       last = value;
       draw(before);
     },
+    clear() {
+      last = null;
+      draw();
+    },
   };
 }
 
 /** Where an enrichment of a device stands, and why: {status, why}. */
 export function standing(one, value) {
-  const answer = value.enrichments?.[one.name];
+  const answer = own(value.enrichments ?? {}, one.name);
   if (answer) return { status: answer.status, why: answer.reason ?? "" };
   const missing = one.needs.filter((need) => !one.optional.includes(need) && !isThere(need, value));
   return { status: "open", why: missing.length ? `waits for ${missing.join(", ")}` : "being asked for" };
 }
 
 function isThere(need, value) {
-  const answer = value.enrichments?.[need];
+  const answer = own(value.enrichments ?? {}, need);
   if (answer) return answer.status === "result";
-  const field = value.state?.[need];
+  const field = own(value.state ?? {}, need);
   return field !== null && field !== undefined;
 }
 
 function tally(named, answers) {
-  const found = {};
+  const found = new Map();
   for (const one of named) {
-    const status = answers[one.name]?.status ?? "open";
-    found[status] = (found[status] ?? 0) + 1;
+    const status = own(answers, one.name)?.status ?? "open";
+    found.set(status, (found.get(status) ?? 0) + 1);
   }
-  return Object.entries(found).map(([status, number]) => `${number} ${WORDS[status] ?? status}`).join(", ");
+  return [...found].map(([status, number]) => `${number} ${own(WORDS, status) ?? status}`).join(", ");
 }
 
 function card(one, answers, value, before) {
   const { status, why } = standing(one, value);
-  const answer = answers[one.name];
-  const isNew = before && JSON.stringify(before.enrichments?.[one.name]) !== JSON.stringify(answer);
+  const answer = own(answers, one.name);
+  const isNew = before && JSON.stringify(own(before.enrichments ?? {}, one.name)) !== JSON.stringify(answer);
   const result = answer?.result ? Object.entries(answer.result) : [];
   return el(
     "li",
     { class: isNew ? "flash" : "", "data-status": status, "data-enrichment": one.name },
-    el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[status] ?? "?"),
+    el("span", { class: "sign", "aria-hidden": "true" }, own(SIGNS, status) ?? "?"),
     el(
       "div",
       {},
-      el("div", { class: "name" }, el("strong", {}, one.name), " ", el("span", { class: `word ${status}` }, WORDS[status] ?? status)),
+      el("div", { class: "name" }, el("strong", {}, one.name), " ", el("span", { class: `word ${status}` }, own(WORDS, status) ?? status)),
       why ? el("div", { class: "why" }, why) : null,
       result.length ? pairs(result) : null,
       answer ? el("div", { class: "muted small" }, `answered ${time(answer.ts)}, on version ${answer.version}`) : null,

@@ -24,6 +24,10 @@ export function fieldTable() {
       }
       for (const one of differ) if (rows.has(one.path)) mark(rows.get(one.path), one);
     },
+    clear() {
+      body.replaceChildren();
+      rows.clear();
+    },
     age() {
       for (const row of rows.values()) {
         if (row.at === null) continue;

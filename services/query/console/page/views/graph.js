@@ -1,7 +1,8 @@
 // The graph of enrichments, with what becomes of their requests.
 
-import { count, rate } from "../format.js";
+import { clock, count, rate } from "../format.js";
 import { el, say, svg } from "../node.js";
+import { repeat } from "../repeat.js";
 import { ask } from "../service.js";
 import { places } from "./placing.js";
 
@@ -25,6 +26,7 @@ export function graph() {
     el("section", { class: "panel scroll" }, el("table", {}, el("thead", {}, head), body)),
   );
   let drawn = null;
+  let at = null;
   const look = async () => {
     try {
       const told = await ask("/v1/loop/graph", { signal: stopping.signal });
@@ -32,13 +34,13 @@ export function graph() {
       drawn ??= draw(drawing, told);
       told.nodes.forEach((one) => drawn.get(one.name)?.(one));
       body.replaceChildren(...told.nodes.map(row));
+      at = Date.now();
     } catch (error) {
-      if (!stopping.signal.aborted) say(notice, error.message);
+      if (!stopping.signal.aborted) say(notice, at === null ? error.message : `${error.message}: stale since ${clock(at)}`);
     }
   };
-  look();
-  const timer = setInterval(() => document.hidden || look(), EVERY_MS);
-  return { node, title: "Enrichments", close: () => (stopping.abort(), clearInterval(timer)) };
+  repeat(look, EVERY_MS, stopping.signal);
+  return { node, title: "Enrichments", close: () => stopping.abort() };
 }
 
 function row(one) {

@@ -1,7 +1,9 @@
 // Dead letters: by reason, and the latest of them.
 
-import { count, time, value as written } from "../format.js";
+import { clock, count, time, value as written } from "../format.js";
 import { el, say } from "../node.js";
+import { own } from "../own.js";
+import { repeat } from "../repeat.js";
 import { ask } from "../service.js";
 
 const EVERY_MS = 3000;
@@ -16,6 +18,9 @@ const MEANINGS = {
   large_snapshot: "the state is too large to be published whole",
   undecodable_snapshot: "a record of the snapshots topic is no snapshot",
   enrichment_failed: "a request was tried as its policy says, and failed",
+  not_derived: "the function of a derived state raised on a snapshot",
+  unreadable: "a record of this topic is no dead letter of ours",
+  others: "reasons beyond the first fifty",
 };
 
 /** The view: {node, title, close()}. */
@@ -27,6 +32,7 @@ export function letters() {
   const node = el("div", {}, el("h1", {}, "Dead letters"), since, reasons, el("h2", {}, "The latest"), latest);
   let chosen = null;
   let told = null;
+  let at = null;
   const draw = () => {
     if (!told) return;
     const most = Math.max(1, ...Object.values(told.counts));
@@ -38,14 +44,14 @@ export function letters() {
   const look = async () => {
     try {
       told = await ask("/v1/loop/dead_letters?limit=100", { signal: stopping.signal });
+      at = Date.now();
       draw();
     } catch (error) {
-      if (!stopping.signal.aborted) say(since, error.message);
+      if (!stopping.signal.aborted) say(since, at === null ? error.message : `${error.message}: stale since ${clock(at)}`);
     }
   };
-  look();
-  const timer = setInterval(() => document.hidden || look(), EVERY_MS);
-  return { node, title: "Dead letters", close: () => (stopping.abort(), clearInterval(timer)) };
+  repeat(look, EVERY_MS, stopping.signal);
+  return { node, title: "Dead letters", close: () => stopping.abort() };
 }
 
 function reason(name, number, most, chosen, choose) {
@@ -59,7 +65,7 @@ function reason(name, number, most, chosen, choose) {
       el("strong", {}, name),
       el("span", { class: "number" }, count(number)),
       bar,
-      el("span", { class: "muted small" }, MEANINGS[name] ?? ""),
+      el("span", { class: "muted small" }, own(MEANINGS, name) ?? ""),
     ),
   );
 }

@@ -1,7 +1,7 @@
 // The loop: is it healthy, and if not, where; the picture, the course, and the processes.
 
 import { chart } from "../chart.js";
-import { count, duration, rate } from "../format.js";
+import { clock, count, duration, rate } from "../format.js";
 import { loop } from "../loop.js";
 import { el } from "../node.js";
 import { picture } from "../picture/picture.js";
@@ -51,17 +51,24 @@ export function overview() {
     listed.node,
   );
   const show = () => {
-    if (!loop.latest) return;
+    node.classList.remove("stale");
     tellVerdict(verdict, loop.latest);
+    draw();
+  };
+  const draw = () => {
     drawn.show(loop.latest);
     charts.forEach((one) => one.show(loop.course));
     listed.show(loop.latest);
   };
-  const away = () => loop.latest || tellWaiting(verdict, loop.trouble);
+  const away = () => {
+    node.classList.toggle("stale", loop.latest !== null);
+    tellWaiting(verdict, loop.trouble, loop.at);
+  };
   loop.addEventListener("loop", show);
   loop.addEventListener("away", away);
-  tellWaiting(verdict, loop.trouble);
-  show();
+  if (loop.latest) draw();
+  if (loop.latest && !loop.trouble) tellVerdict(verdict, loop.latest);
+  else away();
   const close = () => {
     loop.removeEventListener("loop", show);
     loop.removeEventListener("away", away);
@@ -96,10 +103,14 @@ function trouble(one) {
   return el("li", {}, el("strong", {}, one.says), el("span", { class: "do" }, one.do, link ? [" ", link] : null));
 }
 
-function tellWaiting(place, trouble) {
-  place.dataset.standing = "unknown";
+function tellWaiting(place, trouble, at) {
+  const key = JSON.stringify([trouble?.message, at]);
+  if (place.dataset.told === key) return;
+  place.dataset.told = key;
+  place.dataset.standing = at === null ? "unknown" : "lost";
+  const said = trouble ? "This page asks again by itself." : "The first figures come in a moment.";
   place.replaceChildren(
-    el("h2", {}, trouble ? trouble.message : "Looking…"),
-    el("p", { class: "muted" }, trouble ? "This page asks again by itself." : "The first figures come in a moment."),
+    el("h2", {}, at === null ? null : el("span", { class: "sign", "aria-hidden": "true" }, "○"), trouble ? ` ${trouble.message}` : "Looking…"),
+    el("p", { class: "muted" }, at === null ? said : `What is shown is from ${clock(at)}, and may be wrong by now. ${said}`),
   );
 }

@@ -1,8 +1,10 @@
 // The named states, and the keys of one of them as they change.
 
-import { count, value as written, when } from "../format.js";
+import { clock, count, value as written, when } from "../format.js";
 import { loop } from "../loop.js";
 import { el, say } from "../node.js";
+import { own } from "../own.js";
+import { repeat } from "../repeat.js";
 import { to } from "../route.js";
 import { ask } from "../service.js";
 import { page, states } from "../states.js";
@@ -25,17 +27,22 @@ export function statesView(chosen) {
   const notice = el("p", { class: "muted", role: "status" });
   const keys = el("section", { class: "panel", "aria-label": "Keys", hidden: true }, el("div", { class: "bar" }, el("h2", {}, "Keys"), filter, more), notice, el("div", { class: "scroll" }, table));
   const node = el("div", {}, el("h1", {}, "Named states"), list, keys);
-  const looking = { state: chosen, after: null, next: null, graph: [], seen: new Map() };
+  const looking = { state: chosen, after: null, next: null, graph: [], seen: new Map(), at: null };
+  let asking = new AbortController();
   const look = async () => {
+    asking.abort(); // its answer would come late, and perhaps of another prefix
+    asking = new AbortController();
+    const signal = AbortSignal.any([asking.signal, stopping.signal]);
     try {
-      const told = await states({ signal: stopping.signal });
+      const told = await states({ signal });
       looking.state ??= told[0]?.name ?? null;
       list.replaceChildren(...told.map((one) => stateCard(one, looking.state)));
       keys.hidden = looking.state === null;
-      if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, stopping.signal);
+      if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, signal);
+      looking.at = Date.now();
     } catch (error) {
-      if (stopping.signal.aborted) return;
-      say(notice, error.message);
+      if (signal.aborted) return;
+      say(notice, looking.at === null ? error.message : `${error.message}: stale since ${clock(looking.at)}`);
       keys.hidden = false;
     }
   };
@@ -44,9 +51,8 @@ export function statesView(chosen) {
   more.addEventListener("click", () => ((looking.after = looking.next), look()));
   table.addEventListener("keydown", moved);
   ask("/v1/loop/graph", { signal: stopping.signal }).then((graph) => (looking.graph = graph.nodes)).catch(() => {});
-  look();
-  const timer = setInterval(() => document.hidden || look(), EVERY_MS);
-  return { node, title: "States", close: () => (stopping.abort(), clearInterval(timer)) };
+  repeat(look, EVERY_MS, stopping.signal);
+  return { node, title: "States", close: () => stopping.abort() };
 }
 
 function stateCard(one, chosen) {
@@ -96,7 +102,7 @@ function keyRow(looking, one, columns, named) {
     { class: isNew ? "flash" : "", "data-key": one.key },
     el("th", { scope: "row" }, el("a", { href: to("device", looking.state, one.key) }, one.key)),
     el("td", { class: "number" }, count(one.version)),
-    columns.map((name) => el("td", {}, cell(state[name]))),
+    columns.map((name) => el("td", {}, cell(own(state, name)))),
     named.map((enrichment) => mark(enrichment, one.value)),
     el("td", { class: "muted" }, when(one.event_time)),
   );
@@ -104,7 +110,7 @@ function keyRow(looking, one, columns, named) {
 
 function mark(enrichment, value) {
   const { status, why } = standing(enrichment, value);
-  return el("td", { class: `mark ${status}`, title: `${enrichment.name}: ${status}${why ? `, ${why}` : ""}`, "aria-label": status }, MARKS[status] ?? "?");
+  return el("td", { class: `mark ${status}`, title: `${enrichment.name}: ${status}${why ? `, ${why}` : ""}`, "aria-label": status }, own(MARKS, status) ?? "?");
 }
 
 /** The fields that are one short value: those that most keys have. */

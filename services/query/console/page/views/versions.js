@@ -14,6 +14,7 @@ export function versionList(state, key, signal) {
   const node = el("section", { class: "panel", "aria-label": "Versions", hidden: true }, el("h2", {}, "Versions"), list);
   const known = new Map();
   const put = (told, differ) => {
+    node.hidden = false;
     const place = `${told.life ?? ""} ${told.version}`;
     if (known.has(place) && differ === null) return;
     known.set(place, { told, node: row(told, differ) });
@@ -21,11 +22,16 @@ export function versionList(state, key, signal) {
     list.replaceChildren(...ordered.map((one) => one.node));
   };
   const add = (told, differ) => {
-    if (node.hidden) askForKept(state, key, put, signal);
-    node.hidden = false;
+    const isFirst = node.hidden;
     put(told, differ);
+    if (isFirst) askForKept(state, key, put, signal);
   };
-  return { node, add };
+  const clear = () => {
+    known.clear();
+    list.replaceChildren();
+    node.hidden = true;
+  };
+  return { node, add, clear };
 }
 
 async function askForKept(state, key, put, signal) {

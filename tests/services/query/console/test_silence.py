@@ -1,0 +1,143 @@
+"""What the page says when the service says nothing: a clock that a test moves stands for the waiting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+import pytest_asyncio
+
+from tests.services.query.console.browser import visiting
+from tests.services.query.console.flights import key_of
+from tests.services.query.console.frozen import Way
+from tests.services.query.console.looks import at_work
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Browser
+
+    from tests.services.query.console.browser import Visit
+    from tests.services.query.console.stage import Stage
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+STEP_MS = 1000
+MINUTE_MS = 60_000
+VIEWS = ("#/states/flights", "#/enrichments", "#/letters")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def way(stage: Stage) -> AsyncIterator[Way]:
+    """Give a way to the stage that can be frozen, and is used by who visits the stage from then on."""
+    for at in range(0, 20, 2):
+        stage.look(at_work(at, until=20))
+    stage.fly(1, 5)
+    async with Way(stage.base).open() as found:
+        stage.base = found.base
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def waiting(browser: Browser, stage: Stage, way: Way) -> AsyncIterator[Visit]:
+    """Give a page whose clock the test moves."""
+    assert stage.base == way.base
+    async with visiting(browser, stage) as found:
+        await found.page.clock.install()
+        yield found
+
+
+async def pass_until(visit: Visit, condition: str, most_ms: int = MINUTE_MS) -> int:
+    """Let time pass for the page until this is true; gives how much passed."""
+    for passed in range(0, most_ms, STEP_MS):
+        if await visit.page.evaluate(condition):
+            return passed
+        await visit.page.clock.run_for(STEP_MS)
+    await visit.until(condition)
+    return most_ms
+
+
+def says(selector: str, text: str) -> str:
+    return f"document.querySelector('{selector}')?.innerText.includes('{text}')"
+
+
+async def test_page_of_a_service_that_hangs_says_so_and_since_when(waiting: Visit, way: Way) -> None:
+    await waiting.go()
+    assert "healthy" in await waiting.text(".health")
+    way.flows.clear()
+    assert await pass_until(waiting, says(".health", "stale since")) <= 15_000
+    assert "does not answer" in await waiting.text(".verdict")
+    assert "What is shown is from" in await waiting.text(".verdict")
+    assert await waiting.page.locator(".overview.stale").count() == 1
+    way.flows.set()
+    await pass_until(waiting, says(".verdict", "Healthy"))
+    assert "healthy" in await waiting.text(".health")
+    assert await waiting.page.locator(".overview.stale").count() == 0
+
+
+async def test_view_that_is_opened_meanwhile_says_it_too(waiting: Visit, way: Way) -> None:
+    await waiting.go()
+    way.flows.clear()
+    await pass_until(waiting, says(".health", "stale since"))
+    await waiting.page.keyboard.press("3")
+    await waiting.page.keyboard.press("1")
+    await waiting.page.locator(".overview").wait_for()
+    assert "What is shown is from" in await waiting.text(".verdict")
+    assert await waiting.page.locator(".overview.stale").count() == 1
+    way.flows.set()
+
+
+async def test_service_that_answers_and_looks_at_nothing_is_told_apart(waiting: Visit, stage: Stage) -> None:
+    await waiting.go()
+    assert await pass_until(waiting, says(".verdict", "looks at the loop no more")) >= 10_000
+    assert "stale since" in await waiting.text(".health")
+    stage.look(at_work(22, until=20))
+    await pass_until(waiting, says(".verdict", "Healthy"))
+
+
+async def test_device_whose_stream_is_silent_is_not_live(waiting: Visit, way: Way, stage: Stage) -> None:
+    await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
+    await waiting.page.locator(".standing[data-standing=live]").wait_for()
+    way.flows.clear()
+    lost = "document.querySelector('.standing').dataset.standing === 'waiting'"
+    assert await pass_until(waiting, lost) <= 20_000
+    assert "stale since" in await waiting.text(".standing")
+    stage.fly(1, 6)
+    way.flows.set()
+    await pass_until(waiting, says("main", "landed"))
+    await waiting.page.locator(".standing[data-standing=live]").wait_for()
+
+
+async def test_key_that_was_removed_and_came_again_meanwhile_is_shown(waiting: Visit, way: Way, stage: Stage) -> None:
+    await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
+    await waiting.until(says(".versions", "v5"))
+    stage.remove(key_of(1))
+    await waiting.until(says("main", "It was removed"))
+    way.flows.clear()
+    await pass_until(waiting, "document.querySelector('.standing').dataset.standing === 'waiting'")
+    stage.fly(1, 2)
+    way.flows.set()
+    await pass_until(waiting, says(".versions", "v2"))
+
+
+async def test_stream_on_which_something_comes_is_left_alone(waiting: Visit, stage: Stage) -> None:
+    watches: list[str] = []
+    waiting.page.on("request", lambda one: watches.append(one.url) if one.url.endswith("/watch") else None)
+    await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
+    await waiting.until(says(".versions", "v5"))
+    for version in range(6, 10):
+        await waiting.page.clock.run_for(10_000)
+        stage.fly(1, version)
+        await waiting.until(says(".versions", f"v{version}"))
+    assert len(watches) == 1
+
+
+@pytest.mark.parametrize("route", VIEWS)
+async def test_view_of_a_service_that_hangs_says_since_when(waiting: Visit, way: Way, route: str) -> None:
+    await waiting.go(route)
+    await waiting.page.locator("main :is(table, .reasons)").first.wait_for(state="attached")
+    await pass_until(waiting, "document.querySelector('main').innerText.length > 60")
+    way.flows.clear()
+    await pass_until(waiting, says("main", "does not answer: stale since"))
+    way.flows.set()
+    await pass_until(waiting, "!document.querySelector('main').innerText.includes('stale since')")
