@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import aiohappyeyeballs
 from typing_extensions import override
-from yarl import URL
 
 from services.enrichment.calls.connection import Connection, DisconnectedError
 from services.enrichment.calls.transport import HEADERS, AiohttpTransport, checked_socket, unanswered
@@ -34,7 +33,7 @@ class LeanTransport(AiohttpTransport):
         self._tls = (trusted or ssl.create_default_context()) if self._origin.scheme == "https" else None
         self._found: tuple[float, list[aiohappyeyeballs.AddrInfoType]] = (0.0, [])
         self._looking = asyncio.Lock()
-        self._base_path = URL(self._base_url).raw_path.rstrip("/").encode("ascii")
+        self._path = self._base_path.encode("ascii")
         said = {"Host": self._origin.raw_authority, **HEADERS, **self._headers}
         lines = (" HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", "")
         self._rest = "\r\n".join(lines).encode("ascii")
@@ -44,7 +43,7 @@ class LeanTransport(AiohttpTransport):
         """See `Transport.get`."""
         if self._bounds.redirects:
             return await super().get(target, within)
-        request = b"GET " + self._base_path + target.encode("ascii") + self._rest
+        request = b"GET " + self._path + target.encode("ascii") + self._rest
         until = asyncio.get_running_loop().time() + max(within, 0)
         try:
             response = await self._answered(request, until)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 import aiohttp
@@ -78,8 +78,10 @@ class AiohttpTransport:
         trusted: ssl.SSLContext | None = None,
         traces: Sequence[aiohttp.TraceConfig] = (),
     ) -> None:
-        self._base_url = base_url
-        self._origin = URL(base_url).origin()
+        base = URL(base_url)
+        self._origin = base.origin()
+        self._base_path = base.raw_path.rstrip("/")
+        self._build = partial(URL.build, scheme=base.scheme, authority=base.raw_authority, encoded=True)
         self._bounds = bounds
         self._clock = clock
         self._headers = dict(bounds.headers or {})
@@ -102,36 +104,48 @@ class AiohttpTransport:
 
     async def get(self, target: str, within: float) -> Response:
         """See `Transport.get`."""
-        url = URL(self._base_url + target, encoded=True)
-        until, hops = self._clock() + within, 0
-        response = await self._hop(url, within)
-        while response.status in MOVED and response.location is not None and self._bounds.redirects:
+        path, _, query = target.partition("?")
+        url = self._build(path=self._base_path + path, query_string=query)  # cheaper than to parse it whole
+        until = self._clock() + within
+        response = await self._hop(url, within, self._headers)
+        if response.status in MOVED and response.location is not None and self._bounds.redirects:
+            return await self._followed(url, response, until)
+        return response
+
+    async def _followed(self, url: URL, response: Response, until: float) -> Response:
+        """What the last of the declared number of redirects leads to."""
+        hops = 0
+        while response.status in MOVED and response.location is not None:
             if hops == self._bounds.redirects:
                 raise PermanentFailure(f"more than {hops} redirects")
             url, hops = _moved(url, response.location), hops + 1
+            headers = self._headers if url.origin() == self._origin else None
             try:
-                response = await self._hop(url, until - self._clock())
+                response = await self._hop(url, until - self._clock(), headers)
             except RefusedHere as refused:
                 raise PermanentFailure(f"redirected to where no call may go: {refused.reason}") from refused
         return response
 
-    async def _hop(self, url: URL, within: float) -> Response:
-        headers = self._headers if url.origin() == self._origin else {}
-        limit = aiohttp.ClientTimeout(total=max(within, 0.001))  # 0 would be no limit
+    async def _hop(self, url: URL, within: float, headers: Mapping[str, str] | None) -> Response:
         try:
-            async with self._session.get(url, allow_redirects=False, timeout=limit, headers=headers) as response:
+            response = await self._session.get(url, allow_redirects=False, timeout=_limit(within), headers=headers)
+            try:
                 body = await self._body(response)
-                found = response.headers
-                return Response(response.status, body, found.get("Retry-After"), found.get("Location"))
+            except BaseException:
+                response.close()
+                raise
         except (aiohttp.ClientError, OSError) as error:
             raise unanswered(error, within) from error
+        found = response.headers
+        return Response(response.status, body, found.get("Retry-After"), found.get("Location"))
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        chunks, size = [], 0
-        while chunk := await response.content.readany():
+        """The whole of it, read to its end: with that aiohttp keeps the connection for the next call."""
+        content, chunks, size = response.content, [], 0
+        while not content.at_eof() or content.exception() is not None:
+            chunk = await content.readany()
             size += len(chunk)
             if size > self._bounds.largest:
-                response.close()
                 raise PermanentFailure(f"the response is larger than {self._bounds.largest} bytes")
             chunks.append(chunk)
         body = b"".join(chunks)
@@ -139,7 +153,7 @@ class AiohttpTransport:
         return body
 
     def _check_body(self, body: bytes) -> None:
-        if any(secret in body for secret in self._secrets):
+        if self._secrets and any(secret in body for secret in self._secrets):
             raise PermanentFailure("the response repeats a secret header of ours, and must not be written anywhere")
 
     async def __aenter__(self) -> Self:
@@ -169,6 +183,12 @@ def unanswered(error: Exception, within: float) -> RetryableFailure:
     if isinstance(refused := getattr(error, "os_error", error), AddressRefusedError):
         return RefusedHere(str(refused))
     return RetryableFailure(f"the connection failed ({type(error).__name__})")
+
+
+@lru_cache
+def _limit(within: float) -> aiohttp.ClientTimeout:
+    """The same for nearly all calls: a first try has the whole of its time."""
+    return aiohttp.ClientTimeout(total=max(within, 0.001))  # 0 would be no limit
 
 
 def _moved(url: URL, location: str) -> URL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from contracts import PermanentFailure
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PLACE = re.compile(r"\{([^{}]*)\}")
 FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
 """Backslashes and control characters."""
+PLAIN = re.compile(r"[A-Za-z0-9_~-]+")
+"""What needs no encoding, and is no step up."""
 DOTS = frozenset({".", ".."})
 
 
@@ -24,26 +26,33 @@ def target(template: str, values: dict[str, str | float]) -> str:
 
     Raises ValueError for a template that is declared wrongly, PermanentFailure for a value that cannot be sent.
     """
-    segments = _segments(template)
-    names = [name for _, places in segments for name in places]
+    segments, names = _declared(template)
     if missing := [name for name in names if name not in values]:
         raise ValueError(f"the path {template!r} needs a value for {missing[0]!r}")
-    for name in names:
-        _check_segment(name, str(values[name]))
-    encoded = {name: _encoded(name, value) for name, value in values.items()}
-    path = "/".join([_filled(part, encoded) if places else part for part, places in segments])
-    if len(values) == len(set(names)):
+    encoded = {name: _encoded(name, value, within=name in names) for name, value in values.items()}
+    path = "/".join([_filled(one, encoded) if one.names else one.text for one in segments])
+    if len(values) == len(names):
         return path
     query = "&".join(f"{quote(name, safe='')}={encoded[name]}" for name in values if name not in names)
     return f"{path}?{query}"
 
 
+class _Segment(NamedTuple):
+    text: str
+    literals: tuple[str, ...]
+    """What stands before each place, and after the last."""
+    names: tuple[str, ...]
+    """Those of its places."""
+
+
 @cache
-def _segments(template: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each segment of a path, with the names of its places. Raises ValueError for a path that is declared wrongly."""
+def _declared(template: str) -> tuple[tuple[_Segment, ...], tuple[str, ...]]:
+    """The segments of a path, and the names of all its places. Raises ValueError for one that is declared wrongly."""
     if not template.startswith("/") or re.search(r"[?#\s]", template):
         raise ValueError(f"the path {template!r} must begin with / and hold no ? and #: give further values by name")
-    return tuple((part, tuple(PLACE.findall(part))) for part in template.split("/"))
+    split = [(text, PLACE.split(text)) for text in template.split("/")]
+    segments = tuple(_Segment(text, tuple(parts[::2]), tuple(parts[1::2])) for text, parts in split)
+    return segments, tuple(dict.fromkeys(name for one in segments for name in one.names))
 
 
 def listed(batch: Batch[Any], keys: list[str]) -> str:
@@ -57,21 +66,21 @@ def listed(batch: Batch[Any], keys: list[str]) -> str:
     return f"{batch.path}?{name}={quote(batch.separator, safe='').join(encoded)}"
 
 
-def _filled(part: str, encoded: dict[str, str]) -> str:
+def _filled(segment: _Segment, encoded: dict[str, str]) -> str:
     """One segment of the path. Dots alone would climb (also percent-encoded: RFC 3986, 6.2.2), nothing would skip."""
-    filled = PLACE.sub(lambda found: encoded[found[1]], part)
+    before, *after = segment.literals
+    filled = before + "".join([encoded[name] + text for name, text in zip(segment.names, after, strict=True)])
     if filled in ("", ".", ".."):
-        raise PermanentFailure(f"{part} is {filled!r}, which cannot be a segment of a path")
+        raise PermanentFailure(f"{segment.text} is {filled!r}, which cannot be a segment of a path")
     return filled
 
 
-def _check_segment(name: str, value: str) -> None:
-    """What servers that decode too early, or too often, would take for the end of a segment or for a step up."""
-    if FORBIDDEN.search(value) or not DOTS.isdisjoint(value.split("/")):
-        raise PermanentFailure(f"{name} holds what cannot be in a segment of a path")
-
-
-def _encoded(name: str, value: str | float) -> str:
+def _encoded(name: str, value: str | float, *, within: bool = False) -> str:
+    """A value as it is sent, in a segment of the path or in the query."""
+    if type(value) is int or (type(value) is str and PLAIN.fullmatch(value)):
+        return str(value)  # nearly all are so, and to look at them further costs as much as to plan a call
+    if within:
+        _check_segment(name, str(value))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and not math.isfinite(value):
@@ -80,3 +89,9 @@ def _encoded(name: str, value: str | float) -> str:
         return quote(str(value), safe="")
     except UnicodeEncodeError as error:
         raise PermanentFailure(f"{name} is not valid Unicode") from error
+
+
+def _check_segment(name: str, value: str) -> None:
+    """What servers that decode too early, or too often, would take for the end of a segment or for a step up."""
+    if FORBIDDEN.search(value) or not DOTS.isdisjoint(value.split("/")):
+        raise PermanentFailure(f"{name} holds what cannot be in a segment of a path")
