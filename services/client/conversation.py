@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -46,15 +46,11 @@ class Conversation:
         self._tags: dict[str, str] = {}
         """What was told last of each interest in one key."""
 
-    async def updates(self, lasting: Lasting, patience_s: float) -> AsyncGenerator[Update[Any] | Mark, None]:
+    def updates(self, lasting: Lasting, patience_s: float) -> AsyncGenerator[Update[Any] | Mark, None]:
         """What becomes of the keys, for as long as one reads. Raises NoAnswer, Refused and Unreadable."""
         states = sorted({one.state for one in self._interests.values()})
         aim = Aim(f"watching {', '.join(states)}", None, patience_s)
-        stream: AsyncGenerator[Update[Any] | Mark, None] = lasting.stream(aim, self._told)
-        async with aclosing(stream):
-            async for told in stream:
-                if isinstance(told, Mark) or self._shown.admits(told):
-                    yield told
+        return self._shown.new(lasting.stream(aim, self._told))
 
     async def _told(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,7 +12,7 @@ from cachetools import LRUCache
 from services.client.answers import Expired, Found, NeverSeen, T, found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from services.client.highest import Highest
 
@@ -85,6 +86,13 @@ class Shown:
     def __init__(self, highest: Highest) -> None:
         self._highest = highest
         self._last: LRUCache[tuple[str, str], object] = LRUCache(REMEMBERED)
+
+    async def new(self, told: AsyncGenerator[Update[Any] | Mark, None]) -> AsyncGenerator[Update[Any] | Mark, None]:
+        """All marks, and the updates that are admitted."""
+        async with aclosing(told):
+            async for one in told:
+                if isinstance(one, Mark) or self.admits(one):
+                    yield one
 
     def admits(self, told: Update[Any]) -> bool:
         """Whether it is to be told. After a break an instance tells again what it does not know to be told."""

@@ -53,15 +53,11 @@ class Watch:
         self._shown = Shown(highest)
         self._last_id: str | None = None
 
-    async def updates(self, lasting: Lasting) -> AsyncGenerator[Update[Any] | Mark, None]:
+    def updates(self, lasting: Lasting) -> AsyncGenerator[Update[Any] | Mark, None]:
         """What becomes of the key, for as long as one reads. Raises NoAnswer, Refused and Unreadable."""
         place = self._watched.state, self._watched.key
         aim = Aim(f"watching {'/'.join(place)}", place, self._watched.patience_s)
-        stream: AsyncGenerator[Update[Any] | Mark, None] = lasting.stream(aim, self._told)
-        async with aclosing(stream):
-            async for told in stream:
-                if isinstance(told, Mark) or self._shown.admits(told):
-                    yield told
+        return self._shown.new(lasting.stream(aim, self._told))
 
     async def _told(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
         async with aclosing(self._events(url)) as events:
