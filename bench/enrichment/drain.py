@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.enrichment import answers, cores
+from bench.enrichment import answers
 from bench.enrichment.api import serve
 from bench.enrichment.course import Course
 from bench.enrichment.ledger import await_api, fetch
 from bench.enrichment.measures import Calls
 from bench.enrichment.samples import Sampler
 from bench.enrichment.snapshots import snapshots
-from bench.harness import topics
+from bench.harness import cores, topics
 from bench.harness.background import Background
 from bench.harness.errors import NotCommitted
 from bench.harness.jobs import Job
@@ -38,7 +38,7 @@ class WorkerDrain:
 
     def __init__(self, calls: Calls, plan: Plan, site: Site) -> None:
         self._calls, self._plan, self._site = calls, plan, site
-        self._core = cores.workers()
+        self._core = cores.measured()
 
     def measure(self, job: Job, run: int, show: Show) -> Result:
         """One run of one worker. Raises RunFailed."""

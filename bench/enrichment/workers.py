@@ -2,9 +2,9 @@
 
 import sys
 
+from bench.harness.cores import PINNED
 from bench.harness.jobs import OPEN, Job
 
-PINNED = ("taskset", "-c", "{core}")
 IN_FLIGHT = 1_000
 
 WORKER = Job(

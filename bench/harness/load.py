@@ -78,7 +78,7 @@ def readings(count: int, devices: int, ends: float) -> Iterator[Reading]:
 
 def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], say: Callable[[int], None]) -> None:
     """Send everything, keys and values, as fast as possible."""
-    producer = _producer(boot, linger_ms=20)
+    producer = keyed(boot, linger_ms=20)
     for index, (key, value) in enumerate(load):
         _send(producer, topic, key, value)
         if index % SAY_EVERY == 0:
@@ -89,7 +89,7 @@ def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], say: Calla
 def steady(boot: str, rate: int, devices: int, stop: Flag) -> list[Sent]:
     """Send `rate` readings a second until told to stop; those that are late are sent at once."""
     gc.disable()  # a collection would be a pause of the load
-    producer, fleet, sent = _producer(boot, linger_ms=1), Fleet("d", devices), list[Sent]()
+    producer, fleet, sent = keyed(boot, linger_ms=1), Fleet("d", devices), list[Sent]()
     began = time.time()
     while not stop.is_set():
         due = int((time.time() - began) * rate) + 1
@@ -104,7 +104,8 @@ def steady(boot: str, rate: int, devices: int, stop: Flag) -> list[Sent]:
     return sent
 
 
-def _producer(boot: str, linger_ms: int) -> Producer:
+def keyed(boot: str, linger_ms: int) -> Producer:
+    """A producer that puts keys where the job does."""
     return Producer(
         {
             "bootstrap.servers": boot,

@@ -10,8 +10,9 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.harness.errors import RunFailed
+from bench.harness.load import keyed
 from bench.query.records import FIRST, STATE, TOPIC, checked, key, value
-from bench.query.updates import RESERVED, producer
+from bench.query.updates import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ class Seen(NamedTuple):
 
 def visible(boot: str, began: str, door: Door, seconds: float) -> Seen:
     """Write a key and read it until the new version is there, again and again. Raises NotSeen."""
-    made, random = producer(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
+    made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
     versions, latencies = dict.fromkeys(range(1, RESERVED), FIRST), list[float]()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -87,7 +88,7 @@ def pushed(boot: str, began: str, port: int, subscribers: int, seconds: float) -
 
 
 async def _pushed(boot: str, began: str, port: int, subscribers: int, seconds: float) -> Seen:
-    loop, made, version = asyncio.get_running_loop(), producer(boot, linger_ms=0), FIRST
+    loop, made, version = asyncio.get_running_loop(), keyed(boot, linger_ms=0), FIRST
     arrivals, sent = Arrivals(subscribers), dict[int, float]()
     streams = []
     for _ in range(subscribers):

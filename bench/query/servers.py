@@ -6,14 +6,13 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.harness.cores import PINNED
 from bench.harness.jobs import Job
 from bench.query.doors import Door, HttpDoor, RedisDoor
 from bench.query.generators import RedisBenchmark, Wrk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-PINNED = ("taskset", "-c", "{core}")
 
 SERVICE = Job(
     name="stateloop",

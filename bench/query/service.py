@@ -10,8 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bench.enrichment import cores
-from bench.harness import topics
+from bench.harness import cores, topics
 from bench.harness.background import Background
 from bench.harness.figures import percentiles
 from bench.harness.load import preload
@@ -50,7 +49,7 @@ class KeysAsked:
 
     def __init__(self, keys: Keys, plan: Plan, site: Site) -> None:
         self._keys, self._plan, self._site = keys, plan, site
-        self._core = cores.workers()
+        self._core = cores.measured()
 
     def measure(self, job: Job, run: int, show: Show) -> Result:
         """One run of one service. Raises RunFailed, ProgramMissing."""

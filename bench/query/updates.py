@@ -8,10 +8,8 @@ from array import array
 from random import Random
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Producer
-
+from bench.harness.load import keyed
 from bench.query.records import FIRST, TOPIC, key, value
-from contracts.topics import PARTITIONER
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Event as Flag
@@ -26,7 +24,7 @@ def updating(boot: str, keys: int, rate: int, began: str, stop: Flag) -> dict[in
     """Update keys at random until told to stop; gives the versions of those that were."""
     gc.disable()
     random, versions, sent = Random(SEED), array("i", [FIRST]) * keys, 0  # noqa: S311  # a load keeps no secret
-    made, start = producer(boot, linger_ms=2), time.monotonic()
+    made, start = keyed(boot, linger_ms=2), time.monotonic()
     touched: set[int] = set()
     while not stop.is_set():
         due = int((time.monotonic() - start) * rate)
@@ -40,15 +38,3 @@ def updating(boot: str, keys: int, rate: int, began: str, stop: Flag) -> dict[in
         time.sleep(PAUSE_S)
     made.flush()
     return {number: versions[number] for number in touched}
-
-
-def producer(boot: str, linger_ms: int) -> Producer:
-    """One that puts keys where the job does."""
-    return Producer(
-        {
-            "bootstrap.servers": boot,
-            "partitioner": PARTITIONER,
-            "linger.ms": linger_ms,
-            "queue.buffering.max.messages": 1_000_000,
-        }
-    )

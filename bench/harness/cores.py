@@ -1,13 +1,16 @@
-"""Which core is the worker's, and which are for all else."""
+"""Which core is the measured process', and which are for all else."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+PINNED = ("taskset", "-c", "{core}")
+"""What a job's command begins with, to run on that core alone."""
 
-def workers() -> int:
-    """The core that workers are pinned to: the last one that we may use."""
+
+def measured() -> int:
+    """The core that they are pinned to: the last one that we may use."""
     return max(os.sched_getaffinity(0))
 
 
