@@ -42,10 +42,11 @@ class Elsewhere:
             raise ProblemError(Problem("unreachable", "It is not known yet who answers", retry_after=AGAIN_S))
         return found
 
-    async def read(self, request: web.Request, state: str, partition: int) -> Reply:
-        """The owner's answer to a request about a key. Raises ProblemError (503)."""
+    async def read(self, request: web.Request, state: str, partition: int, left_s: float = 0) -> Reply:
+        """The owner's answer to a request about a key, which may wait so long. Raises ProblemError (503)."""
         headers = tuple((name, request.headers[name]) for name in PASSED if name in request.headers)
-        return await self.ask(self.owners(state, partition), Question(request.rel_url.raw_path_qs, headers=headers))
+        url = request.rel_url.update_query(wait=f"{left_s:.3f}") if "wait" in request.rel_url.query else request.rel_url
+        return await self.ask(self.owners(state, partition), Question(url.raw_path_qs, headers=headers))
 
     async def ask(self, members: Sequence[Member], question: Question) -> Reply:
         """What the first of them says that is there. Raises ProblemError (503)."""

@@ -9,13 +9,14 @@ from contracts.partition import partition
 from services.query.api.form import Form
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import Conditions, Found, Known, decided
+from services.query.roles import Role
 
 if TYPE_CHECKING:
     from contracts.named import NamedState
     from services.query.parts import Parts
     from services.query.roles import Standing
 
-
+HERE = (Role.OWNER, Role.STANDBY)
 _MS = timedelta(milliseconds=1)
 
 
@@ -49,6 +50,10 @@ class Held:
         ended = latest is not None and store.ended(latest)
         since = self.since() if latest is None else 0
         return Looked(decided(Known(latest, ended, asked, since), standing, conditions), standing, number)
+
+    def is_here(self, partition: int) -> bool:
+        """Whether this instance answers for the partition now."""
+        return self._standing(self.state.name, partition).role in HERE
 
     def since(self) -> int:
         """The beginning of the earliest life that is remembered, in milliseconds since 1970; 0 if all are."""

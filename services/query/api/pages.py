@@ -12,6 +12,7 @@ from aiohttp import web
 from services.query.api.access import holder
 from services.query.api.elsewhere import sequence
 from services.query.api.fields import paths, projected
+from services.query.api.held import HERE
 from services.query.api.parameters import OfPage, asked
 from services.query.api.problems import AGAIN_S, Problem, ProblemError
 from services.query.api.reply import uncached
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from services.query.roles import Member, Standing
 
 PATH = "/v1/states/{name:[^/:]+}"
-HERE = (Role.OWNER, Role.STANDBY)
 
 
 class Items(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from services.query.api.waits import Waits
     from services.query.parts import Parts
 
+UNTIL = web.RequestKey("until", float)
+"""By the instance's clock: how long a request may wait."""
 PATH = "/v1/states/{name}/{key:[^/]+}"
 
 
@@ -44,11 +47,11 @@ class Single:
         if wanted.wait > (most := self._parts.settings.wait_most.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: {most:g} seconds at the most"))
         conditions = Conditions(request.headers.get("If-None-Match"), wanted.at_least, wanted.as_of)
-        found = held.look(key, conditions)
-        if wanted.wait and _may_change(found):
-            found = await self._waited(held, key, conditions, wanted.wait)
+        until = request.setdefault(UNTIL, self._parts.clock() + wanted.wait)  # tried again, it has no more time
+        found = await self._waited(held, key, conditions, until)
         if _elsewhere(found) and self._elsewhere.may_ask(request):
-            return (await self._elsewhere.read(request, held.state.name, found.partition)).response()
+            left_s = max(0.0, until - self._parts.clock())
+            return (await self._elsewhere.read(request, held.state.name, found.partition, left_s)).response()
         return self._reply(held, key, found, wanted.fields).response()
 
     async def versions(self, request: web.Request) -> web.Response:
@@ -75,13 +78,14 @@ class Single:
         self._parts.counts.add(metrics.KEYS, held.state.name)
         return held
 
-    async def _waited(self, held: Held, key: str, conditions: Conditions, within_s: float) -> Looked:
-        """What is said once there is what the client waits for, or the time is over."""
-        clock = self._parts.clock
-        deadline, found = clock() + within_s, held.look(key, conditions)
-        while _may_change(found) and await self._waits.change(held.state.name, key, deadline - clock()):
+    async def _waited(self, held: Held, key: str, conditions: Conditions, until: float) -> Looked:
+        """What is said once there is what the client waits for, the time is over, or another instance answers."""
+        while True:
             found = held.look(key, conditions)
-        return held.look(key, conditions)
+            left_s = until - self._parts.clock()
+            if left_s <= 0 or not _may_change(found):
+                return found
+            await self._waits.change(held.state.name, key, left_s, partial(held.is_here, found.partition))
 
     def _reply(self, held: Held, key: str, found: Looked, fields: str | None) -> Reply:
         if isinstance(found.outcome, Problem):

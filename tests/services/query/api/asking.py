@@ -126,9 +126,11 @@ class Peers:
     def __init__(self) -> None:
         self.instances: dict[str, Instance] = {}
         self.asked: list[str] = []
+        self.targets: list[str] = []
 
     async def ask(self, members: Sequence[Member], question: Question) -> Reply:
         target, method, headers, body = question
+        self.targets.append(target)
         told = await self.instances[members[0].instance].ask(
             target, method, {**dict(headers), "Stateloop-Hop": "1"}, body
         )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 import pytest
 
 from contracts.named import Asked
 from contracts.partition import partition
 from services.query.api.handover import NEAR
+from services.query.entry import Change
 from services.query.roles import Member, Role, Standing
 from tests.services.query.api.asking import Instance, Peers, answering
-from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -176,4 +179,34 @@ async def test_a_partition_that_goes_while_it_is_read_is_not_answered_for(monkey
 
         monkeypatch.setattr(store, "page", read_and_lost)
         told = await one.ask("/v1/states/flights")
+        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
+
+
+async def test_who_waits_while_its_key_moves_goes_on_waiting_there() -> None:
+    async with two() as (one, other, peers):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
+        waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=20"))
+        await until(lambda: one.waits.waiting == 1)
+        for instance, role in ((one, Role.ELSEWHERE), (other, Role.OWNER)):
+            assert isinstance(instance.parts.roles, MemoryRoles)
+            instance.parts.roles.others[0] = Standing(role, 0)
+        await until(lambda: other.waits.waiting == 1)
+        (target,) = peers.targets
+        assert 10 < float(parse_qs(target.partition("?")[2])["wait"][0]) < 20, "what is left of its time"
+        store = other.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        other.waits.changed([Change("flights", key, store.put(key, version=2, value=b"{}"))])
+        told = await waiting
+        assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
+        assert one.waits.waiting == 0
+
+
+async def test_who_waits_for_what_nobody_answers_for_any_more_is_told_at_once() -> None:
+    async with two() as (one, _, _):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
+        waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=30"))
+        await until(lambda: one.waits.waiting == 1)
+        assert isinstance(one.parts.roles, MemoryRoles)
+        one.parts.roles.others[0] = Standing(Role.CATCHING_UP, NEAR)
+        told = await asyncio.wait_for(waiting, 5)
         assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
