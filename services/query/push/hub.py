@@ -47,6 +47,8 @@ class Hub:
 
     def changed(self, changes: Iterable[Change]) -> None:
         """Let what has changed be told to those whom it concerns."""
+        if not self._places.answers():
+            return  # a rebuild is millions of changes that concern nobody
         at = self._clock()
         for state, key, entry in changes:
             number = self.partition(state, key) if entry is None else entry.partition

@@ -40,6 +40,10 @@ class Places:
         """Where it was answered for at the last look."""
         return self._places.get((state, partition))
 
+    def answers(self) -> bool:
+        """Whether this instance answers for anything."""
+        return HERE in self._places.values()
+
     def here(self, state: str) -> list[int]:
         """The partitions that this instance answers for."""
         return [one for one in range(self._states[state].partitions) if self.place(state, one) == HERE]

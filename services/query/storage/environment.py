@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 AT_LEAST = 1 << 40
 """What the file may grow to, in bytes, or to the size of its disk if that is more: only addresses are taken for it."""
 READERS = 16
+PAGE = 4096
+PAGES = 3
+"""Of one database, made anew by one update at the most: its leaf, what is split off, and the leaf of another bucket."""
+SPARE = 1 << 20
+"""Bytes for the rest of what is made anew: the upper pages, and the list of pages that are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,12 @@ class Slot:
 class Databases:
     """The environment of a store, and its databases. Raises Damaged."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, databases: int) -> None:
+        """So many databases are written by an update: entries, history, and for each index as much as one."""
         self._folder = folder
         self._in_use = threading.Lock()
         self._closed = False
+        self._each = PAGE * PAGES * databases
         disk = os.statvfs(folder)
         try:
             self.environment: Environment = lmdb.open(
@@ -59,6 +66,7 @@ class Databases:
                 metasync=False,
                 readahead=False,  # keys are read in no order
                 meminit=False,
+                writemap=True,  # a rebuild makes nearly a page anew per key: to write each cost a third of it
             )
             self.environment.reader_check()
             self.facts = self.environment.open_db(b"facts")
@@ -67,8 +75,13 @@ class Databases:
             raise Damaged(folder, str(error)) from error
 
     @contextmanager
-    def writing(self) -> Iterator[Transaction[bytes]]:
-        """All that is written with it, or nothing. Raises NotWritten, StoreClosed."""
+    def writing(self, updates: int, size: int) -> Iterator[Transaction[bytes]]:
+        """All that is written with it, or nothing: so many updates of so many bytes. Raises NotWritten, StoreClosed.
+
+        Also when the disk may be too small for it: where a page of the map finds no room, the system ends the process
+        without a word.
+        """
+        self._require(SPARE + updates * self._each + 2 * size)  # what was the entry is history then
         try:
             with self._in_use:
                 if self._closed:
@@ -76,8 +89,7 @@ class Databases:
                 with self.environment.begin(write=True) as transaction:
                     yield transaction
         except lmdb.Error as error:
-            disk = os.statvfs(self._folder)
-            raise NotWritten(self._folder, str(error), disk.f_frsize * disk.f_bavail) from error
+            raise NotWritten(self._folder, str(error), self._free()) from error
 
     def close(self) -> None:
         """Force all to disk, and close, once nothing is being written: closed under a writer, LMDB ends the process."""
@@ -85,6 +97,15 @@ class Databases:
             self._closed = True
             self.environment.sync(True)  # noqa: FBT003 (takes no keyword)
             self.environment.close()
+
+    def _require(self, need: int) -> None:
+        free = self._free()
+        if free < need:
+            raise NotWritten(self._folder, f"{need / 1e6:,.0f} MB may be needed", free)
+
+    def _free(self) -> int:
+        disk = os.statvfs(self._folder)
+        return disk.f_frsize * disk.f_bavail
 
     def _slot(self, number: int) -> Slot:
         return Slot(*(self.environment.open_db(f"{kind}{number}".encode()) for kind in ("entries", "history", "index")))

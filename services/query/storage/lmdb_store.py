@@ -16,7 +16,7 @@ from services.query.storage.history import History
 from services.query.storage.index import Index
 from services.query.storage.packing import unpack
 from services.query.storage.paging import Pager, Wanted
-from services.query.storage.writing import Batch
+from services.query.storage.writing import PIECE, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class LmdbStore:
         self._paths = state.asked.indexes
         self._folder = Folder(folder, _shape(state, self._buckets), boot)
         try:
-            self._databases = Databases(folder)
+            self._databases = Databases(folder, 1 + (state.asked.history > 1) + len(self._paths))
         except BaseException:
             self._folder.release()
             raise
@@ -144,14 +144,16 @@ class LmdbStore:
         lives = {update.entry.life for update in batch if update.entry is not None}
         watermark = max(self.watermark(), *lives) if lives else self.watermark()
         oldest = self._buckets.oldest(watermark)
-        wanted = {bucket for bucket in map(self._buckets.of, lives) if bucket >= oldest}
-        with self._databases.writing() as txn:
+        homes = {life: self._buckets.of(life) for life in lives}
+        wanted = {bucket for bucket in homes.values() if bucket >= oldest}
+        size = sum(len(update.entry.value) for update in batch if update.entry is not None)
+        with self._databases.writing(len(batch), size) as txn:
             held = self._make_room(txn, oldest, wanted)
             writing = self._batch(txn, held, many=many)
             for key, _, _, entry in batch:
                 if entry is None:
                     writing.remove(key)
-                elif (bucket := self._buckets.of(entry.life)) >= oldest:
+                elif (bucket := homes[entry.life]) >= oldest:
                     writing.put(key, entry, bucket)
             self._facts.write(txn, watermark=watermark, positions=positions, buckets=held)
         self._seen, self._held = watermark, held
@@ -166,7 +168,7 @@ class LmdbStore:
     def forget(self, partition: int) -> bool:
         """See `Store`."""
         slot, start = self._forgetting.get(partition, BEGINNING)
-        with self._databases.writing() as txn:
+        with self._databases.writing(PIECE, 0) as txn:
             after = self._batch(txn, self._held, many=True).forget(partition, self._databases.slots[slot], start)
             place = (slot + 1, b"") if after is None else (slot, after)
             done = place == END

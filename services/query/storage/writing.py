@@ -126,4 +126,4 @@ class Batch:
 
     def _changed(self, key: str, entry: Entry | None) -> None:
         self._changes.pop(key, None)
-        self._changes[key] = Change(self._state, key, entry)
+        self._changes[key] = tuple.__new__(Change, (self._state, key, entry))  # half of what it costs to call Change
