@@ -71,7 +71,7 @@ class Course:
         elif move.place == HERE:
             self.take_up(subscription, {number: self._told(subscription, number)})
         elif move.place is not None:
-            self._links.resume(move.place, subscription, number, self._told(subscription, number))
+            self._links.resume(move.place, subscription, number)
 
     def look(self) -> None:
         """See which other instances there are, and be told by them of what concerns many keys."""

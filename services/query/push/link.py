@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -13,6 +12,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 from services.query.push.notice import Kind, Notice
 from services.query.push.reading import Reading
 from services.query.push.tags import order
+from services.query.push.wishes import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,15 +41,14 @@ class Link:
         clock: Callable[[], float],
     ) -> None:
         self._connect = connect
-        self._since = since
         self._told = told
         self._clock = clock
-        self._count = count(1)
-        self._subscriptions: dict[str, Subscription] = {}
-        self._names: dict[Subscription, str] = {}
-        self._waiting: list[dict[str, Any]] = []
-        self._spoken = asyncio.Event()
+        self._wishes = Wishes(since)
+        self._wished = asyncio.Event()
         self._heard = {
+            "subscribed": self._answered,
+            "unsubscribed": self._answered,
+            "resumed": self._answered,
             "begun": self._begun,
             "current": self._present,
             "mark": self._mark,
@@ -58,74 +57,66 @@ class Link:
         }
 
     def __len__(self) -> int:
-        return len(self._subscriptions)
+        return len(self._wishes)
 
     def keep(self, subscription: Subscription) -> None:
         """Be told for it, from now on and over every connection."""
-        if subscription not in self._names:
-            name = self._names[subscription] = f"{next(self._count)}"
-            self._subscriptions[name] = subscription
-            self._say(self._wish(name, subscription))
+        self._wishes.add(subscription)
+        self._wished.set()
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Be told for it no more."""
-        name = self._names.pop(subscription, None)
-        if name is not None:
-            del self._subscriptions[name]
-            self._say({"type": "unsubscribe", "id": name})
+        self._wishes.drop(subscription)
+        self._wished.set()
 
-    def resume(self, subscription: Subscription, partition: int, since: int | None) -> None:
-        """That instance answers for the partition now: be told what came after the offset."""
-        name = self._names.get(subscription)
-        if name is not None:
-            self._say({"type": "resume", "id": name, "partitions": {str(partition): since}})
+    def resume(self, subscription: Subscription, partition: int) -> None:
+        """That instance answers for the partition now: be told what came after what was told before."""
+        self._wishes.resume(subscription, partition)
+        self._wished.set()
 
     async def run(self) -> None:
         """Keep the connection until cancelled."""
         while True:
+            self._wishes.start_anew()
             try:
                 async with self._connect() as socket:
-                    self._waiting = [self._wish(name, one) for name, one in self._subscriptions.items()]
                     await self._converse(socket)
             except (ClientError, OSError, TimeoutError) as error:
                 log.info("no link to another instance", extra={"facts": {"why": str(error)}})
+            except Exception:  # whatever it was: who watches here must be told again
+                log.exception("a link to another instance failed, and starts anew")
             await asyncio.sleep(AGAIN_S)
 
     async def _converse(self, socket: ClientWebSocketResponse) -> None:
-        speaking = asyncio.create_task(self._speak(socket))
+        """Ends when either ends."""
+        both = [asyncio.create_task(one(socket)) for one in (self._speak, self._listen)]
         try:
-            async for message in socket:
-                if message.type is WSMsgType.TEXT:
-                    self._hear(message.data.encode())
-                    self._told()
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            speaking.cancel()
-            await asyncio.gather(speaking, return_exceptions=True)
+            for one in both:
+                one.cancel()
+            ended = await asyncio.gather(*both, return_exceptions=True)
+        for found in ended:
+            if isinstance(found, Exception):
+                raise found
+
+    async def _listen(self, socket: ClientWebSocketResponse) -> None:
+        async for message in socket:
+            if message.type is WSMsgType.TEXT:
+                self._hear(message.data.encode())
+                self._told()
 
     async def _speak(self, socket: ClientWebSocketResponse) -> None:
         while True:
-            said, self._waiting = self._waiting, []
-            for one in said:
-                await socket.send_str(orjson.dumps(one).decode())
-            if not self._waiting:
-                self._spoken.clear()
-                await self._spoken.wait()
-
-    def _say(self, message: dict[str, Any]) -> None:
-        self._waiting.append(message)
-        self._spoken.set()
-
-    def _wish(self, name: str, subscription: Subscription) -> dict[str, Any]:
-        asked = subscription.interest
-        what = {"prefix": asked.prefix, "where": dict(asked.where)} if asked.key is None else {"key": asked.key}
-        since = {str(one): offset for one, offset in self._since(subscription).items()}
-        current = subscription.current or (asked.key is not None and bool(subscription.begun))
-        return {"type": "subscribe", "id": name, "state": asked.state, **what, "current": current, "partitions": since}
+            self._wished.clear()
+            while (said := self._wishes.next()) is not None:
+                await socket.send_str(orjson.dumps(said).decode())
+            await self._wished.wait()
 
     def _hear(self, raw: bytes) -> None:
         message = orjson.loads(raw)
         kind, ids = message["type"], message.get("ids") or [message.get("id")]
-        known = [self._subscriptions[one] for one in ids if one in self._subscriptions]
+        known = self._wishes.named(ids)
         if kind in self._heard:
             self._heard[kind](known, message)
         elif kind == Kind.STATE:
@@ -153,6 +144,9 @@ class Link:
             make=lambda: body,
         )
 
+    def _answered(self, _: list[Subscription], message: dict[str, Any]) -> None:
+        self._wishes.answered(message["id"])
+
     def _begun(self, known: list[Subscription], message: dict[str, Any]) -> None:
         """From here on that instance tells of these partitions. Present values that are wanted are still to come."""
         reached = {int(number): offset for number, offset in message["reached"].items()}
@@ -169,7 +163,7 @@ class Link:
 
     def _mark(self, _: list[Subscription], message: dict[str, Any]) -> None:
         """All before these positions has been told."""
-        for one in self._names:
+        for one in self._wishes.settled():
             positions = message["states"].get(one.interest.state, {}).get("positions", {})
             for partition, position in positions.items():
                 reached = one.reached.get(int(partition), -1)
@@ -184,5 +178,6 @@ class Link:
                 self.unsubscribe(one)
                 self.keep(one)
 
-    def _error(self, _: list[Subscription], message: dict[str, Any]) -> None:
+    def _error(self, known: list[Subscription], message: dict[str, Any]) -> None:
+        self._answered(known, message)
         log.warning("another instance refused a subscription", extra={"facts": message["problem"]})

@@ -53,9 +53,9 @@ class Links:
         for url in wanted:
             self._link(url).keep(subscription)
 
-    def resume(self, url: str, subscription: Subscription, partition: int, since: int | None) -> None:
+    def resume(self, url: str, subscription: Subscription, partition: int) -> None:
         """See Link.resume."""
-        self._link(url).resume(subscription, partition, since)
+        self._link(url).resume(subscription, partition)
 
     async def close(self) -> None:
         """Be told nothing more."""
