@@ -130,7 +130,8 @@ class Hub:
         passed = dict.fromkeys(index.filtered(notice.key, Record(entry.value)))
         for subscription in passed:
             subscription.tell(notice)
-        left = [one for one in self._holders[notice.state].of(notice.key) if one not in passed]
+        holders = self._holders[notice.state].of(notice.key)
+        left = [one for one in holders if one not in passed and not one.has_since(notice.key, entry.order)]
         if left:
             gone = self.gone(Kind.LEFT, notice.state, notice.key, entry)
             for subscription in left:

@@ -92,6 +92,11 @@ class Subscription:
         """Whether just this was told last of the key."""
         return self._shown.told(key) == order
 
+    def has_since(self, key: str, order: Order) -> bool:
+        """Whether this, or something later, was told last of the key: a read may be ahead of the changes."""
+        told = self._shown.told(key)
+        return told is not None and told >= order
+
     def holds(self, key: str) -> bool:
         """Whether the client was told of this key, as far as that is remembered."""
         return key in self._shown

@@ -18,7 +18,7 @@ from services.query.push.links import Links
 from services.query.push.notice import Kind
 from services.query.push.places import Places
 from services.query.push.reading import Reader
-from services.query.push.stream import Stream
+from services.query.push.stream import Present, Stream
 from services.query.push.subscription import Subscription
 from services.query.roles import Role, Standing
 from services.query.store import Update
@@ -178,6 +178,17 @@ def test_so_it_is_with_keys_that_are_removed_while_nothing_moves(steps: list[tup
     _play(world, steps)
     world.settle()
     world.check()
+
+
+def test_who_read_that_a_key_passes_is_not_told_then_that_it_did_not_earlier() -> None:
+    world = World()
+    world.record("a1", "flying")
+    world.record("a1", "landed")
+    world.subscribe(3, current=True)
+    world.take(1)
+    world.tell(2)
+    assert world.stream.next_item() == Present(next(iter(world.views)), [0, 1, 2, 3])
+    assert world.stream.next_item() is None
 
 
 def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
