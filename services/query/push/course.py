@@ -53,10 +53,12 @@ class Course:
     def take_up(self, subscription: Subscription, since: Mapping[int, int | None]) -> None:
         """Tell of these partitions what came after the offsets, as soon as they are answered for here."""
         here = set(self._places.here(subscription.interest.state))
-        subscription.awaited.update({one: offset for one, offset in since.items() if one not in here})
+        if subscription.relayed:
+            subscription.asked.update(since)
         self._begin(subscription, [one for one, offset in since.items() if one in here and offset is None])
         for partition, offset in since.items():
             if partition in here and offset is not None:
+                subscription.rereading[partition] = offset
                 subscription.outbox.read(Reading(subscription, [partition], offset))
 
     def move(self, subscription: Subscription, move: Move) -> None:
@@ -66,8 +68,9 @@ class Course:
             if subscription.partition == number:
                 self._go_on(subscription, key, move.place)
         elif subscription.relayed:
-            if move.place == HERE and number in subscription.awaited:
-                self.take_up(subscription, {number: subscription.awaited.pop(number)})
+            if move.place == HERE and number in subscription.asked:
+                told = self._told(subscription, number)
+                self.take_up(subscription, {number: subscription.asked[number] if told is None else told})
         elif move.place == HERE:
             self.take_up(subscription, {number: self._told(subscription, number)})
         elif move.place is not None:
@@ -101,6 +104,8 @@ class Course:
         return self._places.place(subscription.interest.state, subscription.partition or 0)
 
     def _told(self, subscription: Subscription, partition: int) -> int | None:
+        if partition in subscription.rereading:
+            return subscription.rereading[partition]
         return subscription.reached.get(partition) if partition in subscription.begun else None
 
     def _go_on(self, subscription: Subscription, key: str, place: str | None) -> None:

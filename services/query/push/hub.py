@@ -115,6 +115,7 @@ class Hub:
         self._positions.pop((state, partition), None)
         for subscription in self._indexes[state]:
             subscription.reached.pop(partition, None)
+            subscription.rereading.pop(partition, None)
 
     def _tell_entry(self, state: str, key: str, entry: Entry, at: float) -> None:
         """One notice serves all, so that it is encoded once; the record is parsed only if somebody filters."""

@@ -129,7 +129,11 @@ class Link:
                 one.tell_gone(notice)
 
     def _value(self, message: dict[str, Any], raw: bytes) -> Notice:
-        """The answer's bytes are handed on as they are."""
+        """The answer's bytes are handed on as they are.
+
+        Without its offset: a later value may have taken the place of what waited there before others. Marks say how
+        far all was told.
+        """
         answer, body = message["answer"], raw[raw.index(ANSWER) + len(ANSWER) : -1]
         return Notice(
             Kind.STATE,
@@ -138,8 +142,6 @@ class Link:
             self._clock(),
             order=order(message["tag"]),
             tag=message["tag"],
-            partition=answer["source"]["partition"],
-            offset=answer["source"]["offset"],
             size=len(body),
             make=lambda: body,
         )
@@ -151,7 +153,7 @@ class Link:
         """From here on that instance tells of these partitions. Present values that are wanted are still to come."""
         reached = {int(number): offset for number, offset in message["reached"].items()}
         for one in known:
-            one.reached = reached | one.reached
+            one.reached.update(reached)
             if not one.current:
                 one.begun.update(reached)
 

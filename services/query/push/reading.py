@@ -93,6 +93,9 @@ class Reader:
         if page.after is None:
             reading.done = True
             reading.subscription.begun.update(reading.partitions)
+            if reading.since is not None:
+                for one in reading.partitions:
+                    reading.subscription.rereading.pop(one, None)
 
     def reach(self, subscription: Subscription, partition: int) -> None:
         """What is in the store of the partition now has been told, or is about to be, or is not wanted."""

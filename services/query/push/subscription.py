@@ -51,8 +51,10 @@ class Subscription:
         self.interest = interest
         self.outbox = outbox
         self.current = current
-        self.awaited: dict[int, int | None] = {}
-        """The partitions to be told as soon as they are answered for here, after these offsets."""
+        self.asked: dict[int, int | None] = {}
+        """The partitions of which another instance is told while they are answered for here: after these offsets."""
+        self.rereading: dict[int, int] = {}
+        """The partitions that are still to be read after these offsets; what is told of them meanwhile is later."""
         self.partition: int | None = None
         """The one that its key is in."""
         self.relayed = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -189,6 +190,23 @@ def test_who_read_that_a_key_passes_is_not_told_then_that_it_did_not_earlier() -
     world.tell(2)
     assert world.stream.next_item() == Present(next(iter(world.views)), [0, 1, 2, 3])
     assert world.stream.next_item() is None
+
+
+@pytest.mark.parametrize("current", [True, False])
+def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back(*, current: bool) -> None:
+    world = World()
+    world.subscribe(2, current=current)
+    world.take(5)
+    world.away(3)
+    world.record("a1", "landed")
+    world.tell(1)
+    world.here(3)
+    world.record("b1", "landed")  # in the same partition, and later: told before the other was read
+    world.tell(1)
+    world.away(3)
+    world.take(5)
+    world.settle()
+    world.check()
 
 
 def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:

@@ -123,5 +123,19 @@ async def test_what_was_wished_and_taken_back_while_there_was_no_connection_is_n
         assert (await peer.next())["id"] == "102"
 
 
+async def test_a_later_value_of_a_key_does_not_say_that_what_came_before_it_was_told() -> None:
+    peer = Peer([SUBSCRIBED, BEGUN, STATE])  # in place of an earlier one of the key, while others still wait there
+    async with linked(peer):
+        await peer.next()
+        assert (await peer.next())["partitions"] == {"2": 4}
+
+
+async def test_a_mark_says_it_once_that_instance_knows_of_the_subscription() -> None:
+    peer = Peer([BEGUN, MARK, SUBSCRIBED], [SUBSCRIBED, MARK])
+    async with linked(peer):
+        await peer.next()
+        assert [(await peer.next())["partitions"] for _ in range(2)] == [{"2": 4}, {"2": 9}]
+
+
 def _since(subscription: Subscription) -> dict[int, int | None]:
     return {2: subscription.reached.get(2) if 2 in subscription.begun else None}

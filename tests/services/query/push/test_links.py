@@ -196,6 +196,27 @@ async def test_who_is_told_by_an_instance_that_took_over_later_than_it_was_asked
 
 
 @pytest.mark.parametrize("current", [True, False])
+async def test_what_changes_while_an_instance_does_not_answer_for_a_moment_is_told_though_nobody_saw_it(
+    pair: Pair, *, current: bool
+) -> None:
+    key, other = list(pair.keys(2))[:2]
+    async with connected(pair.one) as client:
+        await client.subscribe("all", prefix="key-", current=current)
+        await eventually(lambda: pair.two.subscriptions() == 1)
+        pair.change(key, 1)
+        while (await client.next())["type"] != "state":
+            continue
+        pair.two.roles.others[2] = Standing(Role.CATCHING_UP, 1)
+        pair.two.watching.look()
+        pair.change(other, 1)
+        pair.two.roles.others[2] = OWN
+        pair.two.watching.look()
+        while (told := await client.next())["type"] != "state":
+            continue
+        assert told["answer"]["key"] == other
+
+
+@pytest.mark.parametrize("current", [True, False])
 async def test_an_instance_that_was_away_goes_on_where_it_was(*, current: bool) -> None:
     pair = Pair()
     async with pair.one.serving(), connected(pair.one) as client:
