@@ -36,11 +36,6 @@ class Event(BaseModel):
         bounds(cls)
 
 
-def own_fields(event: type[Event]) -> dict[str, Any]:
-    """The fields that an application added to Event, with their annotations."""
-    return {name: field.annotation for name, field in event.model_fields.items() if name not in Event.model_fields}
-
-
 def _check_defaults(model: type[BaseModel]) -> None:
     for name, field in model.model_fields.items():
         where = f"{model.__name__}.{name}"
