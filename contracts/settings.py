@@ -1,14 +1,27 @@
 """What the settings of all parts have in common: how they are read and refused, and where the brokers are."""
 
 import re
-from typing import TypeVar
+from datetime import timedelta
+from typing import Annotated, TypeVar
 
-from pydantic import SecretStr, ValidationError
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from contracts.errors import SettingsRefused
 
 Model = TypeVar("Model", bound=BaseSettings)
+
+
+def _seconds(value: object) -> object:
+    """A plain number in the environment is a text, which pydantic does not take for seconds."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0))]
+"""A number of seconds, or ISO 8601."""
 
 
 class KafkaSettings(BaseSettings):

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr, model_validator
+from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 from typing_extensions import override
 
-from contracts.settings import KafkaSettings
+from contracts.settings import Duration, KafkaSettings
 from services.enrichment.errors import ApiUnknownError
 
 if TYPE_CHECKING:
@@ -23,14 +23,6 @@ def _base_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _seconds(value: object) -> object:
-    """A plain number in the environment is a text, which pydantic does not take for seconds."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 GroupProtocol = Literal["classic", "consumer"]
 GROUP: dict[GroupProtocol, dict[str, str]] = {
@@ -42,7 +34,6 @@ GROUP: dict[GroupProtocol, dict[str, str]] = {
 }
 NOT_WITH_CONSUMER = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
 """What the broker says, and not the client, under the protocol `consumer`."""
-Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0))]
 
 
 class EnrichmentSettings(KafkaSettings):

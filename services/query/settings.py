@@ -8,18 +8,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from contracts.settings import KafkaSettings
+from contracts.settings import Duration, KafkaSettings
 from services.query.errors import ExposedError
-
-
-def _seconds(value: object) -> object:
-    """A plain number in the environment is a text, which pydantic does not take for seconds."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def _address(url: str) -> str:
@@ -29,7 +21,6 @@ def _address(url: str) -> str:
     return url.rstrip("/")
 
 
-Duration = Annotated[timedelta, BeforeValidator(_seconds), Field(ge=timedelta(0))]
 Address = Annotated[str, AfterValidator(_address)]
 
 
