@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from contracts.settings import KafkaSettings
+from contracts.settings import Duration, KafkaSettings
 
 
 class Settings(KafkaSettings):
@@ -15,7 +15,7 @@ class Settings(KafkaSettings):
     """The application to run, as package.module:name."""
     checkpoint: str = ".stateloop/checkpoint"
     """A folder of any file system that Spark writes to. It belongs to this job alone."""
-    batch: timedelta = timedelta(minutes=5)
+    batch: Duration = timedelta(minutes=5)
     """How long one batch lasts. It bounds what is published again after a crash; between batches nothing flows."""
     jars: Path = Path(".stateloop/jars")
     """The folder of the jars, of which `spark` has the Kafka connector's; spark-submit brings its own instead."""
@@ -26,7 +26,7 @@ class Settings(KafkaSettings):
     class_archive: Path | None = None
     """A file of the classes that the job loads, from which the first snapshot comes some three seconds sooner. Where
     there is none, a job that is stopped in order writes it, and takes a quarter of a minute longer to end."""
-    give_up: timedelta = timedelta(minutes=5)
+    give_up: Duration = timedelta(minutes=5)
     """How long a failing query is restarted without progress before the driver ends."""
     log_level: str = "WARN"
     state_partitions: int | None = Field(default=None, ge=1)

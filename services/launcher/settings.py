@@ -8,6 +8,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from contracts.settings import Duration
+
 MOST_WORKERS = 64
 MOST_PORTS = MOST_WORKERS + 2
 
@@ -34,7 +36,7 @@ class LauncherSettings(BaseSettings):
     """Where the query service answers, with the console; at the next ones job, worker that derives, and each worker."""
     browse: bool = True
     """Whether to open the console in a browser, where there is a desktop."""
-    batch: timedelta = timedelta(seconds=15)
+    batch: Duration = timedelta(seconds=15)
     """How long a batch of the Spark job lasts: short, so that little is published again after a crash."""
     replay_from: date = date(2013, 1, 1)
     """The replay's first day."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from contracts.settings import KafkaSettings
+from contracts.settings import Duration, KafkaSettings
 
 
 class LiveSettings(KafkaSettings):
@@ -21,9 +21,9 @@ class LiveSettings(KafkaSettings):
     """The folder of the launcher's logs, where the workers count their calls."""
     console: str | None = None
     """The address of the query service's console, to be told."""
-    window: timedelta = timedelta(seconds=10)
+    window: Duration = timedelta(seconds=10)
     """Rates and latencies are those of this long, up to now."""
-    line_every: timedelta = timedelta(seconds=5)
+    line_every: Duration = timedelta(seconds=5)
     """How often a line is printed when the output is no terminal."""
     history: int = Field(default=25, ge=0)
     """How many old snapshots of each partition are shown at the start."""

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from contracts.settings import KafkaSettings
+from contracts.settings import Duration, KafkaSettings
 
 
 class Settings(KafkaSettings):
@@ -15,5 +15,5 @@ class Settings(KafkaSettings):
     partitions: int | None = Field(default=None, ge=1)
     """Of each topic, instead of what the application says. Changing it takes a new checkpoint."""
     replication: int = Field(default=1, ge=1)
-    patience: timedelta = timedelta(seconds=60)
+    patience: Duration = timedelta(seconds=60)
     """How long to wait for a broker."""

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.errors import SettingsRefused, StateloopError
-from contracts.settings import KafkaSettings, read
+from contracts.settings import Duration, KafkaSettings, read
 
 SECRET = "hunter2"  # noqa: S105  # looked for where it must not be
 
@@ -16,6 +18,7 @@ class Oven(BaseSettings):
     name: str
     heat: int = Field(default=180, ge=0)
     shelves: dict[str, int] = {}
+    bakes: Duration = timedelta(minutes=40)
 
 
 def problems(model: type[BaseSettings]) -> list[tuple[str, str]]:
@@ -41,6 +44,20 @@ def test_what_is_no_json_is_refused_like_anything_else(monkeypatch: pytest.Monke
 def test_what_is_right_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAKERY_NAME", "big")
     assert read(Oven) == Oven(name="big")
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("90", 90), ("0.5", 0.5), ("PT1M30S", 90)])
+def test_a_duration_is_seconds_or_iso(monkeypatch: pytest.MonkeyPatch, said: str, seconds: float) -> None:
+    monkeypatch.setenv("BAKERY_NAME", "big")
+    monkeypatch.setenv("BAKERY_BAKES", said)
+    assert read(Oven).bakes == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("said", ["-1", "soon"])
+def test_a_duration_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setenv("BAKERY_NAME", "big")
+    monkeypatch.setenv("BAKERY_BAKES", said)
+    assert [name for name, _ in problems(Oven)] == ["BAKERY_BAKES"]
 
 
 def test_options_reach_the_clients_and_secrets_no_print(monkeypatch: pytest.MonkeyPatch) -> None:
