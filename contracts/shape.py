@@ -21,6 +21,8 @@ from contracts.wire import Feedback
 
 LONG = 1 << 63
 _Taker = Callable[[Any], Any]
+AS_IT_IS = (bool, float, str)
+"""What JSON has already for a field that is declared so."""
 
 
 def feedback_shape(application: Application) -> type[BaseModel]:
@@ -55,6 +57,12 @@ def check_own(shape: type[BaseModel], value: bytes) -> None:
     _judge(_struct(parse_own(value), shape), shape)
 
 
+class _Field(NamedTuple):
+    exact: Any
+    """The type of the values that need not be taken, because they are what they should be."""
+    take: _Taker
+
+
 class _Rule(NamedTuple):
     is_time: bool
     needed: bool
@@ -72,9 +80,13 @@ def _rules(shape: type[BaseModel]) -> dict[str, _Rule]:
 
 
 @cache
-def _takers(shape: type[BaseModel]) -> dict[str, _Taker]:
+def _fields(shape: type[BaseModel]) -> dict[str, _Field]:
     """How the value of each field is taken."""
-    return {name: _taker(field.annotation, name) for name, field in shape.model_fields.items()}
+    kinds = {name: (field.annotation, without_none(field.annotation)[0]) for name, field in shape.model_fields.items()}
+    return {
+        name: _Field(inner if inner in AS_IT_IS else None, _taker(annotation, name))
+        for name, (annotation, inner) in kinds.items()
+    }
 
 
 def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
@@ -99,11 +111,11 @@ def _literal(names: tuple[str, ...]) -> Any:
 def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refused(Reason.MALFORMED, f"not a {shape.__name__}")
-    takers = _takers(shape)
-    found: dict[str, Any] = dict.fromkeys(takers)
+    fields = _fields(shape)
+    found: dict[str, Any] = dict.fromkeys(fields)
     for name, item in pairs(value):
-        if taker := takers.get(name):
-            found[name] = None if item is None else taker(item)
+        if field := fields.get(name):
+            found[name] = item if item is None or type(item) is field.exact else field.take(item)
     return found
 
 

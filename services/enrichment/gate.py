@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from services.enrichment.availability import Availability
+    from services.enrichment.lane import Lane
     from services.enrichment.work import Work
 
     Start = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
@@ -86,10 +88,11 @@ class Gate:
         self._room -= 1
         task = self._start(self._run(work))
         work.lane.start(work, task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, work.lane))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, lane: Lane, task: asyncio.Task[None]) -> None:
         """An error ends the worker: nothing takes the place of what failed."""
+        lane.tasks.discard(task)
         self._room += 1
         if task.cancelled() or task.exception() is None:
             self.advance()

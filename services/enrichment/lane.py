@@ -177,10 +177,10 @@ class Lane:
         return not work.over and (not self.closed or not self._started.isdisjoint(work.offsets))
 
     def start(self, work: Work, task: asyncio.Task[None]) -> None:
-        """Note that its calls begin, in this task."""
+        """Note that its calls begin, in this task. Who begins it takes it from `tasks` when it is done."""
         work.task = task
         self._started.update(work.offsets)
-        self.hold(task)
+        self.tasks.add(task)
 
     def hold(self, task: asyncio.Task[None]) -> None:
         """Keep a task until it is done."""

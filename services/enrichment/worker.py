@@ -231,7 +231,7 @@ class Worker:
     async def _answer(self, work: Work) -> None:
         """One request: its calls, then its feedback; its offsets are finished when that is safely in Kafka."""
         request, topics = work.request, self._parts.application.topics
-        outcome = await self._outcome(request)
+        outcome = self._skipped(request) or await self._parts.caller.answer(request)
         outcome, value = encoded(request, outcome, self._parts.now(), self._parts.application.largest_record)
         self._alarms.ended(request, outcome)
         if outcome.status == "failure":
@@ -243,11 +243,12 @@ class Worker:
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
         work.lane.end(work)
 
-    async def _outcome(self, request: Request) -> Outcome:
+    def _skipped(self, request: Request) -> Outcome | None:
+        """The outcome of one that takes no call."""
         if request.skipped is not None:
             return Outcome("skipped", reason=request.skipped)
         self._counts.add(metrics.PLANNED)
-        return await self._parts.caller.answer(request)
+        return None
 
     async def _reject(self, lane: Lane, record: Record, detail: str) -> None:
         self._alarms.undecodable(detail)

@@ -56,8 +56,9 @@ class Access:
         A call that finds the API still down is no try: it says nothing of the request, which goes on waiting.
         """
         while True:
-            async with self._limits.places:
-                ticket = await self._turn()
+            await self._limits.places.acquire()  # `async with` would be three coroutines for each call
+            try:
+                ticket = self._at_once() or await self._turn()
                 before, failed, rest, why = effort.seconds, None, 0.0, ""
                 try:
                     answer = await self._call(enrichment, target, read, effort)
@@ -74,6 +75,12 @@ class Access:
                     return answer
                 finally:
                     self._door.ended(ticket, failed=failed, rest=rest, why=why)
+            finally:
+                self._limits.places.release()
+
+    def _at_once(self) -> Ticket | None:
+        """The turn of a call that need not wait for it, as most need not."""
+        return None if self._limits.has_rate else self._door.at_once()
 
     async def _turn(self) -> Ticket:
         """Wait for the breaker and for the rate. While a call waits for the rate, the breaker may open."""

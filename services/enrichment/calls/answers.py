@@ -10,6 +10,7 @@ from cachetools import LRUCache
 from contracts import Absent
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
+from services.enrichment.calls.statuses import MisfitError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -47,17 +48,42 @@ class Answers:
         self._kept: LRUCache[Hashable, _Kept] = LRUCache(policy.size if policy else 0, getsizeof=_size)
         self._under_way: dict[Hashable, list[asyncio.Future[Answer | CallError | None]]] = {}
 
-    async def get(
+    def get(
+        self,
+        key: Hashable,
+        younger_than: timedelta | None,
+        ask: Callable[[], Awaitable[tuple[bytes, T]]],
+        read: Callable[[bytes], T],
+    ) -> Awaitable[T]:
+        """The answer that goes by this key: a kept one, that of a call alike under way, or what `ask` gives.
+
+        `ask` gives an answer as it came and as it was read; others read it anew, for each may do with it what it likes.
+        Where that raises MisfitError, because it did fit another model, they ask too.
+        """
+        if key in self._under_way or self._find(key, younger_than) is not None:
+            return self._shared(key, younger_than, ask, read)
+        self._counts.add(metrics.CACHE, self._api, "miss")
+        return self._lead(key, ask)  # most calls do, and have no coroutine besides
+
+    async def _shared(
         self,
         key: Hashable,
         younger_than: timedelta | None,
         ask: Callable[[], Awaitable[tuple[bytes, T]]],
         read: Callable[[bytes], T],
     ) -> T:
-        """The answer that goes by this key: a kept one, that of a call alike under way, or what `ask` gives.
+        try:
+            return await self._told(key, younger_than, ask, read)
+        except MisfitError:
+            return (await ask())[1]
 
-        `ask` gives an answer as it came and as it was read; others read it anew, for each may do with it what it likes.
-        """
+    async def _told(
+        self,
+        key: Hashable,
+        younger_than: timedelta | None,
+        ask: Callable[[], Awaitable[tuple[bytes, T]]],
+        read: Callable[[bytes], T],
+    ) -> T:
         while True:
             if (kept := self._find(key, younger_than)) is not None:
                 self._counts.add(metrics.CACHE, self._api, "hit")

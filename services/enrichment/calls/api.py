@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from services.enrichment.calls.statuses import MisfitError, fitted
+from services.enrichment.calls.statuses import fitted
 from services.enrichment.calls.urls import target
 
 if TYPE_CHECKING:
@@ -34,28 +34,21 @@ class PolicedApi:
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """One call: see `contracts.Api.get`."""
         where = target(path, values)
-
-        async def once(effort: Effort) -> tuple[bytes, M]:
-            return await self._access.answer(self._one.name, where, partial(fitted, model), effort)
-
-        return await self._answer(where, model, once)
+        return await self._answer(
+            where, model, partial(self._access.answer, self._one.name, where, partial(fitted, model))
+        )
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """One key of a call for many: see `contracts.Api.get_one`."""
-
-        async def once(effort: Effort) -> tuple[bytes, M]:
-            return await self._batches.answer(self._one.name, batch, str(key), effort)
-
+        once = partial(self._batches.answer, self._one.name, batch, str(key))
         return await self._answer((batch, str(key)), batch.model, once)
 
-    async def _answer(self, key: Hashable, model: type[M], once: Callable[[Effort], Awaitable[tuple[bytes, M]]]) -> M:
+    def _answer(
+        self, key: Hashable, model: type[M], once: Callable[[Effort], Awaitable[tuple[bytes, M]]]
+    ) -> Awaitable[M]:
         """A kept answer, that of a call alike under way, or that of a call of its own, tried as the policy says."""
+        return self._answers.get(key, self._one.stale_after, partial(self._tries.made, once), partial(_again, model))
 
-        def again(body: bytes) -> M:
-            return fitted(model, orjson.loads(body), body)
 
-        ask = partial(self._tries.made, once)
-        try:
-            return await self._answers.get(key, self._one.stale_after, ask, again)
-        except MisfitError:  # it did fit the model of another enrichment
-            return (await ask())[1]
+def _again(model: type[M], body: bytes) -> M:
+    return fitted(model, orjson.loads(body), body)

@@ -67,10 +67,14 @@ class CircuitBreaker:
         while self.blocks:
             await self._passes.wait()
 
+    def at_once(self) -> Ticket | None:
+        """The ticket of a call that need not wait, if it need not. `ended` must follow."""
+        return None if self.blocks else self._ticket()
+
     async def admitted(self) -> Ticket:
         """Wait until a call may be made, in the order of arrival: its ticket. `ended` must follow."""
-        if not self.blocks:
-            return self._ticket()
+        if ticket := self.at_once():
+            return ticket
         waiting: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         try:

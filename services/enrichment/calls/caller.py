@@ -16,7 +16,7 @@ from contracts.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from pydantic import BaseModel
 
@@ -63,7 +63,8 @@ class Caller:
     async def answer(self, request: Request) -> Outcome:
         """The outcome, whatever happens. A bug in the application's function is a failure too, and logged."""
         try:
-            result = await self._prepared[request.enrichment].run(request.inputs)
+            prepared = self._prepared[request.enrichment]
+            result = prepared.on_the_wire(await prepared.tries.made(prepared.once(request.inputs)))
         except Absent as absent:
             return Outcome("absence", reason=str(absent) or None)
         except (RetryableFailure, PermanentFailure) as failure:
@@ -79,7 +80,7 @@ class _Prepared:
 
     def __init__(self, application: Application, one: Enrichment, api: Api, tries: Tries) -> None:
         self._one = one
-        self._tries = tries
+        self.tries = tries
         self._api = api
         self._largest = application.largest_record
         self._shape = create_model("Results", **{one.name: (one.result | None, None)})  # type: ignore[call-overload]
@@ -87,9 +88,9 @@ class _Prepared:
             need.name: TypeAdapter(need.annotation | None if need.optional else need.annotation) for need in one.needs
         }
 
-    async def run(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The result as it goes on the wire."""
-        return self._on_the_wire(await self._tries.made(partial(self._once, self._typed(inputs))))
+    def once(self, inputs: dict[str, Any]) -> Callable[[Effort], Awaitable[BaseModel]]:
+        """One run of the function on inputs as they are on the wire. Raises PermanentFailure if they do not fit."""
+        return partial(self._once, self._typed(inputs))
 
     async def _once(self, typed: dict[str, Any], effort: Effort) -> BaseModel:
         """One run of the function. It is run again for a RetryableFailure of its own."""
@@ -103,7 +104,7 @@ class _Prepared:
         except ValidationError as error:
             raise PermanentFailure(f"the state does not fit what the function needs: {first_misfit(error)}") from error
 
-    def _on_the_wire(self, result: BaseModel) -> dict[str, Any]:
+    def on_the_wire(self, result: BaseModel) -> dict[str, Any]:
         """A result as JSON, without nulls. Raises PermanentFailure for one that the job would refuse."""
         if not isinstance(result, self._one.result):
             declared = self._one.result.__name__

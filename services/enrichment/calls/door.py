@@ -26,6 +26,10 @@ class Door(Protocol):
         """Return when a call that begins then need not wait."""
         ...
 
+    def at_once(self) -> Ticket | None:
+        """The ticket of a call that need not wait, if it need not. `ended` must follow."""
+        ...
+
     async def admitted(self) -> Ticket:
         """Wait until a call may be made, in the order of arrival: its ticket. `ended` must follow."""
         ...
@@ -52,6 +56,10 @@ class OpenDoor:
 
     async def unblocked(self) -> None:
         """See `Door.unblocked`."""
+
+    def at_once(self) -> Ticket:
+        """See `Door.at_once`."""
+        return self._ticket
 
     async def admitted(self) -> Ticket:
         """See `Door.admitted`."""

@@ -22,6 +22,11 @@ class Limits:
         self._rate = None if policy.rate is None else limiter(policy.rate)
 
     @property
+    def has_rate(self) -> bool:
+        """Whether there is a rate to keep to."""
+        return self._rate is not None
+
+    @property
     def must_wait(self) -> bool:
         """Whether a call that began now would be over the rate."""
         return self._rate is not None and not self._rate.has_capacity()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import aiohttp
 from yarl import URL
@@ -17,7 +17,7 @@ from services.enrichment.calls.resolver import CheckedResolver
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
     from types import TracebackType
 
     from aiohttp.abc import AbstractResolver
@@ -102,19 +102,16 @@ class AiohttpTransport:
             trace_configs=list(traces),
         )
 
-    async def get(self, target: str, within: float) -> Response:
+    def get(self, target: str, within: float) -> Coroutine[Any, Any, Response]:
         """See `Transport.get`."""
         path, _, query = target.partition("?")
         url = self._build(path=self._base_path + path, query_string=query)  # cheaper than to parse it whole
-        until = self._clock() + within
-        response = await self._hop(url, within, self._headers)
-        if response.status in MOVED and response.location is not None and self._bounds.redirects:
-            return await self._followed(url, response, until)
-        return response
+        return self._followed(url, within) if self._bounds.redirects else self._hop(url, within, self._headers)
 
-    async def _followed(self, url: URL, response: Response, until: float) -> Response:
+    async def _followed(self, url: URL, within: float) -> Response:
         """What the last of the declared number of redirects leads to."""
-        hops = 0
+        until, hops = self._clock() + within, 0
+        response = await self._hop(url, within, self._headers)
         while response.status in MOVED and response.location is not None:
             if hops == self._bounds.redirects:
                 raise PermanentFailure(f"more than {hops} redirects")

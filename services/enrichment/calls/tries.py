@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass
+@dataclass(slots=True)
 class Effort:
     """What a call has cost so far: the calls made to the API, and the time of them and of the waits between them."""
 
