@@ -32,6 +32,7 @@ from services.query.cluster.proxy import HttpProxy
 from services.query.cluster.view import Identity
 from services.query.console.assembly import console
 from services.query.follow.follower import Follower
+from services.query.follow.removals import Removals, kept
 from services.query.health import Health
 from services.query.listeners import Listeners
 from services.query.parts import Parts
@@ -52,6 +53,14 @@ if TYPE_CHECKING:
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class _Ground(NamedTuple):
+    """What an instance is built on: the states as the brokers have them, and where it is reached."""
+
+    states: Mapping[str, NamedState]
+    removals: Removals
+    url: str
 
 
 class Core(NamedTuple):
@@ -84,16 +93,16 @@ async def serve(settings: QuerySettings, application: Application) -> None:
         found = await asyncio.to_thread(sized, named(application), settings.client(), stopped.is_set)
         if found is None:
             return
-        core = _core(settings, application, found, url_of(settings, listening), stack)
+        removals = Removals(await asyncio.to_thread(kept, found.values(), settings.client()), _now)
+        core = _core(settings, application, _Ground(found, removals, url_of(settings, listening)), stack)
         proxy = await stack.enter_async_context(HttpProxy(settings.peer_token))
         page = await stack.enter_async_context(console(application, core.parts))
         await _answer(core, _Ways(access, proxy, page, listening), stopped)
 
 
-def _core(
-    settings: QuerySettings, application: Application, found: Mapping[str, NamedState], url: str, stack: AsyncExitStack
-) -> Core:
+def _core(settings: QuerySettings, application: Application, ground: _Ground, stack: AsyncExitStack) -> Core:
     """The stores and what keeps them up. What was opened is closed with the stack."""
+    found = ground.states
     home = Home(settings.query_data, settings.instance)
     stack.callback(home.close)
     listeners, boot = Listeners(), _boot()
@@ -101,9 +110,9 @@ def _core(
     for name, state in found.items():
         stores[name] = LmdbStore(settings.query_data / name, state, boot)
         stack.callback(stores[name].close)
-    follower = Follower(settings.client(), found, stores, listeners)
+    follower = Follower(settings.client(), found, stores, listeners, ground.removals)
     partitions = {name: state.partitions for name, state in found.items()}
-    me = Identity(settings.instance, url, home.store, home.run)
+    me = Identity(settings.instance, ground.url, home.store, home.run)
     cluster = joined(settings, application, me, Surroundings(partitions, follower, stores))
     listeners.on_restarted.append(cluster.restarted)
     parts = Parts(settings, found, stores, cluster, Counts(CATALOGUE), _now, time.monotonic)

@@ -70,6 +70,12 @@ class Store(Protocol):
     def position(self, partition: int) -> int | None:
         """The offset of the first record not yet applied; None: nothing of the partition is here."""
 
+    def fresh(self, partition: int) -> int | None:
+        """When all that the topic had of the partition was here, in milliseconds since 1970; None: it is not known."""
+
+    def freshen(self, times: Mapping[int, int]) -> None:
+        """All that the topic had of these partitions at these times is here, or is about to be read anew."""
+
     def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> list[Change]:
         """Write what is newer, together with the partitions' positions, in one transaction; gives what readers see new.
 

@@ -10,6 +10,7 @@ from services.query.follow.following import Part, Progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from services.query.follow.freshness import Freshness
     from services.query.follow.reader import Reader
     from services.query.store import Store
 
@@ -19,8 +20,11 @@ log = logging.getLogger(__name__)
 class Followed:
     """`topics` and `stores` by state. What is assigned to the reader can be made again from this, and the stores."""
 
-    def __init__(self, reader: Reader, topics: Mapping[str, str], stores: Mapping[str, Store]) -> None:
+    def __init__(
+        self, reader: Reader, topics: Mapping[str, str], stores: Mapping[str, Store], freshness: Freshness
+    ) -> None:
         self._reader = reader
+        self._freshness = freshness
         self._topics = topics
         self._stores = stores
         self._parts: set[Part] = set()
@@ -56,9 +60,9 @@ class Followed:
         else:
             self._reader.end(self._topics[part.state], part.partition)
 
-    def restart(self, part: Part, tell: Callable[[], bool]) -> None:
+    def restart(self, part: Part, why: str, tell: Callable[[], bool]) -> None:
         """Forget all of it, and read it from its beginning; not if it cannot be told to who answers."""
-        log.warning("a partition is read from its beginning", extra={"facts": part._asdict()})
+        log.warning("a partition is read from its beginning", extra={"facts": {**part._asdict(), "reason": why}})
         self.progress.pop(part, None)  # before anybody takes it for that of the new beginning
         if tell():
             self._forgetting.append(part)
@@ -72,6 +76,15 @@ class Followed:
                 self._forgetting.remove(part)
                 self._read(part)
 
+    def lost(self, part: Part) -> bool:
+        """Whether a removal can be missing before what is read next: it was away for too long."""
+        return part in self._parts and part not in self._forgetting and self._freshness.lost(part)
+
+    def ask(self, ends: Mapping[Part, int], at: int) -> None:
+        """These were the partitions' ends then."""
+        followed = {part: end for part, end in ends.items() if part in self.progress}
+        self._freshness.ask(followed, at, {part: self.progress[part].position for part in followed})
+
     def mend(self) -> None:
         """Read everything on from where its store is: what was read and not written is read again."""
         parts = [part for part in self._parts if part not in self._forgetting]
@@ -84,11 +97,13 @@ class Followed:
         before, end = self.progress.get(part), self._reader.known_end(self._topics[part.state], part.partition)
         position = max(position, before.position if before else 0)
         self.progress[part] = Progress(position, max(position, end or 0))
+        self._freshness.reached({part: position})
 
     def _read(self, part: Part) -> None:
         position = self._position(part)
         if position is not None:
             self.progress[part] = Progress(position, None)
+        self._freshness.begin(part, position)
         self._reader.begin(self._topics[part.state], part.partition, position)
 
     def _position(self, part: Part) -> int | None:

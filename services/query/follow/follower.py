@@ -7,6 +7,7 @@ import logging
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError
@@ -18,8 +19,10 @@ from services.query.follow.ends import Ends
 from services.query.follow.errors import FollowingFailed
 from services.query.follow.followed import Followed
 from services.query.follow.following import Part
+from services.query.follow.freshness import Freshness
 from services.query.follow.outbox import Outbox
 from services.query.follow.reader import FLOW, Reader
+from services.query.follow.removals import NEVER_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from contracts.named import NamedState
     from services.query.follow.following import Listener, Progress
+    from services.query.follow.removals import Removals
     from services.query.store import Store, Update
 
 log = logging.getLogger(__name__)
@@ -62,6 +66,7 @@ class Follower:
         states: Mapping[str, NamedState],
         stores: Mapping[str, Store],
         listener: Listener,
+        removals: Removals = NEVER_LOST,
     ) -> None:
         _check_topics(states)
         self._sources = {one.topic: Source(one, stores[name], Decoder(one)) for name, one in states.items()}
@@ -71,18 +76,19 @@ class Follower:
         self._ends = Ends(client, GROUP, self._topics)
         self._asking = ThreadPoolExecutor(1, "ends")
         self._reader = Reader(self._polling.consumer, time.monotonic)
-        self._followed = Followed(self._reader, self._topics, stores)
-        self._orders: deque[tuple[Callable[[Part], None], Part]] = deque()
+        self._removals = removals
+        self._followed = Followed(self._reader, self._topics, stores, Freshness(stores, removals))
+        self._orders: deque[Callable[[], None]] = deque()
         self._torn = False
         self.tally = Tally(states)
 
     def follow(self, part: Part) -> None:
         """See `Following`."""
-        self._orders.append((self._followed.begin, part))
+        self._orders.append(partial(self._followed.begin, part))
 
     def leave(self, part: Part) -> None:
         """See `Following`."""
-        self._orders.append((self._followed.end, part))
+        self._orders.append(partial(self._followed.end, part))
 
     def progress(self, part: Part) -> Progress | None:
         """See `Following`."""
@@ -95,10 +101,20 @@ class Follower:
     async def run(self) -> None:
         """See `Following`. Raises FollowingFailed, StoreError."""
         self._outbox = Outbox(asyncio.get_running_loop(), self._listener, lambda: self._polling.stopping)
+        looking = asyncio.create_task(self._look())
         try:
             await self._polling.run(self._work)
         finally:
+            looking.cancel()
             self._asking.shutdown(wait=False, cancel_futures=True)
+
+    async def _look(self) -> None:
+        """Note again and again that all of the topics is here, as long as it is."""
+        while self._removals.kept:
+            at = self._removals.now()
+            ends = await self.ends(tuple(self._followed.progress))
+            self._orders.append(partial(self._followed.ask, ends, at))
+            await asyncio.sleep(self._removals.every)
 
     def _work(self, _: Consumer) -> None:
         """One round, in the thread. The client may fail anywhere in it, and is called again."""
@@ -114,8 +130,7 @@ class Follower:
     def _follow(self) -> None:
         """Do what was ordered."""
         while self._orders:
-            order, part = self._orders.popleft()
-            order(part)
+            self._orders.popleft()()
         self._followed.forget()
 
     def _write(self, messages: list[Message]) -> None:
@@ -133,18 +148,32 @@ class Follower:
 
     def _take(self, source: Source, messages: list[Message]) -> None:
         """Write a batch, and tell of it."""
-        updates, positions = [], {}
+        name, updates, positions = source.state.name, [], {}
+        lost = self._lost(name, {message.partition() or 0 for message in messages})
         for message in messages:
             read = _read(message)
+            if read.partition in lost:
+                continue
             positions[read.partition] = read.offset + 1
             update = self._decoded(source, read)
             if update is not None:
                 updates.append(update)
+        if not positions:
+            return
         self._outbox.add(source.store.apply(updates, positions))
-        name = source.state.name
         for partition, position in positions.items():
             self._followed.reached(Part(name, partition), position)
         self.tally.records[name] += len(messages)
+
+    def _lost(self, state: str, partitions: set[int]) -> set[int]:
+        """Those of them that have to be read from their beginning."""
+        lost = {partition for partition in partitions if self._followed.lost(Part(state, partition))}
+        for partition in lost:
+            self._restart(Part(state, partition), "it was away for longer than its topic keeps removals")
+        return lost
+
+    def _restart(self, part: Part, why: str) -> None:
+        self._followed.restart(part, why, lambda: self._outbox.ask(lambda: self._listener.restarted(part)))
 
     def _decoded(self, source: Source, read: Read) -> Update | None:
         try:
@@ -165,7 +194,7 @@ class Follower:
         if part is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the client's public name)
             self._followed.reached(part, message.offset() or 0)
         elif part is not None and part in self._followed and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-            self._followed.restart(part, lambda: self._outbox.ask(lambda: self._listener.restarted(part)))
+            self._restart(part, "its topic no longer has what comes next")
         else:
             log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
 

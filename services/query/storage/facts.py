@@ -15,6 +15,7 @@ WATERMARK = b"watermark"
 POSITION = b"position "
 BUCKET = b"bucket "
 FORGETTING = b"forgetting "
+FRESH = b"fresh "
 
 
 class Facts:
@@ -47,14 +48,24 @@ class Facts:
         for slot, bucket in buckets.items():
             put(BUCKET + NUMBER.pack(slot), NUMBER.pack(bucket), db=database)
 
+    def fresh(self, txn: Transaction[bytes]) -> dict[int, int]:
+        """By partition, when all of it was here."""
+        return dict(self._numbered(txn, FRESH))
+
+    def freshen(self, txn: Transaction[bytes], times: Mapping[int, int]) -> None:
+        """Write these."""
+        for partition, time in times.items():
+            txn.put(FRESH + NUMBER.pack(partition), NUMBER.pack(time), db=self._database)
+
     def forgetting(self, txn: Transaction[bytes]) -> set[int]:
         """The partitions of which some was forgotten, and not all."""
         return set(dict(self._numbered(txn, FORGETTING)))
 
     def forget(self, txn: Transaction[bytes], partition: int, *, half: bool) -> None:
-        """Remove a partition's position; `half` says that entries of it are left."""
+        """Remove what is known of a partition; `half` says that entries of it are left."""
         name, database = NUMBER.pack(partition), self._database
         txn.delete(POSITION + name, db=database)
+        txn.delete(FRESH + name, db=database)
         if half:
             txn.put(FORGETTING + name, NUMBER.pack(1), db=database)
         else:

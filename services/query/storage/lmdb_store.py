@@ -62,6 +62,7 @@ class LmdbStore:
             self._seen = self._told = self._facts.watermark(txn)
             self._positions = self._facts.positions(txn)
             self._held = self._facts.buckets(txn)
+            self._fresh = self._facts.fresh(txn)
             self._forgetting = dict.fromkeys(self._facts.forgetting(txn), BEGINNING)
         self._newest_first = self._ordered()
 
@@ -161,6 +162,16 @@ class LmdbStore:
         self._newest_first = self._ordered()
         return writing.changes
 
+    def fresh(self, partition: int) -> int | None:
+        """See `Store`."""
+        return self._fresh.get(partition)
+
+    def freshen(self, times: Mapping[int, int]) -> None:
+        """See `Store`."""
+        with self._databases.writing(0, 0) as txn:
+            self._facts.freshen(txn, times)
+        self._fresh.update(times)
+
     def half_forgotten(self, partition: int) -> bool:
         """See `Store`."""
         return partition in self._forgetting
@@ -174,6 +185,7 @@ class LmdbStore:
             done = place == END
             self._facts.forget(txn, partition, half=not done)
         self._positions.pop(partition, None)
+        self._fresh.pop(partition, None)
         self._forgetting[partition] = place
         if done:
             del self._forgetting[partition]

@@ -96,6 +96,12 @@ class MemoryStore:
         self.entries = {key: found for key, found in self.entries.items() if found[-1].partition != partition}
         return True
 
+    def fresh(self, partition: int) -> int | None:  # noqa: ARG002  # no topic is behind it
+        return None
+
+    def freshen(self, times: Mapping[int, int]) -> None:
+        pass
+
     def half_forgotten(self, partition: int) -> bool:  # noqa: ARG002  # it forgets all at once
         return False
 

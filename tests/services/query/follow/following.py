@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import orjson
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
+from services.query.follow.removals import NEVER_LOST, Removals
 from services.query.storage.lmdb_store import LmdbStore
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WAIT_S = 30
 BOTH = (0, 1)
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "100",
+    "min.cleanable.dirty.ratio": "0.001",
+    "delete.retention.ms": "0",
+    "max.compaction.lag.ms": "1000",
+}
+"""A topic that loses what it may as soon as it can."""
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -57,6 +66,23 @@ class Topic:
         assert self._producer.flush(WAIT_S) == 0
 
 
+async def compacted(table: Topic, most: int) -> None:
+    """Wait until the broker has left so many records of the first partition; each write may close a segment of it."""
+    async with asyncio.timeout(3 * WAIT_S):
+        while await asyncio.to_thread(_records, table) > most:
+            table.write(("pad", b"{}"))
+
+
+def _records(table: Topic) -> int:
+    consumer = Consumer({**table.client, "group.id": "count", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(table.name, 0, OFFSET_BEGINNING)])
+    count = 0
+    while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
+        count += message.key() != b"pad"
+    consumer.close()
+    return count
+
+
 class Told:
     """A listener that keeps what it was told."""
 
@@ -83,13 +109,13 @@ class Told:
 class Running:
     """A store and the follower that keeps it."""
 
-    def __init__(self, topic: Topic, state: NamedState, folder: Path) -> None:
+    def __init__(self, topic: Topic, state: NamedState, folder: Path, removals: Removals) -> None:
         self.topic = topic
         self.told = Told()
         self.name = state.name
         self.told.running = self
         self.store = LmdbStore(folder, state, "boot")
-        self.follower = Follower(topic.client, {state.name: state}, {state.name: self.store}, self.told)
+        self.follower = Follower(topic.client, {state.name: state}, {state.name: self.store}, self.told, removals)
 
     def part(self, partition: int) -> Part:
         return Part(self.name, partition)
@@ -111,9 +137,11 @@ class Running:
 
 
 @asynccontextmanager
-async def following(topic: Topic, state: NamedState, folder: Path, *partitions: int) -> AsyncIterator[Running]:
+async def following(
+    topic: Topic, state: NamedState, folder: Path, *partitions: int, removals: Removals = NEVER_LOST
+) -> AsyncIterator[Running]:
     """Follow these partitions, both unless said, from where the store in the folder is on."""
-    running = Running(topic, state, folder)
+    running = Running(topic, state, folder, removals)
     task = asyncio.create_task(running.follower.run())
     for partition in partitions or BOTH:
         running.follower.follow(running.part(partition))

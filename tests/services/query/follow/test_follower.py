@@ -9,13 +9,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 
 from contracts.errors import DeclarationError
 from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
 from services.query.storage.errors import NotWritten
-from tests.services.query.follow.following import WAIT_S, Topic, following, until, value
+from tests.services.query.follow.following import COMPACTED, WAIT_S, Topic, compacted, following, until, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,9 +112,7 @@ async def test_garbage_stops_nothing(
 async def test_a_compacted_topic_with_removals(
     broker: EmbeddedBroker, topics_prefix: str, state: NamedState, tmp_path: Path
 ) -> None:
-    config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
-    config |= {"delete.retention.ms": "0", "max.compaction.lag.ms": "1000"}
-    table = Topic(broker.bootstrap, f"{topics_prefix}table", config)
+    table = Topic(broker.bootstrap, f"{topics_prefix}table", COMPACTED)
     state = replace(state, topic=table.name, life=None, version=None, event_time=None)
     async with following(table, state, tmp_path / "first") as running:
         for number in range(20):
@@ -128,7 +126,7 @@ async def test_a_compacted_topic_with_removals(
         await until(lambda: None in running.told.versions("gone"))
         table.write(("gone", b"{}"))
         await until(lambda: running.store.get("gone") is not None)
-    await _compacted(table)
+    await compacted(table, 10)
     async with following(table, state, tmp_path / "second") as running:
         await running.caught_up()
         assert running.store.get("a") == last
@@ -209,6 +207,12 @@ async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState
         def position(self, _: int) -> int | None:
             return None
 
+        def freshen(self, _: Mapping[int, int]) -> None:
+            pass
+
+        def fresh(self, _: int) -> int | None:
+            return None
+
         def half_forgotten(self, _: int) -> bool:
             return False
 
@@ -232,21 +236,3 @@ def test_two_states_of_one_topic_are_refused(topic: Topic, state: NamedState) ->
 def _delete_before(topic: Topic, offset: int) -> None:
     (deleted,) = topic.admin.delete_records([TopicPartition(topic.name, 0, offset)]).values()
     deleted.result(WAIT_S)
-
-
-async def _compacted(table: Topic) -> None:
-    """Wait until the broker has removed what later records stand for; each write may close a segment of the log."""
-    async with asyncio.timeout(3 * WAIT_S):
-        while await asyncio.to_thread(_records, table) > 10:
-            table.write(("pad", b"{}"))
-
-
-def _records(table: Topic) -> int:
-    """How many records the first partition has."""
-    consumer = Consumer({**table.client, "group.id": "count", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(table.name, 0, OFFSET_BEGINNING)])
-    count = 0
-    while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
-        count += message.key() != b"pad"
-    consumer.close()
-    return count

@@ -1,0 +1,175 @@
+"""Keys that were removed while nobody followed, and whose removals the topic has lost since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.query.follow import removals
+from services.query.follow.removals import DAY_MS, Removals, kept
+from services.query.storage.lmdb_store import LmdbStore
+from tests.services.query.follow.following import COMPACTED, Topic, compacted, following, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contracts.named import NamedState
+    from tests.services.broker.embedded import EmbeddedBroker
+
+HOUR = 3_600_000
+
+
+class Clock:
+    """Milliseconds, that a test moves."""
+
+    def __init__(self) -> None:
+        self.time = 1_000 * DAY_MS
+
+    def __call__(self) -> int:
+        return self.time
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def table(broker: EmbeddedBroker, topics_prefix: str) -> Topic:
+    return Topic(broker.bootstrap, f"{topics_prefix}table", COMPACTED)
+
+
+@pytest.fixture
+def state(table: Topic, state: NamedState) -> NamedState:
+    return replace(state, topic=table.name, life=None, version=None, event_time=None)
+
+
+@pytest.mark.kafka
+async def test_a_folder_that_was_away_too_long_does_not_show_what_was_removed(
+    table: Topic, state: NamedState, tmp_path: Path, clock: Clock
+) -> None:
+    lost = Removals({"flights": DAY_MS}, clock)
+    table.write(("gone", b"{}"), ("a", b"{}"))
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await running.caught_up()
+        await until(lambda: running.store.fresh(0) == clock.time)
+    clock.time += DAY_MS + 1
+    table.write(("gone", None), ("b", b"{}"))
+    await compacted(table, 2)
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await running.caught_up(0)
+        assert [running.store.get(key) is not None for key in ("gone", "a", "b")] == [False, True, True]
+        assert running.told.restarts == [running.part(0)]
+
+
+@pytest.mark.kafka
+async def test_a_folder_that_was_away_for_a_while_goes_on_where_it_was(
+    table: Topic, state: NamedState, tmp_path: Path, clock: Clock
+) -> None:
+    table.write(("a", b"{}"), ("c", b"{}"))
+    lost = Removals({"flights": DAY_MS}, clock)
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await running.caught_up()
+        await until(lambda: running.store.fresh(0) == clock.time)
+    clock.time += DAY_MS
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await until(lambda: running.store.fresh(0) == clock.time)
+    clock.time += DAY_MS
+    table.write(("b", b"{}"))
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await running.caught_up()
+        assert running.told.restarts == []
+        assert running.follower.tally.records == {"flights": 1}
+
+
+@pytest.mark.kafka
+async def test_a_process_that_stood_still_too_long_reads_anew(
+    table: Topic, state: NamedState, tmp_path: Path, clock: Clock
+) -> None:
+    lost = Removals({"flights": DAY_MS}, clock)
+    table.write(("a", b"{}"))
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await running.caught_up()
+    clock.time += HOUR
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await until(lambda: running.store.fresh(0) == clock.time)
+        clock.time += DAY_MS + 1
+        table.write(("a", b"{}"), ("b", b"{}"))
+        await until(lambda: running.store.get("b") is not None)
+        assert running.told.restarts == [running.part(0)]
+        await until(lambda: running.store.fresh(0) == clock.time)
+
+
+@pytest.mark.kafka
+async def test_reading_may_take_longer_than_removals_are_kept(
+    table: Topic, state: NamedState, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each record takes a day here: it would begin again and again."""
+    table.write(*((f"k{number}", b"{}") for number in range(300)))
+    apply = LmdbStore.apply
+
+    def slow(store: LmdbStore, *told: object) -> object:
+        clock.time += 2 * DAY_MS
+        return apply(store, *told)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LmdbStore, "apply", slow)
+    async with following(table, state, tmp_path, 0, removals=Removals({"flights": DAY_MS}, clock)) as running:
+        await running.caught_up(0)
+        assert running.told.restarts == []
+        assert running.store.keys() == 300
+
+
+def test_what_is_forgotten_is_not_known_to_be_whole(tmp_path: Path, state: NamedState) -> None:
+    store = LmdbStore(tmp_path, state, "boot")
+    store.freshen({0: 5, 1: 7})
+    store.close()
+    store = LmdbStore(tmp_path, state, "boot")
+    assert [store.fresh(one) for one in (0, 1, 2)] == [5, 7, None]
+    while not store.forget(0):
+        assert store.fresh(0) is None
+    store.close()
+    store = LmdbStore(tmp_path, state, "boot")
+    assert [store.fresh(one) for one in (0, 1)] == [None, 7]
+    store.close()
+
+
+def test_nothing_is_lost_where_nothing_vanishes(clock: Clock) -> None:
+    lost = Removals({"flights": HOUR}, clock)
+    assert not lost.lost("other", None)
+    assert lost.lost("flights", None)
+    assert not lost.lost("flights", clock.time - HOUR)
+    assert lost.lost("flights", clock.time - HOUR - 1)
+    assert not lost.lost("flights", clock.time + HOUR), "the clock was set back"
+
+
+@pytest.mark.parametrize(("least", "every"), [(DAY_MS, 60.0), (80_000, 10.0), (0, 1.0)])
+def test_it_is_looked_at_often_enough(clock: Clock, least: int, every: float) -> None:
+    lost = Removals({"flights": least, "others": DAY_MS}, clock)
+    assert lost.every == every
+    assert not lost.lost("flights", clock.time - round(2 * every * 1000)), "else it would begin anew all the time"
+
+
+@pytest.mark.kafka
+def test_the_brokers_say_for_how_long(broker: EmbeddedBroker, topics_prefix: str, state: NamedState) -> None:
+    configs = {
+        "usual": {"cleanup.policy": "compact"},
+        "short": {"cleanup.policy": "compact,delete", "delete.retention.ms": "7000"},
+        "deleting": {"cleanup.policy": "delete"},
+        "derived": {"cleanup.policy": "compact"},
+    }
+    for name, config in configs.items():
+        Topic(broker.bootstrap, f"{topics_prefix}{name}", config)
+    names = [*configs, "absent"]
+    states = [
+        replace(state, name=name, topic=f"{topics_prefix}{name}", key="key" if name == "derived" else None)
+        for name in names
+    ]
+    assert kept(states, {"bootstrap.servers": broker.bootstrap}) == {"usual": DAY_MS, "short": 7000, "absent": DAY_MS}
+    assert kept([], {"bootstrap.servers": broker.bootstrap}) == {}
+
+
+def test_a_broker_that_is_silent_keeps_them_for_a_day(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removals, "ANSWER_S", 0.2)
+    assert kept([state], {"bootstrap.servers": "127.0.0.1:1"}) == {"flights": DAY_MS}
