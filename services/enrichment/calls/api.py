@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from services.enrichment.calls.access import Access
     from services.enrichment.calls.answers import Answers
     from services.enrichment.calls.batches import Batches
-    from services.enrichment.calls.tries import Effort, Tries
+    from services.enrichment.calls.tries import Tries
 
 
 class PolicedApi:
@@ -34,20 +34,17 @@ class PolicedApi:
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """One call: see `contracts.Api.get`."""
         where = target(path, values)
-        return await self._answer(
-            where, model, partial(self._access.answer, self._one.name, where, partial(fitted, model))
-        )
+        once = partial(self._access.answer, self._one.name, where, partial(fitted, model))
+        return await self._answer(where, model, partial(self._tries.made, once))
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """One key of a call for many: see `contracts.Api.get_one`."""
-        once = partial(self._batches.answer, self._one.name, batch, str(key))
-        return await self._answer((batch, str(key)), batch.model, once)
+        ask = partial(self._batches.answer, self._one.name, self._tries, batch, str(key))
+        return await self._answer((batch, str(key)), batch.model, ask)
 
-    def _answer(
-        self, key: Hashable, model: type[M], once: Callable[[Effort], Awaitable[tuple[bytes, M]]]
-    ) -> Awaitable[M]:
+    def _answer(self, key: Hashable, model: type[M], ask: Callable[[], Awaitable[tuple[bytes, M]]]) -> Awaitable[M]:
         """A kept answer, that of a call alike under way, or that of a call of its own, tried as the policy says."""
-        return self._answers.get(key, self._one.stale_after, partial(self._tries.made, once), partial(_again, model))
+        return self._answers.get(key, self._one.stale_after, ask, partial(_again, model))
 
 
 def _again(model: type[M], body: bytes) -> M:

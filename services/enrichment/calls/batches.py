@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import orjson
 
-from contracts import Absent
+from contracts import Absent, PermanentFailure, RetryableFailure
 from contracts.enrichment import M
 from contracts.errors import CallError
 from services.enrichment.calls.statuses import MisfitError, RefusedError, failure, fitted, head
-from services.enrichment.calls.tries import Effort
 from services.enrichment.calls.urls import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from contracts import Batch, Policy
     from services.enrichment.calls.access import Access
     from services.enrichment.calls.breaker import Later
+    from services.enrichment.calls.tries import Effort, Tries
 
     Told = tuple[bytes, M] | CallError
 
@@ -36,20 +38,20 @@ class Batches:
         self._open: dict[tuple[str, Batch[Any]], _Call[Any]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def answer(self, enrichment: str, batch: Batch[M], key: str, effort: Effort) -> tuple[bytes, M]:
-        """One key's answer from a call that many share, as it came and as it was read. Raises a CallError."""
+    async def answer(self, enrichment: str, tries: Tries, batch: Batch[M], key: str) -> tuple[bytes, M]:
+        """One key's answer from a call that many share, as it came and as it was read. Raises a CallError.
+
+        The call is tried again as one, by `tries`: keys that each waited for themselves would be a call each.
+        """
+        listed(batch, [key])  # one that cannot be sent fails here, alone
         call: _Call[M] | None = self._open.get((enrichment, batch))
         if call is None:
-            call = self._open[enrichment, batch] = _Call(batch)
+            call = self._open[enrichment, batch] = _Call(batch, tries)
             self._later(batch.wait.total_seconds(), lambda: self._begin(enrichment, call))
         told = call.ask(key)
         if len(call.asked) >= batch.size:
             self._begin(enrichment, call)
-        try:
-            answer = await asyncio.shield(told)  # others may want to know it too
-        finally:
-            effort.calls += call.effort.calls
-            effort.seconds += call.effort.seconds
+        answer = await asyncio.shield(told)  # others may want to know it too
         if isinstance(answer, CallError):
             raise answer
         return answer
@@ -64,28 +66,40 @@ class Batches:
         if self._open.get((enrichment, call.batch)) is not call:
             return
         del self._open[enrichment, call.batch]
-        task = asyncio.get_running_loop().create_task(self._run(enrichment, call, list(call.asked)))
+        task = asyncio.get_running_loop().create_task(self._run(enrichment, call))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         task.add_done_callback(call.ended)
 
-    async def _run(self, enrichment: str, call: _Call[Any], keys: list[str]) -> None:
-        """Ask for these keys; in halves when the API refuses the list, so that one bad key fails alone."""
-        effort = Effort()
+    async def _run(self, enrichment: str, call: _Call[Any]) -> None:
+        """Ask until each key has its answer, or nothing more is to be tried: there is one deadline for all."""
         try:
-            where = listed(call.batch, keys)
-            read = partial(divided, call.batch, keys, self._policy)
-            answers: dict[str, Told[Any]] = (await self._access.answer(enrichment, where, read, effort))[1]
+            await call.tries.made(partial(self._once, enrichment, call))
+        except CallError as last:
+            call.fail(last)
+
+    async def _once(self, enrichment: str, call: _Call[Any], effort: Effort) -> None:
+        """One try, of all keys that have no answer yet. Raises a RetryableFailure when some have none after it."""
+        call.failed.clear()
+        await self._ask(enrichment, call, call.unanswered, effort)
+        if call.failed:
+            raise next(iter(call.failed.values()))
+
+    async def _ask(self, enrichment: str, call: _Call[Any], keys: list[str], effort: Effort) -> None:
+        """Ask for these keys; in halves when the API refuses the list, so that one bad key fails alone."""
+        read = partial(divided, call.batch, keys, self._policy)
+        answers: Mapping[str, Told[Any]]
+        try:
+            _, answers = await self._access.answer(enrichment, listed(call.batch, keys), read, effort)
+        except RetryableFailure:
+            raise
         except CallError as error:
             if len(keys) > 1 and isinstance(error, RefusedError) and error.status in TOO_MUCH:
                 half = len(keys) // 2
-                await self._run(enrichment, call, keys[:half])
-                await self._run(enrichment, call, keys[half:])
+                await self._ask(enrichment, call, keys[:half], effort)
+                await self._ask(enrichment, call, keys[half:], effort)
                 return
             answers = dict.fromkeys(keys, error)
-        finally:
-            call.effort.calls += effort.calls
-            call.effort.seconds += effort.seconds
         for key, answer in answers.items():
             call.tell(key, answer)
 
@@ -93,18 +107,35 @@ class Batches:
 class _Call(Generic[M]):
     """One call in the making: each key, and where its answer is waited for."""
 
-    def __init__(self, batch: Batch[M]) -> None:
+    def __init__(self, batch: Batch[M], tries: Tries) -> None:
         self.batch = batch
+        self.tries = tries
         self.asked: dict[str, asyncio.Future[Told[M]]] = {}
-        self.effort = Effort()
+        self.failed: dict[str, RetryableFailure] = {}
+        """What was wrong with the items of those that are to be asked for again."""
 
     def ask(self, key: str) -> asyncio.Future[Told[M]]:
         if key not in self.asked:
             self.asked[key] = asyncio.get_running_loop().create_future()
         return self.asked[key]
 
+    @property
+    def unanswered(self) -> list[str]:
+        return [key for key, told in self.asked.items() if not told.done()]
+
     def tell(self, key: str, answer: Told[M]) -> None:
-        self.asked[key].set_result(answer)
+        if isinstance(answer, RetryableFailure):
+            self.failed[key] = answer
+        else:
+            self.asked[key].set_result(answer)
+
+    def fail(self, last: CallError) -> None:
+        """End what is not answered: by what was wrong with its own item, or with the whole."""
+        for key in self.unanswered:
+            own = self.failed.get(key)
+            failure = PermanentFailure(own.reason, response=own.response) if own else last
+            failure.calls = last.calls
+            self.asked[key].set_result(failure)
 
     def ended(self, task: asyncio.Task[None]) -> None:
         """Leave nobody waiting: when all is well everybody was told."""

@@ -12,7 +12,7 @@ from contracts.plan import plan
 from services.enrichment.calls.assembly import assembled
 from services.enrichment.calls.transport import Response
 from tests.services.enrichment.calls.calling import fleet
-from tests.services.enrichment.calls.virtual import outside
+from tests.services.enrichment.calls.virtual import longest, outside
 from tests.services.enrichment.fleet import START, snapshot
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from contracts import Policy
     from services.enrichment.calls.caller import Outcome
+    from tests.services.enrichment.calls.virtual import Draw
 
 LATENCY_S = 0.05
 
@@ -52,10 +53,10 @@ class Scripted:
 class Desk:
     """The calling side over a scripted API, in a virtual loop."""
 
-    def __init__(self, api: Scripted, policy: Policy, **others: Any) -> None:
+    def __init__(self, api: Scripted, policy: Policy, *, draw: Draw = longest, **others: Any) -> None:
         self.counts = Counts(CATALOGUE)
         self.app = fleet(policy, **others)
-        self.calls = assembled(self.app, {"registry": api}, self.counts, outside())
+        self.calls = assembled(self.app, {"registry": api}, self.counts, outside(draw))
 
     async def answer(self, plate: str, enrichment: str = "owner") -> Outcome:
         request = next(one for one in plan(self.app, snapshot(1, plate), START) if one.enrichment == enrichment)

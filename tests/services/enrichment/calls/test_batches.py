@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -45,7 +46,7 @@ def desk(api: Scripted, policy: Policy = POLICY, **declared: Any) -> Desk:
     async def owner(api: Api, plate: str) -> Owner:
         return await api.get_one(batch, plate)
 
-    return Desk(api, policy, enrichments=(owner, street, quote))
+    return Desk(api, policy, draw=Random(7).uniform, enrichments=(owner, street, quote))
 
 
 def test_a_full_call_is_made_at_once_and_a_part_of_one_after_the_wait() -> None:
@@ -119,6 +120,7 @@ def test_each_key_ends_by_its_own_part_of_the_answer() -> None:
             ("result", None),
         ]
         assert [keys(target) for _, target in api.asked[1:]] == [["P3", "P6"], ["P3", "P6"]], "tried as the policy says"
+        assert [one.attempts for one in found if one.reason == "status 503"] == [3]
 
     virtually(scenario())
 
@@ -130,6 +132,91 @@ def test_a_call_that_fails_is_tried_again_for_all_its_keys() -> None:
         found = await desk(api).answers(5)
         assert {one.status for one in found} == {"result"}
         assert [len(keys(target)) for _, target in api.asked] == [5, 5]
+
+    virtually(scenario())
+
+
+def test_a_storm_of_failures_is_as_many_calls_as_tries_however_many_keys_there_are() -> None:
+    async def scenario() -> None:
+        statuses = iter((503, 429, 503, 200))
+        api = Scripted(lambda target: Response(next(statuses), told(owners(target)).body))
+        one = desk(api, Policy(attempts=5), size=50)
+        assert {answer.status for answer in await one.answers(50)} == {"result"}
+        assert [len(keys(target)) for _, target in api.asked] == [50] * 4, "each waited for itself"
+        assert one.counts.get(metrics.CALLS, "registry") == 4
+        assert one.counts.get(metrics.RETRIES, "registry") == 3
+
+    virtually(scenario())
+
+
+def test_a_batch_has_one_deadline_for_all_its_tries() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda _: Response(503, b"busy"))
+        policy = Policy(attempts=100, timeout=timedelta(seconds=1), deadline=timedelta(seconds=3), breaker=None)
+        ended = await desk(api, policy).answers(10)
+        assert {(answer.status, answer.reason) for answer in ended} == {("failure", "status 503")}
+        assert {answer.attempts for answer in ended} == {len(api.asked)}
+        assert len(api.asked) > 3
+        assert api.asked[-1][0] < 3.1
+
+    virtually(scenario())
+
+
+def test_items_that_fail_for_a_while_are_asked_for_again_together_and_the_others_not() -> None:
+    async def scenario() -> None:
+        def items(target: str) -> Response:
+            found = {item["plate"]: item for item in owners(target)}
+            if len(api.asked) < 3:
+                found |= {"P1": {"status": 503}, "P2": {"name": ["wrong"]}}
+            return told(found)
+
+        api = Scripted(items)
+        ended = await desk(api, status="status").answers(4)
+        await asyncio.sleep(60)  # in which nothing more may be asked
+        assert [answer.status for answer in ended] == ["result"] * 4
+        assert [keys(target) for _, target in api.asked] == [["P0", "P1", "P2", "P3"], ["P1", "P2"], ["P1", "P2"]]
+
+    virtually(scenario())
+
+
+def test_who_has_an_answer_does_not_wait_for_those_that_are_asked_for_again() -> None:
+    async def scenario() -> None:
+        found = {"P0": {"name": "good"}, "P1": {"status": 503}}
+        one = desk(Scripted(lambda _: told(found)), Policy(attempts=50), status="status")
+        asking = [asyncio.create_task(one.answer(f"P{number}")) for number in range(2)]
+        assert (await asking[0]).status == "result"
+        assert not asking[1].done()
+        one.calls.close()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    virtually(scenario())
+
+
+def test_halves_that_were_answered_are_not_asked_for_again() -> None:
+    async def scenario() -> None:
+        statuses = iter((413, 200, 503, 200))
+        api = Scripted(lambda target: Response(next(statuses), told(owners(target)).body))
+        assert {one.status for one in await desk(api).answers(4)} == {"result"}
+        halves = [["P0", "P1", "P2", "P3"], ["P0", "P1"], ["P2", "P3"], ["P2", "P3"]]
+        assert [keys(target) for _, target in api.asked] == halves
+
+    virtually(scenario())
+
+
+def test_a_list_of_bad_keys_is_less_than_two_calls_for_each() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda _: Response(400, b"bad"))
+        assert {one.reason for one in await desk(api).answers(10)} == {"status 400"}
+        assert len(api.asked) == 19
+
+    virtually(scenario())
+
+
+def test_a_key_that_cannot_be_sent_fails_alone() -> None:
+    async def scenario() -> None:
+        one = desk(Scripted(lambda target: told(owners(target))), separator=",")
+        ended = await asyncio.gather(one.answer("P1"), one.answer("a,b"))
+        assert [answer.status for answer in ended] == ["result", "failure"]
 
     virtually(scenario())
 

@@ -10,7 +10,9 @@ from services.enrichment.calls.assembly import Outside
 from tests.services.enrichment.calls.time import EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
+
+    Draw = Callable[[float, float], float]
 
 T = TypeVar("T")
 TICK_S = 1e-7
@@ -46,6 +48,11 @@ def virtually(scenario: Coroutine[Any, Any, T]) -> T:
         return runner.run(scenario)
 
 
-def outside() -> Outside:
-    """What the calling side meets in a virtual loop: its time, and the longest of all random waits."""
-    return Outside(clock=asyncio.get_running_loop().time, now=lambda: EPOCH, draw=lambda _, high: high)
+def longest(_: float, high: float) -> float:
+    """The longest of all random waits."""
+    return high
+
+
+def outside(draw: Draw = longest) -> Outside:
+    """What the calling side meets in a virtual loop: its time, and the longest of all random waits, or what is said."""
+    return Outside(clock=asyncio.get_running_loop().time, now=lambda: EPOCH, draw=draw)
