@@ -60,8 +60,6 @@ class Lane:
         self._pressure = pressure
         self.parked: dict[str, dict[int, int]] = {}
         """By API: the offsets whose snapshots are to be read and planned again, and how many requests wait for that."""
-        self._stands_for: dict[tuple[str, int], int] = {}
-        """Of those that were let go: up to which version later snapshots were spared because of them."""
 
     def passed(self, snapshot: Snapshot) -> bool:
         """Whether this version or a later one was seen before; if not, it is seen now.
@@ -136,24 +134,21 @@ class Lane:
         self._restore(work)
         *earlier, last = work.offsets
         self._started.difference_update(offset for offset in earlier if self.offsets.finish(offset))
-        self._stands_for[api, last] = self._versions.get(work.request.life) or 0
         self.park(api, last)
 
     def unpark(self, api: str, offset: int, requests: int) -> None:
         """Note that a snapshot was planned again, and now calls for so many requests of the API."""
         parked = self.parked[api]
         pieces = parked.pop(offset)
-        self._stands_for.pop((api, offset), None)
         if not parked:
             del self.parked[api]
         self._pressure.park(-pieces)
         if self.offsets.divide_anew(offset, requests - pieces):
             self._started.discard(offset)
 
-    def superseded(self, api: str, offset: int, snapshot: Snapshot) -> bool:
-        """Whether a later version was seen, which calls for all that is still to be asked of the API."""
-        own = max(snapshot.version, self._stands_for.get((api, offset), 0))
-        return (self._versions.get(snapshot.life) or 0) > own
+    def superseded(self, snapshot: Snapshot) -> bool:
+        """Whether a later version was seen: that one renewed, or calls for, all that is still to be asked."""
+        return (self._versions.get(snapshot.life) or 0) > snapshot.version
 
     def overtake(self, work: Work) -> int:
         """Give up the earlier requests whose answers cannot count once this one is written, and say how many."""
@@ -199,7 +194,6 @@ class Lane:
         parked = sum(sum(pieces.values()) for pieces in self.parked.values())
         self._pressure.park(-parked)
         self.parked.clear()
-        self._stands_for.clear()
         return len(left) + parked
 
     def _give_up(self, work: Work) -> None:

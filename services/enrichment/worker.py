@@ -195,7 +195,7 @@ class Worker:
             lane.unpark(api, offset, 0)
             return
         now, snapshot = self._parts.now(), decode_snapshot(record.value or b"")
-        is_past = lane.superseded(api, offset, snapshot)
+        is_past = lane.superseded(snapshot)
         due = Due([], 0, []) if is_past else lane.due(self._parts.application, snapshot, now)
         requests = [request for request in due.begin if self._api(request) == api]
         self._count_stops([request for request in due.stopped if self._api(request) == api])

@@ -61,6 +61,15 @@ def test_a_version_is_looked_at_once_and_an_earlier_one_never() -> None:
     assert not one.passed(snapshot(1, device="d2"))
 
 
+def test_only_the_latest_version_that_was_seen_is_the_latest() -> None:
+    one = lane()
+    assert not one.is_latest(snapshot(1))
+    for version in (1, 3):
+        one.passed(snapshot(version))
+    assert [one.is_latest(snapshot(version)) for version in (1, 2, 3, 4)] == [False, False, True, False]
+    assert not one.is_latest(snapshot(3, device="d2"))
+
+
 def test_no_second_call_for_what_is_under_way_or_answered() -> None:
     one = lane()
     (work,) = owners(one, snapshot(1))
@@ -253,11 +262,11 @@ def test_what_is_let_go_pays_back_what_it_cost_and_waits_at_the_latest_offset_th
     for work in (owner, quote):
         one.let_go(work, "registry")
     assert (one.offsets.position, one.parked) == (2, {"registry": {2: 2}})
-    assert not one.superseded("registry", 2, second)
+    assert not one.superseded(second)
     again = one.due(limited, second, START).begin
     assert [(request.enrichment, request.spent) for request in again] == [("owner", 1), ("quote", 1)]
     assert not one.passed(snapshot(3, "P2"))
-    assert one.superseded("registry", 2, second)
+    assert one.superseded(second)
     one.unpark("registry", 2, 0)
     assert one.offsets.position == 3
 

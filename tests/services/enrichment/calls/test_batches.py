@@ -171,7 +171,7 @@ def test_items_that_fail_for_a_while_are_asked_for_again_together_and_the_others
             return told(found)
 
         api = Scripted(items)
-        ended = await desk(api, status="status").answers(4)
+        ended = await desk(api, Policy(attempts=9), status="status").answers(4)
         await asyncio.sleep(60)  # in which nothing more may be asked
         assert [answer.status for answer in ended] == ["result"] * 4
         assert [keys(target) for _, target in api.asked] == [["P0", "P1", "P2", "P3"], ["P1", "P2"], ["P1", "P2"]]
