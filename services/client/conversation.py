@@ -33,6 +33,8 @@ SIGNS = ("subscribed", "unsubscribed", "current")
 RESET = "reset"
 """This client was so slow that changes are lost to it."""
 ERROR = "error"
+TAKEN_AWAY = "no_token"
+"""The token counts no longer, and the connection ends: the next try tells more."""
 
 
 class Conversation:
@@ -84,6 +86,8 @@ class Conversation:
                 return None
             if kind == MARK:
                 return mark(message)
+            if kind == ERROR and message["id"] is None and message["problem"]["type"] == TAKEN_AWAY:
+                return None
             if kind == ERROR:
                 raise self._refused(url, message)
             body = message["answer"] if kind == STATE else message

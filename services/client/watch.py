@@ -30,6 +30,8 @@ SILENCE_S = 20.0
 """Marks come every 5 seconds: a stream that is silent for so long is dead, though nobody says so."""
 RESET = "reset"
 """Events were lost. Of one key there is nothing to read anew: its latest value comes next."""
+PROBLEM = "problem"
+"""The token does not reach so far any more, and the stream ends: the next try tells more."""
 STREAM = "text/event-stream"
 
 
@@ -63,7 +65,7 @@ class Watch:
         async with aclosing(self._events(url)) as events:
             async for event in events:
                 self._last_id = event.id or self._last_id
-                unwanted = event.name == RESET or (event.name == MARK and not self._watched.marks)
+                unwanted = event.name in (RESET, PROBLEM) or (event.name == MARK and not self._watched.marks)
                 yield None if unwanted else self._read(url, event)
 
     def _read(self, url: str, event: ServerEvent) -> Update[Any] | Mark:

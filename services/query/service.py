@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -139,7 +140,8 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     ]
     async with asyncio.TaskGroup() as tasks:
         lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
-        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewed(access, hot))]
+        renewing = renewed(access, hot.forget, partial(push.watching.renew, access.again))
+        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing)]
         async with Server(parts, gate, pieces, hot).serving(listening):
             await stopped.wait()
             health.stopping = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +27,8 @@ class Holder:
     name: str
     states: tuple[str, ...] = (ALL_STATES,)
     keys: tuple[str, ...] = ("",)
+    token: bytes = field(default=b"", repr=False, compare=False)
+    """The digest of the token by which it is known; of who needs none, nothing."""
 
     @property
     def unbounded(self) -> bool:
@@ -105,6 +107,12 @@ class Access:
                 found = holder
         return found
 
+    def again(self, holder: Holder) -> Holder | None:
+        """What the same token may ask for now; None: nothing, it was taken away."""
+        if not holder.token:
+            return holder
+        return next((found for known, found in self._holders if hmac.compare_digest(known, holder.token)), None)
+
 
 def _digest(secret: SecretStr) -> bytes:
     return sha256(secret.get_secret_value().encode()).digest()
@@ -143,4 +151,4 @@ def _holders(path: Path) -> list[tuple[bytes, Holder]]:
     except ValidationError as error:
         told = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
         raise TokensUnreadableError(path, told) from None
-    return [(one.digest(), Holder(one.name, one.states, one.keys)) for one in read.tokens]
+    return [(one.digest(), Holder(one.name, one.states, one.keys, one.digest())) for one in read.tokens]

@@ -9,26 +9,28 @@ from typing import TYPE_CHECKING
 from services.query.errors import TokensUnreadableError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from services.query.api.access import Access
-    from services.query.api.hot import Hot
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
 
 
-async def renewed(access: Access, hot: Hot) -> None:
+async def renewed(access: Access, *told: Callable[[], None]) -> None:
     """Look at the file until cancelled. While what it says cannot be read, the tokens from before count."""
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
-        renew(access, hot)
+        renew(access, *told)
 
 
-def renew(access: Access, hot: Hot) -> None:
-    """Take what the file says now."""
+def renew(access: Access, *told: Callable[[], None]) -> None:
+    """Take what the file says now, and tell who holds what an earlier one said."""
     try:
         if access.refresh():
-            hot.forget()
+            for one in told:
+                one()
             log.info("tokens", extra={"facts": {"read": True}})
     except TokensUnreadableError as error:
         log.warning("tokens", extra={"facts": {"read": False, "reason": str(error)}})

@@ -23,6 +23,11 @@ class Interest(NamedTuple):
     prefix: str = ""
     where: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def reach(self) -> str:
+        """The key, or what all keys that are asked for begin with."""
+        return self.prefix if self.key is None else self.key
+
     def holds(self, record: Record) -> bool:
         """Whether the record has these values."""
         return all(record.text(path) == value for path, value in self.where)

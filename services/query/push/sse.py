@@ -15,7 +15,7 @@ from services.query.api.server import holder
 from services.query.push.frames import control, event
 from services.query.push.interest import Interest
 from services.query.push.outlet import Outlet
-from services.query.push.stream import Mark, Reset
+from services.query.push.stream import Denied, Mark, Refused, Reset
 from services.query.push.tags import order
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Events:
         who.check(interest.state, interest.key)
         current, after = _current(request), _after(request)
         response = web.StreamResponse(headers=HEADERS)
-        with self._watching.stream(who.name) as stream:
+        with self._watching.stream(who) as stream:
             self._watching.subscribe(stream, "", interest, current=current, after=after)
             with suppress(ConnectionError):
                 outlet = Outlet(request, await response.prepare(request), self._watching.limits.stalled_s)
@@ -60,6 +60,9 @@ class Events:
             return b"".join(event(letter.notice) for letter in item)
         if isinstance(item, Mark):
             return control("mark", self._watching.progress(stream, item))
+        if isinstance(item, Denied | Refused):
+            stream.end()
+            return control("problem", item.problem.members())
         if isinstance(item, Reset):
             self._counts.add(metrics.RESETS, "sse")
             return control("reset", {"conflated": stream.mailbox.conflated})

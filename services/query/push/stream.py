@@ -12,6 +12,8 @@ from services.query.push.mailbox import Letter, Mailbox
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from services.query.api.access import Holder
+    from services.query.api.problems import Problem
     from services.query.push.limits import Limits
     from services.query.push.mailbox import Lag
     from services.query.push.notice import Notice
@@ -48,24 +50,39 @@ class Begun(NamedTuple):
     reached: dict[int, int]
 
 
+class Denied(NamedTuple):
+    """The client may not be told of its subscription of this name any more."""
+
+    name: str
+    problem: Problem
+
+
+class Refused(NamedTuple):
+    """The client may be told nothing more: this is the last that it gets."""
+
+    problem: Problem
+
+
 class Said(NamedTuple):
     """An answer to what the client said."""
 
     message: bytes
 
 
-Item = list[Letter["Subscription"]] | Mark | Reset | Present | Begun | Said
+Sign = Mark | Reset | Present | Begun | Denied | Refused | Said
+Item = list[Letter["Subscription"]] | Sign
 
 
 class Stream:
-    """The items for one client. Pages are read as fast as it takes them.
+    """The items for one client, who is `who`. Pages are read as fast as it takes them.
 
     `touch` is told when something was put; whoever told of changes lets the streams that were touched `go` then.
     """
 
     def __init__(
-        self, reader: Reader, limits: Limits, clock: Callable[[], float], touch: Callable[[Stream], None]
+        self, who: Holder, reader: Reader, limits: Limits, clock: Callable[[], float], touch: Callable[[Stream], None]
     ) -> None:
+        self.who = who
         self.subscriptions: dict[str, Subscription] = {}
         """Those of the client, by the names that it gave them."""
         self.mailbox: Mailbox[Subscription] = Mailbox(limits.waiting_keys, limits.waiting_bytes, clock)
@@ -76,6 +93,7 @@ class Stream:
         self._readings: deque[Reading] = deque()
         self._read: deque[tuple[int, Present]] = deque()
         self._marked = False
+        self._refused: Refused | None = None
         self._ended = False
         self._woken = asyncio.Event()
         self._taken = asyncio.Event()
@@ -118,8 +136,24 @@ class Stream:
     def withdraw(self, subscription: Subscription) -> None:
         """Nothing more goes to this subscription."""
         self.mailbox.withdraw(subscription)
+        self._first = deque(one for one in self._first if not (isinstance(one, list) and _is_for(subscription, one)))
         self._readings = deque(one for one in self._readings if one.subscription is not subscription)
         self._read = deque(one for one in self._read if one[1].subscription is not subscription)
+
+    def deny(self, name: str, problem: Problem) -> None:
+        """Let the client be told that its subscription of this name has ended, and why."""
+        self._first.append(Denied(name, problem))
+        self._woken.set()
+
+    def refuse(self, problem: Problem) -> None:
+        """Let the client be told this, and nothing more, not even what waits."""
+        self._refused = Refused(problem)
+        self._woken.set()
+
+    @property
+    def refused(self) -> bool:
+        """Whether the client was told, or is to be told, that it gets nothing more."""
+        return self._refused is not None
 
     def end(self) -> None:
         """Nothing more goes to the client."""
@@ -136,12 +170,12 @@ class Stream:
     async def flow(self, outlet: Outlet, written: Callable[[Item], bytes]) -> None:
         """Write all that goes to the client until the end, as `written` writes it. Raises ConnectionError."""
         while not self._ended:
+            self._woken.clear()
             self._pump(outlet, written)
             if self._waits:
                 await outlet.flush()
             else:
                 self._direct = partial(self._pump, outlet, written)
-                self._woken.clear()
                 await self._woken.wait()
                 self._direct = None
 
@@ -160,6 +194,8 @@ class Stream:
     @property
     def _waits(self) -> bool:
         """Whether there is something to write."""
+        if self._ended or self._refused:
+            return not self._ended
         return bool(self.mailbox or self.mailbox.spilled or self._first or self._marked or self._readings or self._read)
 
     def _pump(self, outlet: Outlet, written: Callable[[Item], bytes]) -> None:
@@ -172,6 +208,9 @@ class Stream:
 
     def next_item(self) -> Item | None:
         """What goes next; None if that is nothing now."""
+        if self._refused:
+            self.end()
+            return self._refused
         if self.mailbox.spilled:
             return self._reset()
         if self._first:
@@ -203,3 +242,8 @@ class Stream:
         for subscription in self.subscriptions.values():
             subscription.start_anew()
         return Reset()
+
+
+def _is_for(subscription: Subscription, letters: list[Letter[Subscription]]) -> bool:
+    """Whether these are the subscription's: what goes first is written for one alone."""
+    return all(one is subscription for letter in letters for one in letter.subscriptions)

@@ -19,8 +19,9 @@ from services.query.push.stream import Stream
 from services.query.push.subscription import Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from services.query.api.access import Holder
     from services.query.entry import Change, Entry
     from services.query.follow.following import Part
     from services.query.parts import Parts
@@ -82,15 +83,16 @@ class Watching:
         self._go()
 
     @contextmanager
-    def stream(self, who: str, *, relays: bool = False) -> Iterator[Stream]:
-        """A stream for a client of this name, until the end of the block. Raises ProblemError if it has too many.
+    def stream(self, who: Holder, *, relays: bool = False) -> Iterator[Stream]:
+        """A stream for this client, until the end of the block. Raises ProblemError if it has too many.
 
         One that `relays` is another instance, and has room for all its clients.
         """
-        if self._connections[who] >= self.limits.connections and not relays:
-            raise ProblemError(Problem("too_many", f"{who} has {self.limits.connections} connections that watch"))
-        stream = Stream(self._reader, self.limits.relayed() if relays else self.limits, self._parts.clock, self._touch)
-        self._connections[who] += 1
+        if self._connections[who.name] >= self.limits.connections and not relays:
+            raise ProblemError(Problem("too_many", f"{who.name} has {self.limits.connections} connections that watch"))
+        limits = self.limits.relayed() if relays else self.limits
+        stream = Stream(who, self._reader, limits, self._parts.clock, self._touch)
+        self._connections[who.name] += 1
         self._streams[stream] = None
         self._parts.counts.set(metrics.STREAMS, len(self._streams))
         ticking = asyncio.get_running_loop().create_task(self._tick(stream))
@@ -102,7 +104,26 @@ class Watching:
                 self.unsubscribe(stream, name)
             del self._streams[stream]
             self._parts.counts.set(metrics.STREAMS, len(self._streams))
-            self._connections[who] -= 1
+            self._connections[who.name] -= 1
+
+    def renew(self, again: Callable[[Holder], Holder | None]) -> None:
+        """The tokens are others now: end what they do not allow any more. `again` says what the same token may do."""
+        for stream in self._streams:
+            who = again(stream.who)
+            if who is None:
+                stream.refuse(Problem("no_token", "The token was taken away"))
+            elif who != stream.who:
+                stream.who = who
+                self._narrow(stream)
+
+    def _narrow(self, stream: Stream) -> None:
+        """End what is beyond the scope of who watches."""
+        for name, subscription in list(stream.subscriptions.items()):
+            try:
+                stream.who.check(subscription.interest.state, subscription.interest.reach)
+            except ProblemError as error:
+                self.unsubscribe(stream, name)
+                stream.deny(name, error.problem)
 
     def subscribe(
         self, stream: Stream, name: str, interest: Interest, *, current: bool, after: Order | None = None

@@ -18,13 +18,12 @@ from services.query.parts import HOP
 from services.query.push.frames import frame, message, told
 from services.query.push.messages import ASKED, RELAYED, Relay, Resume, Subscribe, Unsubscribe
 from services.query.push.outlet import Outlet
-from services.query.push.stream import Begun, Mark, Present, Reset
+from services.query.push.stream import Begun, Denied, Mark, Present, Refused, Reset
 from services.query.push.tags import order
 
 if TYPE_CHECKING:
-    from services.query.api.access import Holder
     from services.query.parts import Parts
-    from services.query.push.stream import Item, Stream
+    from services.query.push.stream import Item, Sign, Stream
     from services.query.push.watching import Watching
 
 PROTOCOL = "stateloop.v1"
@@ -38,11 +37,10 @@ UNHEARD_MOST = 100
 class Conversation:
     """One connection: reads what the client says, and writes what it is told."""
 
-    def __init__(self, parts: Parts, watching: Watching, who: Holder, stream: Stream, *, relays: bool) -> None:
+    def __init__(self, parts: Parts, watching: Watching, stream: Stream, *, relays: bool) -> None:
         self._counts = parts.counts
         self._clock = parts.clock
         self._watching = watching
-        self._who = who
         self._relays = relays
         self._stream = stream
 
@@ -88,7 +86,7 @@ class Conversation:
 
     def _subscribe(self, asked: Subscribe) -> None:
         interest = asked.interest()
-        self._who.check(interest.state, interest.prefix if interest.key is None else interest.key)
+        self._stream.who.check(interest.state, interest.reach)
         most = self._watching.limits.subscriptions
         if asked.id not in self._stream.subscriptions and len(self._stream.subscriptions) >= most:
             raise ProblemError(Problem("too_many", f"A connection has {most} subscriptions at most: open another"))
@@ -101,18 +99,24 @@ class Conversation:
             for letter in item:
                 self._counts.observe(metrics.PUSH_SECONDS, self._clock() - letter.notice.at)
             return b"".join(frame(message(letter)) for letter in item)
+        return frame(self._sign(item))
+
+    def _sign(self, item: Sign) -> bytes:
+        """What says nothing of a key."""
         if isinstance(item, Mark):
-            return frame(told("mark", self._watching.progress(self._stream, item)))
+            return told("mark", self._watching.progress(self._stream, item))
         if isinstance(item, Present):
-            return frame(told("current", {"id": item.subscription.name, "partitions": sorted(item.partitions)}))
+            return told("current", {"id": item.subscription.name, "partitions": sorted(item.partitions)})
         if isinstance(item, Begun):
             reached = {str(one): offset for one, offset in item.reached.items()}
-            return frame(told("begun", {"id": item.subscription.name, "reached": reached}))
+            return told("begun", {"id": item.subscription.name, "reached": reached})
+        if isinstance(item, Denied | Refused):
+            return _error(item.name if isinstance(item, Denied) else None, item.problem)
         if isinstance(item, Reset):
             self._counts.add(metrics.RESETS, "websocket")
-            facts = {"ids": sorted(self._stream.subscriptions), "conflated": self._stream.mailbox.conflated}
-            return frame(told("reset", facts))
-        return frame(item.message)
+            conflated = self._stream.mailbox.conflated
+            return told("reset", {"ids": sorted(self._stream.subscriptions), "conflated": conflated})
+        return item.message
 
 
 class Sockets:
@@ -134,16 +138,16 @@ class Sockets:
         )
         who = holder(request)
         relays = HOP in request.headers and who in (PEER, ANYBODY)
-        with self._watching.stream(who.name, relays=relays) as stream, suppress(ConnectionError):
+        with self._watching.stream(who, relays=relays) as stream, suppress(ConnectionError):
             outlet = Outlet(request, await socket.prepare(request), limits.stalled_s)
-            conversation = Conversation(self._parts, self._watching, who, stream, relays=relays)
+            conversation = Conversation(self._parts, self._watching, stream, relays=relays)
             await self._converse(conversation, stream, socket, outlet)
         return socket
 
     async def _converse(
         self, conversation: Conversation, stream: Stream, socket: web.WebSocketResponse, outlet: Outlet
     ) -> None:
-        """Ends when either ends: the client goes, or the service."""
+        """Ends when either ends: the client goes, or its token, or the service."""
         telling = asyncio.create_task(conversation.tell(outlet))
         listening = asyncio.create_task(conversation.listen(socket))
         try:
@@ -152,7 +156,7 @@ class Sockets:
             stream.end()
             listening.cancel()
             ended = await asyncio.gather(telling, listening, return_exceptions=True)
-            await socket.close(code=WSCloseCode.GOING_AWAY)
+            await socket.close(code=WSCloseCode.POLICY_VIOLATION if stream.refused else WSCloseCode.GOING_AWAY)
         for one in ended:
             if isinstance(one, Exception):
                 raise one

@@ -95,6 +95,17 @@ async def test_a_refusal_of_one_is_told(streaming: Streaming) -> None:
             await reading
 
 
+async def test_who_is_told_that_its_token_was_taken_away_tries_again(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch_many(ONE)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        opened = await streaming.connection(0)
+        opened.queue.put_nowait(message({"id": None, "problem": problem("no_token", 401)}, kind="error"))
+        opened.queue.put_nowait(End.CLOSED)
+        again = await streaming.connection(1)
+        again.queue.put_nowait(message(told(1), "0"))
+        assert len(await reading) == 1
+
+
 @pytest.mark.parametrize("said", [b"{", b"5", b"{}", b'{"type":"new"}', b'{"type":"state","ids":["9"],"answer":{}}'])
 async def test_garbage_is_told(streaming: Streaming, said: bytes) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE)) as updates:

@@ -87,6 +87,17 @@ async def test_a_stream_that_breaks_goes_on_where_it_was(streaming: Streaming) -
     assert [one.last_id for one in streaming.opened] == [None, "1", "2"]
 
 
+async def test_who_is_told_that_its_token_was_taken_away_tries_again(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        first = await streaming.connection(0)
+        first.queue.put_nowait(event({"type": "no_token", "status": 401}, "problem"))
+        first.queue.put_nowait(End.CLOSED)
+        second = await streaming.connection(1)
+        second.queue.put_nowait(event(told(1)))
+        assert versions(await reading) == [1]
+
+
 async def test_nothing_goes_back_after_a_break(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 2))

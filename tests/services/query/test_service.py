@@ -8,7 +8,9 @@ import os
 import signal
 import threading
 import time
+from contextlib import closing
 from datetime import timedelta
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import pytest
@@ -133,10 +135,15 @@ def test_tokens_guard_it_and_are_renewed_and_never_told(fleet: Fleet, tmp_path: 
         assert fleet.ask("/v1/states/cars/car?min_version=1&wait=20", **bearer).status == 200
         assert fleet.ask("/v1/states/cars/car", **bearer).status == 200
         assert fleet.ask("/v1/states/cars/truck", **bearer).body["type"] == "not_yours"
+        watching = HTTPConnection("127.0.0.1", fleet.port, timeout=30)
+        watching.request("GET", "/v1/states/cars/car/watch", headers=bearer)
+        stream = watching.getresponse()
         tokens.write_text("rubbish")
         assert fleet.ask("/v1/states/cars/car", **bearer).status == 200
         tokens.write_text(json.dumps({"tokens": [{"name": "other", "token": "another-secret-of-it"}]}))
         _until(lambda: fleet.ask("/v1/states/cars/car", **bearer).status == 401)
+        with closing(watching):
+            assert b"event: problem\n" in stream.read(), "what was watched ends with its token"
     log = fleet.log.read_text(encoding="utf-8")
     assert SECRET not in log
     assert PEERS not in log

@@ -126,12 +126,12 @@ async def test_a_token_that_is_taken_away_counts_no_longer(tokens: Path, caplog:
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 200
         spoilt(tokens)
         with caplog.at_level(logging.INFO):
-            renew(instance.access, instance.hot)
+            renew(instance.access, instance.hot.forget)
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 200
         assert [record.levelname for record in caplog.records if record.message == "tokens"] == ["WARNING"]
         written(tokens, {"name": "other", "token": "another-secret-of-it"})
         os.utime(tokens, ns=(1, 1))
-        renew(instance.access, instance.hot)
+        renew(instance.access, instance.hot.forget)
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 401
 
 

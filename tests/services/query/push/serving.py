@@ -41,7 +41,8 @@ class Instance:
         self.parts = parts_of(*self.states.values(), roles=self.roles, tokens=tokens, **told)
         self.push = Push(self.parts, limits)
         self.watching = self.push.watching
-        self.server = Server(self.parts, Gate(self.parts, Access(tokens, self.parts.settings.peer_token)), [self.push])
+        self.access = Access(tokens, self.parts.settings.peer_token)
+        self.server = Server(self.parts, Gate(self.parts, self.access), [self.push])
         self.base = ""
         self.offset = 0
 

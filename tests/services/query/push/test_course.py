@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.named import Asked
+from services.query.api.access import ANYBODY
 from services.query.entry import Change, Entry
 from services.query.push.course import Course
 from services.query.push.hub import Hub
@@ -64,7 +65,7 @@ class World:
         reader = Reader(self.parts.stores, self.hub, self.places)
         links = Links(None, lambda *_: {}, lambda: None, lambda: 0.0)
         self.course = Course(self.parts, self.places, self.hub, reader, links)
-        self.stream = Stream(reader, Limits(), lambda: 0.0, lambda _: None)
+        self.stream = Stream(ANYBODY, reader, Limits(), lambda: 0.0, lambda _: None)
         self.untold: list[Change] = []
         self.version = 0
         self.views: dict[Subscription, View] = {}
