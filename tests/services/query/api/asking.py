@@ -74,6 +74,22 @@ class Connection:
             return DATE.sub(b"\r\nDate: now\r\n", await self.reader.read())
 
 
+class Watched:
+    """An instance that stands as it is told."""
+
+    def __init__(self) -> None:
+        self.why: str | None = None
+
+    def unhealthy(self) -> str | None:
+        return self.why
+
+    def unready(self) -> str | None:
+        return self.why
+
+    def measure(self) -> None:
+        pass
+
+
 class Instance:
     """What answers, with everything that a test may want to turn."""
 
@@ -85,23 +101,13 @@ class Instance:
         self.access = Access(settings.tokens, settings.peer_token)
         gate, holdings = Gate(parts, self.access), Holdings(parts)
         self.hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy), gate)) if hot else None
-        self.why: str | None = None
         pieces: list[Routed] = [
-            Endpoints(self, parts.counts),
+            Endpoints(Watched(), parts.counts),
             Document(),
             *states(parts, holdings, self.waits, gate, proxy),
             *others,
         ]
         self.server = Server(parts, gate, pieces, self.hot)
-
-    def unhealthy(self) -> str | None:
-        return self.why
-
-    def unready(self) -> str | None:
-        return self.why
-
-    def measure(self) -> None:
-        pass
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Connection]:

@@ -15,6 +15,7 @@ from services.query.api.endpoints import Endpoints
 from services.query.api.gate import Gate
 from services.query.api.server import Server
 from services.query.errors import PortTakenError
+from tests.services.query.api.asking import Watched
 from tests.services.query.in_memory import a_state, parts_of
 
 if TYPE_CHECKING:
@@ -24,22 +25,6 @@ if TYPE_CHECKING:
     from services.query.parts import Parts
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
-
-
-class Watched:
-    """An instance that stands as it is told."""
-
-    def __init__(self) -> None:
-        self.why: str | None = None
-
-    def unhealthy(self) -> str | None:
-        return self.why
-
-    def unready(self) -> str | None:
-        return self.why
-
-    def measure(self) -> None:
-        pass
 
 
 class Piece:
