@@ -62,6 +62,8 @@ class Followed:
 
     def restart(self, part: Part, why: str, tell: Callable[[], bool]) -> None:
         """Forget all of it, and read it from its beginning; not if it cannot be told to who answers."""
+        if part in self._forgetting:
+            return
         log.warning("a partition is read from its beginning", extra={"facts": {**part._asdict(), "reason": why}})
         self.progress.pop(part, None)  # before anybody takes it for that of the new beginning
         if tell():
