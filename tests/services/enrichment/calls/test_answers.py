@@ -11,6 +11,7 @@ from contracts import Absent, Cache, PermanentFailure
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
 from services.enrichment.calls.answers import ENTRY_BYTES, Answers
+from services.enrichment.calls.statuses import MisfitError
 
 SECOND = timedelta(seconds=1)
 POLICY = Cache(results=60 * SECOND, absences=10 * SECOND)
@@ -52,6 +53,17 @@ async def test_an_answer_is_good_for_its_time() -> None:
     await one.get()
     assert one.calls == 2
     assert one.outcomes() == {"miss": 2, "hit": 1}
+
+
+async def test_who_cannot_read_what_another_was_answered_asks_too() -> None:
+    one = Asked()
+
+    def read(_: bytes) -> list[bytes]:
+        raise MisfitError("it is of another model")
+
+    await one.get()
+    assert await one.answers.get("k", None, one._ask, read) == [b"body"]  # noqa: SLF001
+    assert one.calls == 2
 
 
 async def test_an_absence_is_good_for_its_own_time() -> None:

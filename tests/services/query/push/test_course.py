@@ -193,6 +193,19 @@ def test_who_read_that_a_key_passes_is_not_told_then_that_it_did_not_earlier() -
     assert world.stream.next_item() is None
 
 
+@pytest.mark.parametrize("which", [0, 2, 3])
+def test_who_read_that_a_key_has_come_again_is_not_told_then_that_it_was_removed_earlier(which: int) -> None:
+    world = World()
+    world.record("a1", "landed")
+    world.remove("a1")
+    world.record("a1", "landed")
+    world.subscribe(which, current=True)
+    world.take(1)
+    world.tell(3)
+    assert isinstance(world.stream.next_item(), Present)
+    assert world.stream.next_item() is None
+
+
 @pytest.mark.parametrize("current", [True, False])
 def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back(*, current: bool) -> None:
     world = World()
