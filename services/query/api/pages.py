@@ -120,11 +120,13 @@ def _where(held: Held, wanted: OfPage) -> dict[str, str]:
     declared = held.state.asked.indexes
     found: dict[str, str] = {}
     for one in wanted.where:
-        path, colon, value = one.partition(":")
-        if not colon or path not in declared:
+        path = next((path for path in declared if one.startswith(f"{path}:")), None)
+        if path is None:
             told = ", ".join(declared) or "none: declare them as Asked(indexes=…)"
             raise ProblemError(Problem("bad_request", f"where={one!r}: write path:value of an index. Indexes: {told}"))
-        found[path] = value
+        if path in found:
+            raise ProblemError(Problem("bad_request", f"where: {path} is said twice, and has one value"))
+        found[path] = one.removeprefix(f"{path}:")
     return found
 
 

@@ -21,7 +21,7 @@ PLACE = struct.Struct("<i")
 PLACE_AT = HEAD.size - PLACE.size
 MARK = 8
 NO_MARK = bytes(MARK)
-"""Of a field that is absent or null: no filter finds it."""
+"""Of a field that is absent, null, an object or a list: no filter finds it."""
 
 
 def pack(entry: Entry, marks: bytes) -> bytes:
@@ -75,7 +75,7 @@ def _field(document: Any, path: tuple[str, ...]) -> Any:
 
 
 def _marked(value: Any) -> bytes:
-    """Anything but a string is named by its JSON text."""
-    if value is None:
+    """Anything but a string is named by its JSON text. Of objects and lists only some could be written."""
+    if value is None or isinstance(value, dict | list):
         return NO_MARK
     return mark(value if isinstance(value, str) else orjson.dumps(value).decode())

@@ -268,10 +268,12 @@ async def test_a_page_of_what_has_a_value(instance: Instance) -> None:
     store(instance).put("UA2", value=b'{"state":{"status":"airborne"}}')
     told = await instance.ask("/v1/states/flights?where=state.status:landed&fields=state.x")
     assert [(one["key"], one["value"]) for one in told.json["items"]] == [("UA1", {})]
-    for where in ("state.delay:1", "state.status"):
+    for where in ("state.delay:1", "state.status", "state:x", ":x", "state.status:landed&where=state.delay:1"):
         told = await instance.ask(f"/v1/states/flights?where={where}")
-        assert told.status == 400
+        assert (told.status, told.kind) == (400, "bad_request")
         assert "Indexes: state.status" in told.json["detail"]
+    told = await instance.ask("/v1/states/flights?where=state.status:landed&where=state.status:airborne")
+    assert (told.status, "twice" in told.json["detail"]) == (400, True)
     assert (await instance.ask("/v1/states/flights?limit=1001")).status == 400
     assert (await instance.ask("/v1/states/flights?limit=0")).status == 400
 

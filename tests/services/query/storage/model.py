@@ -69,4 +69,6 @@ def text(value: bytes, path: str) -> str | None:
         found = found.get(name) if isinstance(found, dict) else None
     if found is None or isinstance(found, str):
         return found
+    if isinstance(found, dict | list):
+        return None
     return orjson.dumps(found).decode()

@@ -143,6 +143,16 @@ def test_a_filter_wants_an_index(store: LmdbStore) -> None:
         store.page(prefix="", after=None, limit=1, where={"state.tail": "x"}, partitions=(0,))
 
 
+def test_objects_and_lists_of_any_depth_are_written_and_no_filter_finds_them(store: LmdbStore) -> None:
+    value = b'{"version":1,"state":{"status":' + b"[" * 900 + b"]" * 900 + b"}}"
+    one = update("deep", 1, 1)
+    assert one.entry is not None
+    assert store.apply([one._replace(entry=one.entry._replace(value=value)), update("flat", 1, 1, status={})], {0: 1})
+    assert store.get("deep") is not None
+    for text in ("{}", "[]"):
+        assert not store.page(prefix="", after=None, limit=9, where={"state.status": text}, partitions=(0,)).items
+
+
 def test_a_page_ends_after_so_many_keys_that_are_not_on_it(store: LmdbStore) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key // LOOKED_AT) for key in range(LOOKED_AT + 5)], {})
     first = store.page(prefix="", after=None, limit=10, where={}, partitions=(1,))
