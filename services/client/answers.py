@@ -42,7 +42,7 @@ class Found(Generic[T]):
     @property
     def order(self) -> tuple[int, int]:
         """Of two of one key, the one with the greater order is the later. The life is in milliseconds since 1970."""
-        return (round(self.life.timestamp() * 1000) if self.life else 0), self.version
+        return (_milliseconds(self.life) if self.life else 0), self.version
 
     @property
     def tag(self) -> str:
@@ -68,6 +68,17 @@ class Expired:
     key: str
     facts: Mapping[str, Any]
 
+    @property
+    def order(self) -> tuple[int, int] | None:
+        """That of the last version of the life that has ended; None where it is not told."""
+        life, version = self.facts.get("life"), self.facts.get("version")
+        if not isinstance(life, str) or type(version) is not int:
+            return None
+        try:
+            return _milliseconds(datetime.fromisoformat(life)), version
+        except ValueError:
+            return None
+
 
 Answer: TypeAlias = Found[T] | NeverSeen | Expired
 
@@ -89,6 +100,10 @@ def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:
         role=body["role"],
         instance=body["instance"],
     )
+
+
+def _milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
 
 
 def _whole(value: Any) -> int:

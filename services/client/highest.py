@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from services.client.answers import Found
+from services.client.answers import NeverSeen
 
 if TYPE_CHECKING:
     from services.client.answers import Answer, T
@@ -27,13 +27,18 @@ class Highest:
         return self._orders.get((state, key), NONE)
 
     def admits(self, answer: Answer[T]) -> bool:
-        """Whether the answer may be shown; it is remembered then. A key that was removed may begin anew."""
+        """Whether the answer may be shown; it is remembered then. A key that was removed may begin anew.
+
+        An ended life was shown up to its last version: nothing before that comes after it.
+        """
         place = answer.state, answer.key
-        if not isinstance(answer, Found):
+        if isinstance(answer, NeverSeen):
             self._orders.pop(place, None)
             return True
-        if answer.order < self.of(*place):
+        if (order := answer.order) is None:
+            return True
+        if order < self.of(*place):
             return False
         if self._orders.maxsize:
-            self._orders[place] = answer.order
+            self._orders[place] = order
         return True

@@ -24,7 +24,7 @@ from services.client import (
     SteppedBack,
     Unreadable,
 )
-from tests.services.client.fake import entry, hanging, late, older, problem, resetting, saying, telling
+from tests.services.client.fake import LIFE, entry, hanging, late, older, problem, resetting, saying, telling
 
 if TYPE_CHECKING:
     from tests.services.client.fake import Fake, Fault
@@ -259,6 +259,39 @@ async def test_a_key_that_was_removed_begins_anew(fake: Fake) -> None:
         await states.get("flights", "k")
         fake.put(entry("k", 1, life=None))
         assert _version(await states.get("flights", "k")) == 1
+
+
+def ended(key: str, version: int, life: str = LIFE) -> dict[str, Any]:
+    return {"state": "flights", "key": key, **problem("expired", 410, version=version, life=life)}
+
+
+async def test_what_was_shown_before_a_life_ended_does_not_come_after_it(fake: Fake) -> None:
+    fake.put(entry("k", 7))
+    async with Client(fake.url) as states:
+        await states.get("flights", "k")
+        fake.put(ended("k", 9))
+        assert isinstance(await states.get("flights", "k"), Expired)
+        for version in (6, 8):
+            fake.put(entry("k", version))
+            with pytest.raises(SteppedBack):
+                await states.get("flights", "k", deadline=0.1)
+        fake.put(entry("k", 1, life="2026-01-02T12:00:00Z"))
+        assert _version(await states.get("flights", "k")) == 1
+        fake.put(ended("k", 9))
+        with pytest.raises(SteppedBack):
+            await states.get("flights", "k", deadline=0.1)
+
+
+@pytest.mark.parametrize("facts", [{}, {"life": "?", "version": 9}, {"life": LIFE, "version": "9"}, {"life": 7}])
+async def test_an_end_that_tells_no_version_forgets_nothing(fake: Fake, facts: dict[str, Any]) -> None:
+    fake.put(entry("k", 7))
+    async with Client(fake.url) as states:
+        await states.get("flights", "k")
+        fake.put({"state": "flights", "key": "k", **problem("expired", 410, **facts)})
+        assert isinstance(await states.get("flights", "k"), Expired)
+        fake.put(entry("k", 6))
+        with pytest.raises(SteppedBack):
+            await states.get("flights", "k", deadline=0.1)
 
 
 async def test_so_many_keys_are_remembered(fake: Fake) -> None:
