@@ -63,11 +63,15 @@ class Batches:
 
         async def once(one: Try) -> None:
             requests = [
-                self._asked(room, batch, url, some, min(one.left_s, TRY_S))
+                self._asked(room, batch, url, some)
                 for url, keys in self._by_instance(batch).items()
                 for some in _pieces(keys)
             ]
-            failures = [each for each in await asyncio.gather(*requests, return_exceptions=True) if each]
+            try:
+                async with asyncio.timeout(one.left_s):  # also of those that wait for room
+                    failures = [each for each in await asyncio.gather(*requests, return_exceptions=True) if each]
+            except TimeoutError:
+                raise TryAgain(f"{len(batch.open)} keys were not answered in time") from None
             for each in sorted(failures, key=lambda each: isinstance(each, TryAgain)):
                 raise each
 
@@ -81,14 +85,12 @@ class Batches:
             groups[self._discovery.candidates((batch.state, key))[0]].append(key)
         return groups
 
-    async def _asked(
-        self, room: asyncio.Semaphore, batch: Batch, url: str, keys: Sequence[str], within_s: float
-    ) -> None:
+    async def _asked(self, room: asyncio.Semaphore, batch: Batch, url: str, keys: Sequence[str]) -> None:
         body = {"keys": keys, **({"fields": ",".join(batch.fields)} if batch.fields else {})}
         what = f"{len(keys)} keys of {batch.state}"
-        call = Call(what, f"{state_target(batch.state)}:batchGet", within_s, body=body)
+        call = Call(what, f"{state_target(batch.state)}:batchGet", TRY_S, body=body)
         async with room:
-            await self._calls.asked(url, call, within_s, lambda reply: self._read(batch, keys, reply))
+            await self._calls.asked(url, call, TRY_S, lambda reply: self._read(batch, keys, reply))
 
     def _read(self, batch: Batch, keys: Sequence[str], reply: Reply) -> None:
         """Take the answers; what of them is none is told after all others were taken."""

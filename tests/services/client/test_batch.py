@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from services.client import CatchingUp, Client, Expired, Found, NeverSeen, Refused, SteppedBack, Unreadable
-from tests.services.client.fake import Fake, entry, problem, resetting, saying, telling
+from services.client import CatchingUp, Client, Expired, Found, NeverSeen, NoAnswer, Refused, SteppedBack, Unreadable
+from tests.services.client.fake import Fake, entry, hanging, problem, resetting, saying, telling
 from tests.services.client.test_get import Flight
 from tests.services.client.test_routes import KEYS, fill, informed, owner
 
@@ -63,6 +65,16 @@ async def test_an_owner_that_is_gone_holds_up_nobody(fakes: list[Fake]) -> None:
         await fakes[1].stop()
         answers = await states.get_many("flights", KEYS, deadline=3.0)
     assert {type(one) for one in answers} == {Found}
+
+
+async def test_a_batch_of_any_size_ends_with_its_deadline(fake: Fake) -> None:
+    fake.always = hanging
+    keys = [f"k{number}" for number in range(4000)]
+    async with Client(fake.url) as states:
+        began = time.monotonic()
+        with pytest.raises(NoAnswer, match="not answered in time"):
+            await states.get_many("flights", keys, deadline=0.5)
+        assert time.monotonic() - began < 1.0, "not once for each turn of requests"
 
 
 async def test_nothing_of_a_batch_goes_back(fake: Fake) -> None:
