@@ -44,7 +44,7 @@ class Client:
 
     All tries of one call take `deadline` seconds at most. Of the keys asked last, so many as `remember` says, nothing
     is shown that is older than what was shown before. Without `discover` only the given addresses are asked, as
-    through a proxy. `connections` are pooled.
+    through a proxy. So many `connections` are pooled for reads; each watch has one beside them.
     """
 
     def __init__(  # noqa: PLR0913  # each stands for itself, and none is needed

@@ -37,22 +37,25 @@ class Unreachable(TryAgain):
 
 
 class Transport:
-    """Asks instances over HTTP. `async with`."""
+    """Asks instances over HTTP. `async with`. What lasts has connections of its own: reads never wait for it."""
 
     def __init__(self, token: str | None, connections: int) -> None:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._connections = connections
-        self._session: aiohttp.ClientSession | None = None
+        self._reads: aiohttp.ClientSession | None = None
+        self._lasting: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections), headers=self._headers
-        )
+        self._reads, self._lasting = self._pool(self._connections), self._pool(0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session:
-            await self._session.close()
+        for one in (self._reads, self._lasting):
+            if one:
+                await one.close()
+
+    def _pool(self, connections: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=self._headers)
 
     async def ask(self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None) -> Reply:
         """The reply to a GET, or to a POST of this body. Raises Unreachable."""
@@ -60,7 +63,7 @@ class Transport:
         method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
         headers = {"Content-Type": "application/json"} if data else {}
         try:
-            async with self.session.request(
+            async with _open(self._reads).request(
                 method, full(url, target), data=data, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
                 return Reply(url, answer.status, _json(url, answer.status, await answer.read()), after_s(answer))
@@ -70,26 +73,26 @@ class Transport:
     def stream(self, url: str, target: str, headers: Mapping[str, str], silence_s: float) -> Stream:
         """A GET whose answer goes on; silence for so long ends it."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=silence_s)
-        return self.session.get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
+        return _open(self._lasting).get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
 
     def socket(self, url: str, target: str) -> Socket:
         """A WebSocket. Pings see to it that a dead one is noticed."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CONNECT_S)
-        return self.session.ws_connect(
+        return _open(self._lasting).ws_connect(
             full(url, target), protocols=[PROTOCOL], heartbeat=HEARTBEAT_S, timeout=timeout, max_msg_size=0
         )
-
-    @property
-    def session(self) -> aiohttp.ClientSession:
-        """The pool. Raises RuntimeError outside of `async with`."""
-        if self._session is None:
-            raise RuntimeError("use the client inside `async with`")
-        return self._session
 
 
 if TYPE_CHECKING:
     Stream = AbstractAsyncContextManager[aiohttp.ClientResponse]
     Socket = AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]
+
+
+def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
+    """Raises RuntimeError outside of `async with`."""
+    if session is None:
+        raise RuntimeError("use the client inside `async with`")
+    return session
 
 
 def full(url: str, target: str) -> URL:

@@ -71,6 +71,21 @@ async def test_each_change_is_told(streaming: Streaming) -> None:
     assert anew.version == 1
 
 
+async def test_watches_take_no_connection_from_reads(streaming: Streaming) -> None:
+    streaming.put(entry(KEY, 1))
+    async with Client(streaming.url, connections=1, deadline=2) as states, asyncio.TaskGroup() as tasks:
+        watching = [tasks.create_task(_first(states, f"k{number}")) for number in range(3)]
+        await streaming.connection(len(watching) - 1)
+        assert isinstance(await states.get("flights", KEY), Found)
+        for one in watching:
+            one.cancel()
+
+
+async def _first(states: Client, key: str) -> None:
+    async for _ in states.watch("flights", key):
+        pass
+
+
 async def test_a_stream_that_breaks_goes_on_where_it_was(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, model=Flight)) as updates:
         reading = asyncio.create_task(following(updates, 4))
