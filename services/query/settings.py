@@ -76,6 +76,18 @@ class QuerySettings(KafkaSettings):
     """How many requests may wait for a version at once."""
     wait_most: Duration = timedelta(seconds=30)
     """How long one may wait."""
+    watch_connections: int = Field(default=2_000, ge=0)
+    """How many connections of one token may watch; where none is needed, in all."""
+    watch_subscriptions: int = Field(default=100, ge=1)
+    """How many subscriptions one WebSocket may have."""
+    watch_waiting: int = Field(default=10_000, ge=1)
+    """How many keys may wait for one client that watches; beyond it all is dropped, and it has to read anew."""
+    watch_waiting_bytes: int = Field(default=4 * 1024 * 1024, ge=1024)
+    """The same in bytes of their values."""
+    watch_marks: Annotated[Duration, Field(ge=timedelta(seconds=0.1), le=timedelta(seconds=10))] = timedelta(seconds=5)
+    """How often who watches is told how far it is; clients give up a stream that says nothing for 20 seconds."""
+    watch_stalled: Annotated[Duration, Field(ge=timedelta(seconds=1))] = timedelta(seconds=60)
+    """After how long a client that watches and takes nothing is cut off."""
     stop_within: Duration = timedelta(seconds=5)
     """How long answers under way may take when it is told to stop."""
     stuck_after: Duration = timedelta(seconds=120)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from services.query.settings import QuerySettings
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,18 @@ class Limits:
     """How often a client is told how far it is behind; so it also sees that the connection lives."""
     stalled_s: float = 60.0
     """After how long a connection is closed whose client takes nothing."""
+
+    @classmethod
+    def of(cls, settings: QuerySettings) -> Limits:
+        """Those that an instance was told."""
+        return cls(
+            waiting_keys=settings.watch_waiting,
+            waiting_bytes=settings.watch_waiting_bytes,
+            subscriptions=settings.watch_subscriptions,
+            connections=settings.watch_connections,
+            mark_every_s=settings.watch_marks.total_seconds(),
+            stalled_s=settings.watch_stalled.total_seconds(),
+        )
 
     def relayed(self) -> Limits:
         """Those of another instance, which stands for many clients."""

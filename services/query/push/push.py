@@ -21,7 +21,7 @@ class Push:
     """Its routes. `watching` is the Listener of the follower; its `run` is to end before the server does."""
 
     def __init__(self, parts: Parts, limits: Limits | None = None) -> None:
-        self.watching = Watching(parts, limits or Limits())
+        self.watching = Watching(parts, limits or Limits.of(parts.settings))
         self._events = Events(parts, self.watching)
         self._sockets = Sockets(parts, self.watching, frozenset(parts.settings.origins))
 

@@ -1,0 +1,37 @@
+"""What one client may cost, as an instance is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from services.query.push.limits import Limits
+from services.query.push.push import Push
+from tests.services.query.in_memory import a_state, parts_of
+
+TOLD: dict[str, Any] = {
+    "watch_connections": 1,
+    "watch_subscriptions": 2,
+    "watch_waiting": 3,
+    "watch_waiting_bytes": 4096,
+    "watch_marks": 0.5,
+    "watch_stalled": 6,
+}
+
+
+async def test_settings_are_the_limits() -> None:
+    found = Push(parts_of(a_state(), **TOLD)).watching.limits
+    assert (found.connections, found.subscriptions, found.waiting_keys, found.waiting_bytes) == (1, 2, 3, 4096)
+    assert (found.mark_every_s, found.stalled_s) == (0.5, 6)
+
+
+async def test_who_says_nothing_gets_the_usual_ones() -> None:
+    assert Push(parts_of(a_state())).watching.limits == Limits()
+
+
+@pytest.mark.parametrize("told", [{"watch_marks": 0}, {"watch_marks": 11}, {"watch_waiting": 0}])
+def test_what_no_client_could_live_with_is_refused(told: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(told))):
+        parts_of(a_state(), **told)
