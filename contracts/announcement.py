@@ -17,6 +17,8 @@ class AnnouncedPart(BaseModel):
     """Whether it holds all that the topic had when it began to follow."""
     held: bool = False
     """Whether it answers for the partition, or will as soon as it has read this. Of several the first in the topic."""
+    term: int = Field(default=0, ge=0)
+    """Counts who held the partition: where two go on saying that they hold it, the greater one does."""
     position: int = Field(default=0, ge=0)
     """The offset of the first record not yet applied."""
     lag: int = Field(default=0, ge=0)

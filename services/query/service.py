@@ -114,7 +114,7 @@ def _core(settings: QuerySettings, application: Application, ground: _Ground, st
     follower = Follower(settings.client(), found, stores, listeners, ground.removals)
     partitions = {name: state.partitions for name, state in found.items()}
     me = Identity(settings.instance, ground.url, home.store, home.run)
-    cluster = joined(settings, application, me, Surroundings(partitions, follower, stores))
+    cluster = joined(settings, application, me, Surroundings(partitions, follower, stores, _now))
     listeners.on_restarted.append(cluster.restarted)
     parts = Parts(settings, found, stores, cluster, Counts(CATALOGUE), _now, time.monotonic)
     return Core(parts, follower, cluster, listeners)

@@ -8,6 +8,8 @@ who should hold it. So two instances never answer for one partition at a time, w
 - Others take a silent one for gone after `silence` seconds, which is longer, from when they read its last announcement.
 - Who reads that another holds a partition too gives its own hold up, unless that was confirmed and its lease is valid:
   then the other, who reads them in the same order, gives up.
+- Each hold has a term, one more than all that were heard of. Should a clock have misled an instance (that of a virtual
+  machine stands still with it), two have confirmed holds: the one of the smaller term gives up.
 """
 
 from __future__ import annotations
@@ -48,9 +50,10 @@ class Copy(NamedTuple):
 class Hold:
     """A partition that this instance answers for, once an announcement that says so was read back."""
 
-    __slots__ = ("barrier", "confirmed", "of_group", "since", "standing")
+    __slots__ = ("barrier", "confirmed", "of_group", "since", "standing", "term")
 
-    def __init__(self, *, of_group: bool) -> None:
+    def __init__(self, *, of_group: bool, term: int) -> None:
+        self.term = term
         self.since: int | None = None
         """The first announcement that tells it; None: none did yet."""
         self.confirmed = False
@@ -93,9 +96,10 @@ class Holds:
     def hear(self, announcement: Announcement, at: float) -> None:
         """An announcement was read, of this instance or of another."""
         me = self._me
+        peer = self.view.hear(announcement, at)
         if (announcement.store, announcement.run) == (me.store, me.run):
             self._hear_own(announcement.number, at)
-        elif (peer := self.view.hear(announcement, at)) is not None:
+        elif peer is not None:
             self._yield_to(peer, at)
 
     def leased(self, now: float) -> bool:
@@ -123,7 +127,7 @@ class Holds:
         if now < self._until:
             for part, copy in copies.items():
                 if part not in self.held and copy.ready and self._is_ours(part, copy, peers):
-                    self.held[part] = Hold(of_group=copy.assigned)
+                    self.held[part] = Hold(of_group=copy.assigned, term=1 + self.view.term(part))
         return before != set(self.held)
 
     def _hear_own(self, number: int, at: float) -> None:
@@ -139,7 +143,8 @@ class Holds:
 
     def _yield_to(self, peer: Peer, at: float) -> None:
         for part, hold in list(self.held.items()):
-            if peer.holds(part) and not (hold.confirmed and at < self._until):
+            lasting = hold.confirmed and at < self._until and peer.term(part) <= hold.term
+            if peer.holds(part) and not lasting:
                 del self.held[part]
 
     def _is_ours(self, part: Part, copy: Copy, peers: list[Peer]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -9,15 +10,18 @@ from contracts.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.barrier import Barrier
 from services.query.cluster.holds import Copy, Holds
 from services.query.cluster.placement import standbys
+from services.query.follow.decode import AHEAD_MS
 from services.query.follow.following import Part
 from services.query.roles import Member, Role, Standing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from services.query.cluster.holds import Terms
     from services.query.cluster.view import Identity, Peer
     from services.query.follow.following import Following
+
+log = logging.getLogger(__name__)
 
 
 class Marked(Protocol):
@@ -31,11 +35,15 @@ class Marked(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """What an instance acts on: how many partitions each state has, who keeps the stores up, and the stores."""
+    """What an instance acts on: how many partitions each state has, who keeps the stores up, and the stores.
+
+    `now` is the time of day, in milliseconds since 1970.
+    """
 
     partitions: Mapping[str, int]
     following: Following
     stores: Mapping[str, Marked]
+    now: Callable[[], int]
 
 
 class Instance:
@@ -51,14 +59,35 @@ class Instance:
         self._followed: dict[Part, Barrier] = {}
         self._number = 0
         self._told: object = None
+        self._incredible: set[tuple[str, str]] = set()
 
     def hear(self, announcement: Announcement, at: float) -> None:
         """An announcement was read, of this instance or of another. What it gives up, it does at once."""
+        view, peers = self.holds.view, self.me.store != announcement.store
+        there = view.contact is not None and peers  # it comes after one of ours in the topic
+        if there and not view.knows(announcement.store):
+            self._told = None  # who is new hears at once what we have
         self.holds.hear(announcement, at)
+        if there:
+            self._take_watermarks(announcement)
+
+    def _take_watermarks(self, announcement: Announcement) -> None:
+        """A watermark never goes down, so what ended once stays so. Those of instances that are gone are not taken up.
+
+        What they told may be of records that are no longer on the topics; what is, those who are there have seen too.
+        Nor is one that no record of now could have given, for it would end all lives.
+        """
+        credible = self._around.now() + AHEAD_MS
         for name, state in announcement.states.items():
             store = self._around.stores.get(name)
-            if store is not None and state.watermark > store.watermark():
+            if store is None or state.watermark <= store.watermark():
+                continue
+            if state.watermark <= credible:
                 store.advance(state.watermark)
+            elif (name, announcement.store) not in self._incredible:
+                self._incredible.add((name, announcement.store))
+                facts = {"instance": announcement.instance, "state": name, "watermark": state.watermark}
+                log.warning("a watermark is a day ahead of the clock, and not believed", extra={"facts": facts})
 
     def restarted(self, part: Part) -> None:
         """The part is read from the beginning again: until that is done there is nothing to be had of it here."""
@@ -118,7 +147,11 @@ class Instance:
     def owners(self, part: Part) -> list[Peer]:
         """Which others may answer for it: who holds it, whom the group gave it, who has a copy, in this order."""
         there = [one for one in self.holds.view.peers() if one.parts.get(part)]
-        return sorted(there, key=lambda one: (not one.holds(part), not one.is_assigned(part), not one.is_ready(part)))
+
+        def rank(one: Peer) -> tuple[bool, int, bool, bool]:
+            return not one.holds(part), -one.term(part), not one.is_assigned(part), not one.is_ready(part)
+
+        return sorted(there, key=rank)
 
     def members(self) -> list[Member]:
         """This instance, and the others that are there."""
@@ -185,6 +218,7 @@ class Instance:
                     assigned=part in self.assigned,
                     ready=barrier.passed and leased,
                     held=part in held,
+                    term=self.holds.held[part].term if part in held else 0,
                     position=progress.position if progress else 0,
                     lag=progress.lag if progress else 0,
                 )

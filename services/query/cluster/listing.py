@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from services.query.api.reply import reply
+from services.query.follow.following import Part
 from services.query.roles import Role
 
 if TYPE_CHECKING:
@@ -31,16 +32,31 @@ class Listing:
 
     async def instances(self, _: web.Request) -> web.Response:
         """All of them, the one that was asked first; and the partitions of each state, which say where a key is."""
-        told = [listed(one) for one in self._cluster.announced()]
+        announced = self._cluster.announced()
+        holders = held(announced)
+        told = [listed(one, holders) for one in announced]
         partitions = {name: state.partitions for name, state in self._states.items()}
         return reply({"instances": told, "partitions": partitions}).response()
 
 
-def listed(announcement: Announcement) -> dict[str, Any]:
+def held(announced: Iterable[Announcement]) -> dict[Part, str]:
+    """The store of who answers for each partition: of two that of the later term, as all instances see it."""
+    claims: dict[Part, tuple[int, str]] = {}
+    for one in announced:
+        for name, state in one.states.items():
+            for part in state.parts:
+                if part.held:
+                    place = Part(name, part.partition)
+                    claims[place] = max(claims.get(place, (0, "")), (part.term, one.store))
+    return {place: store for place, (_, store) in claims.items()}
+
+
+def listed(announcement: Announcement, holders: Mapping[Part, str]) -> dict[str, Any]:
     """One instance. `owns` has the partitions that it answers for."""
     owns: dict[str, list[int]] = defaultdict(list)
     for name, state in announcement.states.items():
-        owns[name] += [part.partition for part in state.parts if part.held]
+        numbers = [part.partition for part in state.parts]
+        owns[name] += [one for one in numbers if holders.get(Part(name, one)) == announcement.store]
     return {
         "instance": announcement.instance,
         "url": announcement.url,

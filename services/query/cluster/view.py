@@ -43,6 +43,10 @@ class Peer:
         """Whether it says that it answers for the partition."""
         return part in self.parts and self.parts[part].held
 
+    def term(self, part: Part) -> int:
+        """Of its hold; 0 if it has none."""
+        return self.parts[part].term if self.holds(part) else 0
+
 
 class View:
     """The other instances. One that was not heard for `silence` seconds is gone.
@@ -55,11 +59,14 @@ class View:
         self._me = me
         self._silence = silence
         self._peers: dict[str, Peer] = {}
+        self._terms: dict[Part, int] = {}
         self.contact: float | None = None
         """When the last of our announcements that was read back was sent; None before the first."""
 
     def hear(self, announcement: Announcement, at: float) -> Peer | None:
         """Take note of another's announcement; None: it tells nothing new of anybody who is there."""
+        for part, one in _parts(announcement):
+            self._terms[part] = max(one.term, self.term(part))
         if announcement.store == self._me.store:
             return None  # an earlier run of ours, which has ended, for we have its folder
         known = self._peers.get(announcement.store)
@@ -67,6 +74,14 @@ class View:
             return None  # written twice, or late
         peer = self._peers[announcement.store] = Peer(announcement, at)
         return None if announcement.leaving else peer
+
+    def term(self, part: Part) -> int:
+        """The greatest that anybody ever had of it, of whom was heard; also of who is gone."""
+        return self._terms.get(part, 0)
+
+    def knows(self, store: str) -> bool:
+        """Whether it was heard since it was gone last."""
+        return store in self._peers
 
     def peers(self) -> list[Peer]:
         """Those who are there, by name; nobody before the first contact."""

@@ -87,7 +87,8 @@ class Lab:
         following = AtTheEnd(self.broker.bootstrap, self.topic)
         me = Identity(name, f"http://{name}", store or name, run)
         terms = Terms(lease=2.0, silence=2.5)
-        instance = Instance(me, terms, Surroundings({"flights": PARTITIONS}, following, {"flights": Mark()}), 2)
+        around = Surroundings({"flights": PARTITIONS}, following, {"flights": Mark()}, lambda: 0)
+        instance = Instance(me, terms, around, 2)
         group = f"{self._prefix}group"
         links = Links(
             KafkaMembership(client, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.barrier import Barrier
 from services.query.cluster.holds import Holds
-from services.query.cluster.listing import listed
+from services.query.cluster.listing import held, listed
 from services.query.cluster.view import View
-from tests.services.query.cluster.world import EPOCH, TERMS, World
+from services.query.follow.decode import AHEAD_MS
+from tests.services.query.cluster.world import EPOCH, NOW, TERMS, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,10 +82,83 @@ def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
         world.assign(part, [owner])
     world.most_read = 50
     calm(world, 5)
-    told = listed(world.processes["a"].instance.presented(world.now, EPOCH))
+    presented = world.processes["a"].instance.presented(world.now, EPOCH)
+    told = listed(presented, held([presented]))
     assert (told["instance"], told["url"], told["owns"]) == ("a", "http://a", {"flights": [0]})
     roles = {one["partition"]: one["role"] for one in told["states"]["flights"]["partitions"]}
     assert roles == {0: "owner", 1: "standby"}
+
+
+def test_of_two_whom_a_clock_misled_the_later_goes_on() -> None:
+    world = World(random.Random(1), names="ab", parts=1, replicas=2)
+    (part,) = world.ends
+    for disk in world.disks:
+        world.start(disk)
+    world.assign(part, ["a"])
+    world.most_read = 50
+    calm(world, 5)
+    assert world.answering(part) == ["a"]
+    world.suspend("a", 20)
+    world.assign(part, ["b"])
+    calm(world, 10)
+    assert world.answering(part) == ["b"]
+    world.assign(part, ["a", "b"])
+    calm(world, 10 + TERMS.lease / 2)
+    assert world.answering(part) == ["b"], "a gives up though its lease is valid by its clock"
+
+
+def test_routers_agree_on_who_holds_a_partition() -> None:
+    world = World(random.Random(1), names="cd", parts=1)
+    (part,) = world.ends
+    for disk in world.disks:
+        world.start(disk)
+    world.log += [claim("a", 3, term=2), claim("b", 3, term=1)]
+    calm(world, 1)
+    for process in world.processes.values():
+        assert [one.announcement.instance for one in process.instance.owners(part)][:2] == ["a", "b"]
+    both = [claim("b", 4, term=3), claim("a", 4, term=2)]
+    world.log += both
+    calm(world, 1)
+    for process in world.processes.values():
+        assert [one.announcement.instance for one in process.instance.owners(part)][:2] == ["b", "a"]
+    assert held(both) == held(reversed(both)) == {part: "b"}
+    assert [listed(one, held(both))["owns"] for one in both] == [{"flights": [0]}, {"flights": []}]
+
+
+def test_a_watermark_is_that_of_who_is_there() -> None:
+    world = World(random.Random(1), names="a", parts=1)
+    world.log.append(claim("gone", 9, watermark=NOW))
+    world.start(world.disks[0])
+    calm(world, 5)
+    mark = world.processes["a"].mark
+    assert mark.watermark() == 0, "what it told may be no more on the topic"
+    world.log.append(claim("b", 1, watermark=NOW + AHEAD_MS))
+    calm(world, 1)
+    assert mark.watermark() == NOW + AHEAD_MS
+    world.log += [claim("b", 2, watermark=7), claim("broken", 1, watermark=NOW + AHEAD_MS + 1)]
+    calm(world, 1)
+    assert mark.watermark() == NOW + AHEAD_MS, "it goes not back, and to no time that nobody can have seen"
+
+
+def test_who_is_new_hears_at_once_what_the_others_have() -> None:
+    world = World(random.Random(1), names="a", parts=1)
+    world.start(world.disks[0])
+    calm(world, 5)
+    instance = world.processes["a"].instance
+    instance.announce(world.now, EPOCH)
+    assert not instance.step(world.now)
+    instance.hear(claim("b", 1), world.now)
+    assert instance.step(world.now)
+    instance.announce(world.now, EPOCH)
+    instance.hear(claim("b", 2), world.now)
+    assert not instance.step(world.now)
+
+
+def claim(name: str, number: int, *, term: int = 0, watermark: int = 0) -> Announcement:
+    """What another instance announces, which says that it holds the partition if it has a term."""
+    part = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
+    states = {"flights": AnnouncedState(watermark=watermark, parts=(part,))}
+    return Announcement(instance=name, store=name, run=1, url=f"http://{name}", number=number, ts=EPOCH, states=states)
 
 
 def _forever(self: Holds, now: float) -> bool:

@@ -22,6 +22,8 @@ TERMS = Terms(lease=3.0, silence=3.75)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ANSWERS = (Role.OWNER, Role.STANDBY)
 EVERY_S = 0.75
+NOW = 1_767_225_600_000
+"""The time of day, in milliseconds: it stands still."""
 
 
 class Mark:
@@ -79,7 +81,8 @@ class Process:
         self.disk = disk
         self.reading = Reading(disk, world.ends)
         me = Identity(disk.name, f"http://{disk.name}", disk.name, disk.run)
-        around = Surroundings({"flights": len(world.ends)}, self.reading, {"flights": Mark()})
+        self.mark = Mark()
+        around = Surroundings({"flights": len(world.ends)}, self.reading, {"flights": self.mark}, lambda: NOW)
         self.instance = Instance(me, TERMS, around, world.replicas)
         self.outgoing: list[Announcement] = []
         self.asked: dict[Part, list[Barrier]] = {}
@@ -87,6 +90,8 @@ class Process:
         self.announced = float("-inf")
         self.stopped_until = 0.0
         self.cut_until = 0.0
+        self.behind = 0.0
+        """How long its clock stood still, with its machine."""
 
 
 class World:
@@ -143,33 +148,38 @@ class World:
                 self._go_on(process, lively)
                 self._ask()
 
+    def suspend(self, name: str, seconds: float) -> None:
+        """Its machine stands still, and with it its clock."""
+        self.processes[name].stopped_until = self.now + seconds
+        self.processes[name].behind += seconds
+
     def answering(self, part: Part) -> list[str]:
         """Who would answer for it now."""
         return [
             name
             for name, one in self.processes.items()
-            if self.now >= one.stopped_until and one.instance.standing(*part, self.now).role in ANSWERS
+            if self.now >= one.stopped_until and one.instance.standing(*part, self.now - one.behind).role in ANSWERS
         ]
 
     def _is_cut(self, process: Process) -> bool:
         return self.now < max(self.outage_until, process.cut_until)
 
     def _go_on(self, process: Process, lively: float) -> None:
-        rng, instance = self.rng, process.instance
+        rng, instance, now = self.rng, process.instance, self.now - process.behind
         if not self._is_cut(process):
             while process.outgoing and rng.random() < lively:
                 self.log.append(process.outgoing.pop(0))
             while process.read < len(self.log) and rng.random() < lively + 0.1:
-                instance.hear(self.log[process.read], self.now)
+                instance.hear(self.log[process.read], now)
                 process.read += 1
             self._answer_ends(process, lively)
             for part in process.reading.followed:
                 at, end = process.disk.positions[part], self.ends[part]
                 process.disk.positions[part] = min(end, at + rng.randrange(self.most_read))
-        told = instance.step(self.now)
-        if told or self.now - process.announced >= EVERY_S:
-            process.announced = self.now
-            process.outgoing.append(instance.announce(self.now, EPOCH))
+        told = instance.step(now)
+        if told or now - process.announced >= EVERY_S:
+            process.announced = now
+            process.outgoing.append(instance.announce(now, EPOCH))
 
     def _answer_ends(self, process: Process, lively: float) -> None:
         for part, barriers in process.instance.asking().items():
