@@ -91,5 +91,8 @@ class Store(Protocol):
     def half_forgotten(self, partition: int) -> bool:
         """Whether some of it was forgotten, perhaps by an earlier process, and not all."""
 
+    def settle(self) -> None:
+        """A rebuild is over: from now on readers come first. In the event loop, which it keeps for some 50 ms."""
+
     def close(self) -> None:
         """Make all durable, and close."""

@@ -15,7 +15,6 @@ from services.query.api.fields import paths, projected
 from services.query.api.handover import OF_KEY, Patience
 from services.query.api.parameters import Batch, checked
 from services.query.api.problems import Problem, ProblemError
-from services.query.api.reads import PLAIN
 from services.query.api.reply import JSON, uncached
 from services.query.parts import HOP, Question
 
@@ -95,11 +94,10 @@ class Batches:
         counts.add(metrics.KEYS, held.state.name, by=len(wanted.keys))
         fields = None if wanted.fields is None else paths(wanted.fields)
         found: list[bytes | Away] = []
-        for key in wanted.keys:
+        for key, (outcome, standing, number) in zip(wanted.keys, held.looks(wanted.keys), strict=True):
             if not who.reads_key(held.state.name, key):
                 found.append(_told(key, Problem("not_yours", f"{who.name} may not read it")))
                 continue
-            outcome, standing, number = held.look(key, PLAIN)
             if not isinstance(outcome, Problem):
                 try:
                     part = None if fields is None else projected(outcome.entry.value, fields)

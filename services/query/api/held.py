@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.partition import partition
 from services.query.api.form import Form
 from services.query.api.problems import Problem, ProblemError
-from services.query.api.reads import Conditions, Found, Known, decided
+from services.query.api.reads import PLAIN, Conditions, Found, Known, decided
 from services.query.roles import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from contracts.named import NamedState
+    from services.query.entry import Entry
     from services.query.parts import Parts
     from services.query.roles import Standing
 
@@ -35,25 +39,33 @@ class Held:
         self.state = state
         self.store = parts.stores[state.name]
         self.form = Form(state, parts.settings.instance)
-        self._standing = parts.roles.standing
+        self._standing = partial(parts.roles.standing, state.name)
         lifetime, asked = state.lifetime, state.asked
         remember = asked.remember if asked.remember is not None else lifetime
         self._remembered = None if lifetime is None or remember is None else round((lifetime + remember) / _MS)
 
     def look(self, key: str, conditions: Conditions) -> Looked:
         """What the client of this key is told now."""
-        store, name = self.store, self.state.name
-        latest = store.get(key)
+        return self._judged(key, self.store.get(key), conditions, self._standing)
+
+    def looks(self, keys: Sequence[str]) -> list[Looked]:
+        """The same of many keys, all at one moment."""
+        standing, entries = cache(self._standing), self.store.gets(keys)
+        return [self._judged(key, latest, PLAIN, standing) for key, latest in zip(keys, entries, strict=True)]
+
+    def _judged(
+        self, key: str, latest: Entry | None, conditions: Conditions, standing_of: Callable[[int], Standing]
+    ) -> Looked:
         number = partition(key.encode(), self.state.partitions) if latest is None else latest.partition
-        standing = self._standing(name, number)
-        asked = latest if conditions.as_of is None else store.version(key, conditions.as_of)
-        ended = latest is not None and store.ended(latest)
+        standing = standing_of(number)
+        asked = latest if conditions.as_of is None else self.store.version(key, conditions.as_of)
+        ended = latest is not None and self.store.ended(latest)
         since = self.since() if latest is None else 0
         return Looked(decided(Known(latest, ended, asked, since), standing, conditions), standing, number)
 
     def is_here(self, partition: int) -> bool:
         """Whether this instance answers for the partition now."""
-        return self._standing(self.state.name, partition).role in HERE
+        return self._standing(partition).role in HERE
 
     def since(self) -> int:
         """The beginning of the earliest life that is remembered, in milliseconds since 1970; 0 if all are."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NEAR = 10_000
+
 
 class Followed:
     """`topics` and `stores` by state. What is assigned to the reader can be made again from this, and the stores."""
@@ -91,6 +93,11 @@ class Followed:
         """Read everything on from where its store is: what was read and not written is read again."""
         parts = [part for part in self._parts if part not in self._forgetting]
         self._reader.place({(self._topics[part.state], part.partition): self._position(part) for part in parts})
+
+    def kept_up(self, state: str) -> bool:
+        """Whether all that is followed of the state is read, but for NEAR records of each partition."""
+        known = [self.progress.get(part) for part in self._parts if part.state == state]
+        return bool(known) and all(one and one.end is not None and one.lag < NEAR for one in known)
 
     def reached(self, part: Part, position: int) -> None:
         """Readers see all before this."""

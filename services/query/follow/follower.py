@@ -80,6 +80,7 @@ class Follower:
         self._followed = Followed(self._reader, self._topics, stores, Freshness(stores, removals))
         self._orders: deque[Callable[[], None]] = deque()
         self._torn = False
+        self._rebuilding = dict(stores)
         self.tally = Tally(states)
 
     def follow(self, part: Part) -> None:
@@ -125,6 +126,7 @@ class Follower:
         self._torn = True
         self._follow()
         self._write(self._reader.read(wait=not self._followed.busy))
+        self._settle()
         self._torn = False
 
     def _follow(self) -> None:
@@ -145,6 +147,11 @@ class Follower:
             self._take(self._sources[topic], read)
         for message in troubles:
             self._face(message)
+
+    def _settle(self) -> None:
+        """Of states that are read for the first time since the start: say that they are."""
+        for name in [name for name in self._rebuilding if self._followed.kept_up(name)]:
+            self._outbox.ask(self._rebuilding.pop(name).settle)
 
     def _take(self, source: Source, messages: list[Message]) -> None:
         """Write a batch, and tell of it."""

@@ -55,10 +55,19 @@ class Databases:
         self._in_use = threading.Lock()
         self._closed = False
         self._each = PAGE * PAGES * databases
-        disk = os.statvfs(folder)
+        self._file = folder / "data.mdb"
+        self._open(mapped=not self._file.exists() or self._file.stat().st_size >= AT_LEAST)
+
+    def _open(self, *, mapped: bool) -> None:
+        """Open it to be written `mapped`, in memory, which makes the file as large as its map.
+
+        A rebuild makes nearly a page anew for each key, and would spend a third of its time on calls that write one.
+        Later that would cost readers more: to write such pages to the disk, the system interrupts them for each.
+        """
+        disk, self.mapped = os.statvfs(self._folder), mapped
         try:
             self.environment: Environment = lmdb.open(
-                str(folder),
+                str(self._folder),
                 map_size=max(AT_LEAST, disk.f_frsize * disk.f_blocks),
                 max_dbs=1 + 3 * SLOTS,
                 max_readers=READERS,
@@ -66,19 +75,19 @@ class Databases:
                 metasync=False,
                 readahead=False,  # keys are read in no order
                 meminit=False,
-                writemap=True,  # a rebuild makes nearly a page anew per key: to write each cost a third of it
+                writemap=mapped,
             )
             self.environment.reader_check()
             self.facts = self.environment.open_db(b"facts")
             self.slots = tuple(self._slot(number) for number in range(SLOTS))
         except lmdb.Error as error:
-            raise Damaged(folder, str(error)) from error
+            raise Damaged(self._folder, str(error)) from error
 
     @contextmanager
     def writing(self, updates: int, size: int) -> Iterator[Transaction[bytes]]:
         """All that is written with it, or nothing: so many updates of so many bytes. Raises NotWritten, StoreClosed.
 
-        Also when the disk may be too small for it: where a page of the map finds no room, the system ends the process
+        Also when the disk may be too small for it: where a page of a map finds no room, the system ends the process
         without a word.
         """
         self._require(SPARE + updates * self._each + 2 * size)  # what was the entry is history then
@@ -90,6 +99,17 @@ class Databases:
                     yield transaction
         except lmdb.Error as error:
             raise NotWritten(self._folder, str(error), self._free()) from error
+
+    def settle(self) -> bool:
+        """Open it anew, not mapped, if it is; tells whether it did. Nobody may be reading. Raises Damaged."""
+        with self._in_use:
+            if self._closed or not self.mapped:
+                return False
+            used = PAGE * (self.environment.info()["last_pgno"] + 1)
+            self.environment.close()
+            os.truncate(self._file, used)
+            self._open(mapped=False)
+        return True
 
     def close(self) -> None:
         """Force all to disk, and close, once nothing is being written: closed under a writer, LMDB ends the process."""

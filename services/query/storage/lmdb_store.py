@@ -56,8 +56,7 @@ class LmdbStore:
         self._index = Index(self._paths)
         self._history = History(state.asked.history - 1)
         self._pager = Pager(self._paths, self._index)
-        self._facts = Facts(self._databases.facts)
-        self._begin = self._databases.environment.begin
+        self._bind()
         with self._begin() as txn:
             self._seen = self._told = self._facts.watermark(txn)
             self._positions = self._facts.positions(txn)
@@ -191,10 +190,20 @@ class LmdbStore:
             del self._forgetting[partition]
         return done
 
+    def settle(self) -> None:
+        """See `Store`."""
+        if self._databases.settle():
+            self._bind()
+            self._newest_first = self._ordered()
+
     def close(self) -> None:
         """See `Store`."""
         self._databases.close()
         self._folder.close()
+
+    def _bind(self) -> None:
+        self._facts = Facts(self._databases.facts)
+        self._begin = self._databases.environment.begin
 
     def _find(self, txn: Transaction[bytes], key: str) -> tuple[bytes | None, Slot | None]:
         try:

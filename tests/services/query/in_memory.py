@@ -105,6 +105,9 @@ class MemoryStore:
     def half_forgotten(self, partition: int) -> bool:  # noqa: ARG002  # it forgets all at once
         return False
 
+    def settle(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -14,6 +14,7 @@ from confluent_kafka import Producer, TopicPartition
 from contracts.errors import DeclarationError
 from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
+from services.query.storage.environment import AT_LEAST
 from services.query.storage.errors import NotWritten
 from tests.services.query.follow.following import COMPACTED, WAIT_S, Topic, compacted, following, until, value
 
@@ -59,6 +60,16 @@ async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: 
         told = running.told.versions("a")
         assert told == sorted(set(told), key=told.index)
         assert told[-1] == 6
+
+
+async def test_a_rebuild_ends_when_all_is_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    topic.write(("a", value(1)))
+    file = tmp_path / "data.mdb"
+    async with following(topic, state, tmp_path) as running:
+        await until(lambda: file.stat().st_size < AT_LEAST)
+        assert running.version("a") == 1
+        topic.write(("a", value(2)))
+        await until(lambda: running.version("a") == 2)
 
 
 async def test_goes_on_exactly_where_it_was(topic: Topic, state: NamedState, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from services.query.storage.environment import AT_LEAST
 from services.query.storage.errors import NotIndexed, NotWritten
 from services.query.storage.lmdb_store import LmdbStore
 from services.query.storage.paging import LOOKED_AT
@@ -27,6 +28,7 @@ NEARLY_FULL = os.statvfs_result((4096, 4096, 1 << 20, 1000, 1000, 0, 0, 0, 0, 25
 CLOSED = """
 import sys, threading
 from pathlib import Path
+from services.query.storage.environment import AT_LEAST
 from services.query.storage.errors import StoreClosed
 from services.query.storage.lmdb_store import LmdbStore
 from tests.services.query.storage.declared import named, update
@@ -196,6 +198,27 @@ def test_a_full_disk_loses_nothing(store: LmdbStore, monkeypatch: pytest.MonkeyP
     assert (store.position(0), store.get("7")) == (1, None)
     store.apply(many, {0: 2})
     assert (store.position(0), store.keys()) == (2, 5002)
+
+
+def test_a_rebuild_that_is_over_leaves_a_file_of_its_own_size_and_all_that_is_in_it(tmp_path: Path) -> None:
+    rebuilt = LmdbStore(tmp_path, named(), "boot")
+    file = tmp_path / "data.mdb"
+    rebuilt.apply([update(str(key), 1, 1) for key in range(2000)], {0: 1})
+    rebuilt.advance(50)
+    assert file.stat().st_size >= AT_LEAST
+    rebuilt.settle()
+    assert file.stat().st_size < 1 << 21
+    rebuilt.apply([update("7", 1, 2)], {0: 2})
+    rebuilt.settle()
+    known = rebuilt.get("7")
+    assert known is not None
+    assert (known.version, rebuilt.keys(), rebuilt.position(0), rebuilt.watermark()) == (2, 2000, 2, 50)
+    rebuilt.close()
+    rebuilt.settle()
+    again = LmdbStore(tmp_path, named(), "boot")
+    assert again.keys() == 2000
+    assert file.stat().st_size < 1 << 21
+    again.close()
 
 
 def test_readers_see_whole_batches_and_never_go_back(store: LmdbStore) -> None:
