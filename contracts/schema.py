@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, create_model
 
+from contracts.announcement import Announcement
 from contracts.application import Application
 from contracts.record import Reason
 from contracts.shape import feedback_shape
@@ -18,6 +19,7 @@ def schemas(application: Application) -> dict[str, dict[str, Any]]:
         "feedback": feedback_shape(application),
         "snapshot": snapshot_shape(application),
         "dead_letter": DeadLetter,
+        "instance": Announcement,
     }
     found = {name: model.model_json_schema(mode="serialization") for name, model in models.items()}
     if not application.traced:
