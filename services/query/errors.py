@@ -69,3 +69,15 @@ class NoTopicError(PermanentError):
     def __init__(self, topic: str, kafka: str) -> None:
         super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with python -m services.topics")
         self.topic = topic
+
+
+class PartitionsChangedError(RetryableError):
+    """Keys are spread over another number of partitions than when the service was started."""
+
+    def __init__(self, topic: str, before: int, now: int) -> None:
+        super().__init__(
+            f"topic {topic!r} has {now} partitions, and had {before}: start the service again. A key that was written "
+            "before may be in another partition than it is looked for now, and be told as never seen until it is "
+            "written again: write all keys once more, or make the topic anew"
+        )
+        self.topic = topic

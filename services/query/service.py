@@ -36,6 +36,7 @@ from services.query.follow.follower import Follower
 from services.query.follow.removals import Removals, kept
 from services.query.health import Health
 from services.query.listeners import Listeners
+from services.query.partitions import watched
 from services.query.parts import Parts
 from services.query.push.push import Push
 from services.query.storage.lmdb_store import LmdbStore
@@ -141,7 +142,8 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as tasks:
         lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
         renewing = renewed(access, hot.forget, partial(push.watching.renew, access.again))
-        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing)]
+        counting = watched(parts.states.values(), parts.settings.client())
+        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing, counting)]
         async with Server(parts, gate, pieces, hot).serving(listening):
             await stopped.wait()
             health.stopping = True

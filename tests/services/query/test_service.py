@@ -14,6 +14,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from services.query.service import serve
 from services.query.settings import QuerySettings
@@ -123,6 +124,22 @@ def test_it_answers_while_the_broker_is_away_and_goes_on_when_it_is_back(fleet: 
         fleet.publish(snapshot("car", 2))
         assert fleet.until("/v1/states/cars/car?min_version=2&wait=20", 200).body["version"] == 2
         assert process.poll() is None
+
+
+def test_it_answers_nothing_wrong_after_partitions_were_added(fleet: Fleet, broker: EmbeddedBroker) -> None:
+    fleet.publish(snapshot("car", 1))
+    process = fleet.start()
+    fleet.ready(process)
+    topic, admin = fleet.topics.snapshots, AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_partitions([NewPartitions(topic, 7)])[topic].result(DEADLINE_S)
+    assert process.wait(DEADLINE_S) == 1
+    *_, last = fleet.log.read_text(encoding="utf-8").splitlines()
+    assert "has 7 partitions, and had 4: start the service again" in last
+    with fleet.running():
+        for number in range(20):
+            fleet.publish(snapshot(f"car{number}", 1))
+            assert fleet.until(f"/v1/states/cars/car{number}?min_version=1&wait=20", 200).body["version"] == 1
+        assert fleet.ask("/v1/states/cars/car").body["version"] == 1, "it has all partitions"
 
 
 def test_tokens_guard_it_and_are_renewed_and_never_told(fleet: Fleet, tmp_path: Path) -> None:
