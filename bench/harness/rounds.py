@@ -18,7 +18,7 @@ from bench.harness.progress import Display
 from bench.harness.report import described
 from bench.harness.results import Result, keep
 from bench.query.measures import Keys
-from bench.query.servers import QUERIES
+from bench.query.servers import QUERIES, SERVERS
 from bench.query.service import KeysAsked
 
 FILL_PER_S, DRAIN_PER_S, CHECK_PER_S = 40_000, 45_000, 90_000
@@ -39,7 +39,7 @@ def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
     if isinstance(measure, Calls):
         return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
     if isinstance(measure, Keys):
-        return [job for job in jobs if job in QUERIES]
+        return [job for job in jobs if job in QUERIES and (SERVERS[job.name].pushes or not measure.pushes_only)]
     return [job for job in jobs if job not in (*WORKERS, *QUERIES)]
 
 

@@ -84,6 +84,7 @@ TARGETS = (
     Target("query-5m", "visible_p50_ms", 5),
     Target("query-5m", "visible_p99_ms", 30),
     Target("query-5m", "push_p99_ms", 50),
+    Target("push-1k", "push_p99_ms", 50),
     Target("query-5m", "rebuild_s", 60),
     Target("query-5m", "restart_s", 3),
 )

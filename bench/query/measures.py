@@ -16,16 +16,24 @@ class Keys:
     seconds: int
     """How long each part is measured."""
     subscribers: int
+    pushes_only: bool = False
+    """Whether nothing is measured but how soon subscribers are told, of services that tell any."""
 
     @property
     def estimate_s(self) -> float:
         """About how long it takes."""
-        return self.keys / FILL_PER_S + self.keys / LOAD_PER_S + PHASES * (self.seconds + 5)
+        phases = 1 if self.pushes_only else PHASES
+        return self.keys / FILL_PER_S + self.keys / LOAD_PER_S + phases * (self.seconds + 5)
 
     def __str__(self) -> str:
-        return f"{self.keys:,} keys of 500 bytes, {self.rate:,} updates/s meanwhile, {self.seconds} s each"
+        size = f"{self.keys:,} keys of 500 bytes, {self.rate:,} updates/s meanwhile"
+        return f"{size}, {self.subscribers:,} subscribers" if self.pushes_only else f"{size}, {self.seconds} s each"
 
 
 def measures(scale: int) -> tuple[Keys, ...]:
     """All of them, of a size that is divided by so much."""
-    return (Keys("query-5m", 5_000_000 // scale, 10_000 // scale, max(3, 20 // scale), 1_000 // scale),)
+    rate, seconds, subscribers = 10_000 // scale, max(3, 20 // scale), 1_000 // scale
+    return (
+        Keys("query-5m", 5_000_000 // scale, rate, seconds, subscribers),
+        Keys("push-1k", 100_000 // scale, rate, 2 * seconds, subscribers, pushes_only=True),
+    )

@@ -1,4 +1,4 @@
-"""The programs that the benchmark takes from Debian: load generators in C, and Redis."""
+"""The programs that the benchmark takes from Debian: load generators in C, what builds one, and Redis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.harness.errors import BenchError, last_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PACKAGES = {"wrk": "wrk", "redis-server": "redis-server", "redis-benchmark": "redis-tools"}
+PACKAGES = {"wrk": "wrk", "redis-server": "redis-server", "redis-benchmark": "redis-tools", "cc": "build-essential"}
 """The package of each program."""
 
 

@@ -45,7 +45,7 @@ class Server:
 
 
 SERVERS = {
-    SERVICE.name: Server(SERVICE, HttpDoor, Wrk, ("wrk",), paced=True, pushes=True),
+    SERVICE.name: Server(SERVICE, HttpDoor, Wrk, ("wrk", "cc"), paced=True, pushes=True),
     REDIS.name: Server(
         REDIS, RedisDoor, RedisBenchmark, ("redis-server", "redis-benchmark"), paced=False, pushes=False
     ),

@@ -83,12 +83,7 @@ class KeysAsked:
             Background(watching, server.door, port, keys.keys) as watch,
         ):
             time.sleep(SETTLE_S)
-            show("updates alone", 0.4)
-            figures = {"update_cores": _cores(running, keys.seconds / 2)} | self._loaded(server, running, port, show)
-            show("reading what was written just now", 0.7)
-            seen = visible(boot, began, door, keys.seconds)
-            figures |= {f"visible_{name}": value for name, value in percentiles(seen.latencies).items()}
-            versions = seen.versions
+            figures, versions = ({}, {}) if keys.pushes_only else self._read(server, running, port, began, show)
             if server.pushes:
                 show("pushing", 0.8)
                 told = pushed(boot, began, port, keys.subscribers, keys.seconds)
@@ -101,6 +96,20 @@ class KeysAsked:
         verdict.wrong, verdict.example = verdict.wrong + watched.wrong, verdict.example or watched.example
         figures["checked"] = verdict.events + watched.events
         return figures, verdict
+
+    def _read(
+        self, server: Server, running: RunningJob, port: int, began: str, show: Show
+    ) -> tuple[Figures, dict[int, int]]:
+        """How many keys it answers for, and how soon it shows what is written; with the versions that were."""
+        seconds = self._keys.seconds
+        show("updates alone", 0.4)
+        figures = {"update_cores": _cores(running, seconds / 2)} | self._loaded(server, running, port, show)
+        show("reading what was written just now", 0.7)
+        with closing(server.door(port)) as door:
+            seen = visible(self._site.boot, began, door, seconds)
+        return figures | {
+            f"visible_{name}": value for name, value in percentiles(seen.latencies).items()
+        }, seen.versions
 
     def _loaded(self, server: Server, running: RunningJob, port: int, show: Show) -> Figures:
         load, seconds = server.load(port, self._keys.keys), self._keys.seconds

@@ -10,6 +10,8 @@ from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, FLINK, STATELOOP
 from bench.harness.plan import FULL, Backlog, Stream
 from bench.harness.rounds import Rounds, Run, able, estimate, turns
+from bench.query.measures import Keys
+from bench.query.servers import QUERIES
 
 DRAIN = Backlog("drain", events=90_000, devices=10)
 STREAM = Stream("latency", rate=900, seconds=40, warm_s=10)
@@ -26,6 +28,12 @@ def test_workers_call_and_jobs_keep_states() -> None:
     assert able(DRAIN, everything) == [STATELOOP, FLINK]
     assert able(Calls("calls", 10, peers=True), everything) == list(WORKERS)
     assert able(Calls("calls", 10), everything) == [WORKERS[0]]
+
+
+def test_services_answer_and_those_that_push_are_measured_at_that() -> None:
+    keys = Keys("keys", 10, rate=1, seconds=1, subscribers=1)
+    assert able(keys, (STATELOOP, *QUERIES)) == list(QUERIES)
+    assert able(replace(keys, pushes_only=True), QUERIES) == [QUERIES[0]]
 
 
 def test_a_job_with_batches_is_waited_for_until_one_has_ended() -> None:
