@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, start_http_server
 
@@ -20,6 +21,9 @@ from services.derive.worker import Worker, names
 
 def main() -> int:
     """Work until told to stop: 0. Or return 1 after a line that says what to do."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
     try:
         settings = read(DeriveSettings)
         application = load(settings.application)
@@ -27,22 +31,21 @@ def main() -> int:
             raise NothingDerived(settings.application)
         print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
         logs.to(sys.stderr)
-        _work(settings, application)
+        _work(settings, application, stopping)
     except StateloopError as error:
         print(f"stateloop derive: {error}", file=sys.stderr, flush=True)
         return 1
     return 0
 
 
-def _work(settings: DeriveSettings, application: Application) -> None:
+def _work(settings: DeriveSettings, application: Application, stopping: threading.Event) -> None:
     counters = _Counters(settings)
-    consumer = settings.consumer(application)
-    kafka = RealKafka(settings.client(), consumer, application.topics.snapshots, settings.fetch_most)
+    consumer, topic = settings.consumer(application), application.topics.snapshots
+    kafka = RealKafka(settings.client(), consumer, topic, settings.fetch_most, stopping.is_set)
     try:
-        worker = Worker(application, kafka, kafka.partitions(list(names(application)), settings.kafka), counters)
-        signal.signal(signal.SIGTERM, worker.stop)
-        signal.signal(signal.SIGINT, worker.stop)
-        worker.run()
+        partitions = kafka.partitions(list(names(application)), settings.kafka)
+        kafka.join()
+        Worker(application, kafka, partitions, counters, stopping.is_set).run()
     finally:
         kafka.close()
 

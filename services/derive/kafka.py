@@ -1,8 +1,9 @@
-"""The worker's way to Kafka: batches of snapshots in, records out, and commits of what is safe."""
+"""The worker's way to Kafka: batches of snapshots in, and records out with the place to go on at."""
 
 from __future__ import annotations
 
 import logging
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,18 +14,25 @@ from contracts.topics import PARTITIONER
 from services.derive.errors import KafkaFailed, NoTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from confluent_kafka import Message
+    from confluent_kafka.admin import TopicMetadata
 
     from services.derive.derive import Written
 
 log = logging.getLogger(__name__)
 
 POLL_S = 0.2
-ROOM_S = 0.1
-ANSWER_S = 30.0
-FLUSH_S = 1.0
+LISTED_S = 1.0
+TRIES = 30
+FRESH_S = 3.0
+"""After so long, what was read is written only if the group still knows this member. With the next it is less than
+the session's time, after which another worker has the partitions."""
+WRITTEN_MS = 5_000
+"""A record that is not on its way after so long is dropped by the client: one that was frozen does not send it late."""
+FLUSH_S = 0.2
+UNSENT = {"_MSG_TIMED_OUT", "_TIMED_OUT"}
 LOSES = {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL_EXCEEDED"}
 """What passes by itself: the client tries again."""
 
@@ -36,88 +44,143 @@ class Kafka(Protocol):
         """The next snapshots, none after a while. Raises KafkaFailed."""
         ...
 
-    def write(self, records: Iterable[Written]) -> None:
-        """Write records, and wait until all in-sync replicas have them. Raises KafkaFailed."""
+    def settle(self, records: Sequence[Record], said: Sequence[Written]) -> bool:
+        """Write what these say, wait until all in-sync replicas have it, and commit.
 
-    def commit(self, records: Sequence[Record]) -> None:
-        """These need not be read again."""
+        Or give False, if they could not be written: they are then given again, unless another worker has them.
+        Raises KafkaFailed.
+        """
+        ...
 
 
 class RealKafka:
-    """A member of the group that the client's settings name. While the broker is away it waits."""
+    """A member of the group that the client's settings name. While the broker is away it waits, until it is to stop."""
 
-    def __init__(
-        self, client: Mapping[str, str], consumer: Mapping[str, str | int | bool], topic: str, most: int
+    def __init__(  # noqa: PLR0913, PLR0917  # what it needs of the outside
+        self,
+        client: Mapping[str, str],
+        consumer: Mapping[str, str | int | bool],
+        topic: str,
+        most: int,
+        stopping: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._consumer = Consumer(dict(consumer), logger=log)
-        self._consumer.subscribe([topic])
         self._producer = Producer(
             {
                 **client,
                 "partitioner": PARTITIONER,
                 "enable.idempotence": True,
                 "linger.ms": 1,
-                "message.timeout.ms": 0,
+                "message.timeout.ms": WRITTEN_MS,
             },
             logger=log,
         )
+        self._topic = topic
         self._most = most
+        self._stopping = stopping
+        self._clock = clock
+        self._read_at = clock()
+        self._unsent = False
         self._failed: KafkaFailed | None = None
+        self._gone: set[int] = set()
+        self._held: Sequence[Record] = ()
+        self._held_before = False
 
     def partitions(self, topics: Iterable[str], kafka: str) -> dict[str, int]:
-        """How many each topic has. Raises NoTopic, KafkaFailed."""
-        try:
-            listed = self._producer.list_topics(timeout=ANSWER_S).topics
-        except KafkaException as error:
-            raise failed("no broker answers", error.args[0]) from error
+        """How many each topic has; none if it is to stop. Raises NoTopic, KafkaFailed."""
+        listed: dict[str, TopicMetadata] = {}
+        tries_left = TRIES
+        while not listed and not self._stopping():
+            tries_left -= 1
+            try:
+                listed = self._consumer.list_topics(timeout=LISTED_S).topics
+            except KafkaException as error:
+                if not tries_left:
+                    raise failed("no broker answers", error.args[0]) from error
+        if self._stopping():
+            return {}
         for topic in topics:
             if topic not in listed:
                 raise NoTopic(topic, kafka)
         return {topic: len(listed[topic].partitions) for topic in topics}
 
+    def join(self) -> None:
+        """Take part in the group."""
+        self._consumer.subscribe([self._topic], on_revoke=self._gave_up, on_lost=self._gave_up)
+
     def read(self) -> Sequence[Record]:
         """See `Kafka.read`."""
+        self._gone.clear()
+        self._read_at = self._clock()
+        held, self._held = self._held, ()
         first = self._consumer.poll(POLL_S)
-        found = [first, *self._consumer.consume(self._most - 1, 0)] if first else []
-        return [_record(message) for message in found if _is_record(message)]
+        more = self._consumer.consume(self._most - 1, 0) if first and not held else ()
+        found = (first, *more) if first else ()
+        records = [*held, *(_record(message) for message in found if _is_record(message))]
+        return [one for one in records if one.partition not in self._gone]
 
-    def write(self, records: Iterable[Written]) -> None:
-        """See `Kafka.write`. While it waits the group is told nothing: for longer than it allows, it takes over."""
-        for one in records:
+    def settle(self, records: Sequence[Record], said: Sequence[Written]) -> bool:
+        """See `Kafka.settle`. While it waits the group is told nothing: for longer than it allows, it takes over."""
+        if not records:
+            return True
+        first = {one.partition: one.offset for one in reversed(records)}
+        late = self._held_before or self._clock() - self._read_at > FRESH_S
+        if late and not self._commit(first):
+            return self._hold(records)
+        self._unsent = False
+        for one in said:
             self._produce(one)
         while self._producer.flush(FLUSH_S):
             self._check()
+            if self._stopping() and not self._unsent:
+                return False
         self._check()
-
-    def commit(self, records: Sequence[Record]) -> None:
-        """See `Kafka.commit`. One that fails leaves the snapshots to be read again, which does no harm."""
-        ends: dict[tuple[str, int], int] = {}
-        for record in records:
-            ends[record.topic, record.partition] = record.offset + 1
-        offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in ends.items()]
-        try:
-            if offsets:
-                self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:
-            log.warning("not committed", extra={"facts": {"detail": error.args[0].str()}})
+        if self._unsent:
+            return self._hold(records)
+        self._commit({one.partition: one.offset + 1 for one in records})
+        self._held_before = False
+        return True
 
     def close(self) -> None:
         """Leave the group."""
         self._consumer.close()
+
+    def _gave_up(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        self._gone.update(one.partition for one in partitions)
+
+    def _hold(self, records: Sequence[Record]) -> bool:
+        """Give these again with the next read, which tells whose they are by then."""
+        self._held, self._held_before = records, True
+        return False
+
+    def _commit(self, ends: Mapping[int, int]) -> bool:
+        """Whether the group took it, and so still knows this member. If not, the snapshots may be read again."""
+        offsets = [TopicPartition(self._topic, number, offset) for number, offset in ends.items()]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            log.warning("not committed", extra={"facts": {"detail": error.args[0].str()}})
+            return False
+        return True
 
     def _produce(self, one: Written) -> None:
         while True:
             try:
                 self._producer.produce(one.topic, one.value, one.key, one.partition, on_delivery=self._noted)
             except BufferError:
-                self._producer.poll(ROOM_S)
+                self._producer.poll(FLUSH_S)
             except KafkaException as error:
                 raise failed(f"a record could not be written to {one.topic}", error.args[0]) from error
             else:
                 return
 
     def _noted(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
+        if error is None:
+            return
+        if error.name() in UNSENT:
+            self._unsent = True
+        else:
             self._failed = failed(f"a record could not be written to {message.topic()}", error)
 
     def _check(self) -> None:

@@ -26,7 +26,7 @@ MOST_FAILURES = 100
 
 
 class Worker:
-    """Derives until it is told to stop. A snapshot is committed once all that it says is safe; `count` is told."""
+    """Derives until it is told to stop. A snapshot and all that it says are settled together; `count` is told."""
 
     def __init__(
         self,
@@ -34,25 +34,21 @@ class Worker:
         kafka: Kafka,
         partitions: Mapping[str, int],
         count: Callable[[Metric, int], None],
+        stopping: Callable[[], bool],
     ) -> None:
         self._application = application
         self._kafka = kafka
         self._partitions = partitions
         self._count = count
-        self._stopping = False
+        self._stopping = stopping
         self._failures = 0
 
     def run(self) -> None:
-        """Work until `stop`. Raises KafkaFailed, EverythingFails."""
-        while not self._stopping:
+        """Work until it is to stop: it ends after the snapshots at hand. Raises KafkaFailed, EverythingFails."""
+        while not self._stopping():
             records = self._kafka.read()
-            self._kafka.write([written for record in records for written in self._said(record)])
-            self._kafka.commit(records)
-            self._count(metrics.SNAPSHOTS, len(records))
-
-    def stop(self, *_: object) -> None:
-        """End after the snapshots at hand."""
-        self._stopping = True
+            if self._kafka.settle(records, [written for record in records for written in self._said(record)]):
+                self._count(metrics.SNAPSHOTS, len(records))
 
     def _said(self, record: Record) -> Sequence[Written]:
         """The records for one snapshot. Of one that cannot be read the enrichment worker makes a dead letter."""

@@ -1,9 +1,35 @@
 """The flights on topics of one test, whose prefix the environment says."""
 
+from __future__ import annotations
+
 import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contracts import Application, Topics
 from examples.flights.application import app as flights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic import BaseModel
+
+    from contracts.wire import Snapshot
+
+(aircraft,) = flights.derived
+HOLD = Path(os.environ.get("STATELOOP_TEST_HOLD", "nowhere/hold"))
+
+
+def held(snapshot: Snapshot) -> Iterable[tuple[str, BaseModel]]:
+    """What the flights derive; while the file is there that the environment names, it is not said yet."""
+    if HOLD.exists():
+        HOLD.with_suffix(".reached").touch()
+    while HOLD.exists():
+        time.sleep(0.01)
+    return aircraft.of(snapshot)
+
 
 app = Application(
     name="flights",
@@ -12,5 +38,5 @@ app = Application(
     enrichments=flights.enrichments,
     topics=Topics(prefix=os.environ.get("STATELOOP_TEST_PREFIX", ""), replay=True),
     asked=flights.asked,
-    derived=flights.derived,
+    derived=(replace(aircraft, of=held),),
 )

@@ -46,26 +46,28 @@ class InMemory:
         self.batches = deque(batches)
         self.written: list[Written] = []
         self.committed: list[int] = []
-        self.worker: Worker | None = None
+        self.undone = 0
+        self.stopping = False
         self.counts: Counter[str] = Counter()
 
     def read(self) -> Sequence[Record]:
-        if not self.batches and self.worker:
-            self.worker.stop()
+        self.stopping = not self.batches
         return self.batches.popleft() if self.batches else ()
 
-    def write(self, records: Iterable[Written]) -> None:
-        self.written.extend(records)
-
-    def commit(self, records: Sequence[Record]) -> None:
+    def settle(self, records: Sequence[Record], said: Sequence[Written]) -> bool:
+        if self.undone:
+            self.undone -= 1
+            self.batches.appendleft(records)
+            return False
+        self.written.extend(said)
         self.committed.extend(record.offset for record in records)
+        return True
 
     def count(self, metric: Metric, by: int) -> None:
         self.counts[metric.name] += by
 
     def work(self) -> None:
-        self.worker = Worker(APP, self, dict.fromkeys(names(APP), 4), self.count)
-        self.worker.run()
+        Worker(APP, self, dict.fromkeys(names(APP), 4), self.count, lambda: self.stopping).run()
 
 
 def _record(offset: int, value: bytes) -> Record:
@@ -146,6 +148,13 @@ def test_failures_between_others_do_not_stop_it() -> None:
     kafka = InMemory([*half, _record(MOST_FAILURES, good), *half])
     kafka.work()
     assert kafka.counts[metrics.FAILED.name] == 2 * (MOST_FAILURES - 1)
+
+
+def test_snapshots_that_were_undone_are_counted_when_they_are_settled() -> None:
+    kafka = InMemory([_record(0, _snapshot(1))])
+    kafka.undone = 2
+    kafka.work()
+    assert (kafka.committed, kafka.counts[metrics.SNAPSHOTS.name]) == ([0], 1)
 
 
 def test_names_have_the_prefix() -> None:

@@ -1,0 +1,94 @@
+"""Topics of one test on a real broker, and workers that derive there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.topics import PARTITIONER
+from contracts.wire import Snapshot
+from services.broker.readiness import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKOUT = Path(__file__).parents[3]
+DEADLINE_S = 60
+PARTITIONS = 4
+MORNING = datetime(2013, 1, 1, 8, tzinfo=UTC)
+MADE = ("snapshots", "aircraft", "dead_letters")
+
+
+class Topics:
+    """The flights' topics on a broker, with a prefix of their own, as is the workers' group. `folder`: for logs."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        self.bootstrap, self.prefix, self.folder = bootstrap, prefix, folder
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        made = self.admin.create_topics([NewTopic(f"{prefix}{name}", PARTITIONS, 1) for name in MADE])
+        for future in made.values():
+            future.result(DEADLINE_S)
+
+    def publish(self, *snapshots: Snapshot) -> None:
+        """Have these in the topic of snapshots."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER})
+        for one in snapshots:
+            producer.produce(f"{self.prefix}snapshots", key=one.device_id, value=one.encode())
+        assert producer.flush(DEADLINE_S) == 0
+
+    def derived(self, enough: int, isolation: str = "read_committed") -> list[dict[str, Any]]:
+        """So many derived records, or more; all of them in the order of their partitions."""
+        settings = {"group.id": "reader", "enable.auto.commit": False, "isolation.level": isolation}
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, **settings})
+        consumer.assign([TopicPartition(f"{self.prefix}aircraft", number, 0) for number in range(PARTITIONS)])
+        found: list[dict[str, Any]] = []
+
+        def more() -> bool:
+            found.extend(orjson.loads(one.value() or b"null") for one in consumer.consume(1000, 0.05))
+            return len(found) >= enough
+
+        wait_until(more, f"{enough} derived records", DEADLINE_S)
+        consumer.close()
+        return found
+
+    @contextmanager
+    def worker(self, name: str = "derive", **told: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a worker, with further settings; its log is `<name>.log`."""
+        env = {
+            "STATELOOP_KAFKA": self.bootstrap,
+            "STATELOOP_APPLICATION": "tests.services.derive.prefixed:app",
+            "STATELOOP_GROUP": f"{self.prefix}derive",
+            "STATELOOP_TEST_PREFIX": self.prefix,
+        }
+        with (self.folder / f"{name}.log").open("ab") as log:
+            command = [sys.executable, "-m", "services.derive"]
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | env | told, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(DEADLINE_S)
+
+    def log(self, name: str = "derive") -> str:
+        """What that worker has said."""
+        return (self.folder / f"{name}.log").read_text(encoding="utf-8")
+
+
+def flight(number: int, hour: int, version: int = 1) -> Snapshot:
+    """A flight of the aircraft N1 that departed."""
+    return Snapshot(
+        device_id=f"flight-{number}",
+        first_seen=MORNING.replace(hour=hour),
+        version=version,
+        as_of=MORNING,
+        state={"tailnum": "N1", "status": "departed", "number": number},
+    )
