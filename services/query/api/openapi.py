@@ -15,12 +15,14 @@ from services.query.api.problems import CONTENT_TYPE, TITLES
 from services.query.api.reply import JSON, SECURITY, Reply
 from services.query.console import answers as console
 from services.query.console.parameters import OfLetters, OfLoop
+from services.query.push import description as watches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pydantic import BaseModel
 
+NOTHING: Mapping[str, Any] = {}
 REF = "#/components/schemas/{model}"
 READS = ("bad_request", "no_token", "not_yours", "unknown_state", "elsewhere", "too_many", "failed", "unreachable")
 LOOP = ("bad_request", "no_token", "too_many", "failed")
@@ -121,13 +123,20 @@ OPERATIONS = (
 
 def document() -> dict[str, Any]:
     """The whole document."""
-    named: set[type[BaseModel]] = {models.ProblemAnswer, *(operation.answer for operation in OPERATIONS)}
+    named: set[type[BaseModel]] = {
+        models.ProblemAnswer,
+        *watches.MODELS,
+        *(operation.answer for operation in OPERATIONS),
+    }
     named |= {operation.body for operation in OPERATIONS if operation.body}
     ordered = sorted(named, key=lambda model: model.__name__)
     _, schemas = models_json_schema([(one, "validation") for one in ordered], ref_template=REF)
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _operation(operation)
+    keyed, many = _problems((*ANYWHERE, *watches.KEYED)), _problems((*ANYWHERE, *watches.PROBLEMS))
+    paths["/v1/states/{name}/{key}/watch"] = {"get": watches.event_stream((NAME, KEY), keyed)}
+    paths["/v1/watch"] = {"get": watches.web_socket(many, REF)}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -188,10 +197,17 @@ def _responses(operation: Operation) -> dict[str, Any]:
         found["304"] = {"description": "The client has it already", "headers": headers}
     if operation.answer is models.HealthAnswer:
         found["503"] = ok | {"description": "Why not"}
-    for kind in (*ANYWHERE, *operation.problems):
+    return dict(sorted({**found, **_problems((*ANYWHERE, *operation.problems), found)}.items()))
+
+
+def _problems(kinds: Iterable[str], beside: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+    """The responses of these problems, by status; several of one status, or `beside` another answer, share it."""
+    found: dict[str, Any] = {}
+    for kind in kinds:
         status, title = TITLES[kind]
         content = {CONTENT_TYPE: {"schema": _ref(models.ProblemAnswer)}}
-        found[str(status)] = {"description": title if str(status) not in found else "See type", "content": content}
+        alone = str(status) not in found and str(status) not in beside
+        found[str(status)] = {"description": title if alone else "See type", "content": content}
     return dict(sorted(found.items()))
 
 

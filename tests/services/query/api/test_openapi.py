@@ -82,11 +82,11 @@ def test_each_path_is_described_with_all_it_may_say() -> None:
     told: dict[str, Any] = json.loads(written())
     for path, operations in told["paths"].items():
         for operation in operations.values():
-            assert "200" in operation["responses"]
+            assert operation["responses"].keys() & {"200", "101"}
             assert path.startswith("/v1/") == ("401" in operation["responses"])
 
 
-@SCHEMA.parametrize()
+@SCHEMA.exclude(path_regex="/watch$").parametrize()  # streams do not end
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
