@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from services.enrichment.errors import ConsumerFailedError
 from services.enrichment.source import failed, record
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ ALONE = {
     "queued.max.messages.kbytes": 2048,
 }
 END = sys.maxsize
+PATIENCE_S = 60.0
+"""How long a partition may end before what was read of it once. A new leader tells so for a moment; one that was made
+anew goes on doing so, and what waits for it would hold back all other partitions."""
 
 
 class Rereader(Protocol):
@@ -39,8 +44,8 @@ class Rereader(Protocol):
     async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         """The records at these offsets, which ascend; without those that the topic keeps no more.
 
-        Waits for as long as the broker is away, or the partition ends before them; gives what it has when they are
-        not wanted any more. Raises ConsumerFailedError.
+        Waits for as long as the broker is away; gives what it has when they are not wanted any more. Raises
+        ConsumerFailedError, also for a partition that goes on ending before them: its topic was made anew.
         """
         ...
 
@@ -48,23 +53,29 @@ class Rereader(Protocol):
 class KafkaRereader:
     """A consumer beside the group's, which belongs to no group and commits nothing. It begins with the first use."""
 
-    def __init__(self, client: Mapping[str, str], *, topic: str, group: str) -> None:
+    def __init__(self, client: Mapping[str, str], *, topic: str, group: str, patience_s: float = PATIENCE_S) -> None:
         self._config = {**ALONE, **client, "group.id": group}  # its name only: who may read by it may do so here
         self._topic = topic
+        self._patience_s = patience_s
         self._consumer: Consumer | None = None
         self._thread = ThreadPoolExecutor(1, "rereader")
         self._at = (-1, END)
         """The partition that is read, and its next offset."""
         self._ahead: list[Record] = []
         """What came from beyond the last offset that was asked for."""
+        self._short: float | None = None
+        """Since when the partition ends before what is asked for."""
 
     async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         """See `Rereader.reread`."""
         loop, wanted, at, last = asyncio.get_running_loop(), frozenset(offsets), offsets[0], offsets[-1]
         found: list[Record] = []
+        self._short = None
         while at <= last and is_wanted():
             records, at = await loop.run_in_executor(self._thread, self._fetch, partition, at, last)
             found += [one for one in records if one.offset in wanted]
+            if self._short is not None and time.monotonic() - self._short > self._patience_s:
+                raise ConsumerFailedError("ENDS_EARLY", f"partition {partition} ends before {at}, which was read once")
         return found
 
     async def close(self) -> None:
@@ -78,16 +89,18 @@ class KafkaRereader:
         if not (self._at[0] == partition and self._at[1] <= at <= self._at[1] + NEAR):
             consumer.assign([TopicPartition(self._topic, partition, at)])
             self._at, self._ahead = (partition, at), []
-        records, ended = (self._ahead, False) if self._ahead else _read(consumer, self._at[1], last)
+        records, end = (self._ahead, None) if self._ahead else _read(consumer, self._at[1], last)
         taken = [one for one in records if one.offset <= last]
         self._ahead = records[len(taken) :]
         if self._ahead:
             self._at = partition, last + 1
         elif taken:
             self._at = partition, taken[-1].offset + 1
-        if ended:
+        if end is not None and end > last:
             consumer.unassign()  # or it would ask for more all the time
             self._at = partition, END
+        if end is not None or records:  # an end is told once
+            self._short = None if end is None else time.monotonic()
         return taken, self._at[1]
 
     def _close(self) -> None:
@@ -95,29 +108,29 @@ class KafkaRereader:
             self._consumer.close()
 
 
-def _read(consumer: Consumer, at: int, last: int) -> tuple[list[Record], bool]:
-    """What there is, hardly more than from one offset to another, and whether the partition ends after them."""
+def _read(consumer: Consumer, at: int, last: int) -> tuple[list[Record], int | None]:
+    """What there is, hardly more than from one offset to another, and where the partition ends, if that is told."""
     try:
         first = consumer.poll(POLL_S)
         messages = [first, *consumer.consume(min(last - at, MOST), 0)] if first else []
     except KafkaException as error:
         raise failed(error.args[0]) from error
-    ends = [_ends(message, last) for message in messages]
-    return [record(message) for message in messages if message.error() is None], any(ends)
+    ends = [end for message in messages if (end := _end(message)) is not None]
+    return [record(message) for message in messages if message.error() is None], ends[-1] if ends else None
 
 
-def _ends(message: Message, last: int) -> bool:
-    """Whether it tells that the partition ends after an offset that was there once.
+def _end(message: Message) -> int | None:
+    """The end of the partition, if the message tells it.
 
-    An earlier end passes: a new leader does not know yet how far it may be read. Raises ConsumerFailedError for an
-    error that does not pass by itself.
+    One before an offset that was there once may pass: a new leader does not know yet how far it may be read. Raises
+    ConsumerFailedError for an error that does not pass by itself.
     """
     error = message.error()
     if error is None:
-        return False
+        return None
     if error.fatal():
         raise failed(error)
     if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001  # its name in the library
         log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
-        return False
-    return (message.offset() or 0) > last
+        return None
+    return message.offset() or 0

@@ -220,8 +220,9 @@ class Worker:
         requests, spared, stopped = lane.due(self._parts.application, snapshot, now)
         if passed:  # compaction may leave only this copy of what waits or is parked
             return [one for one in requests if lane.waits(one) or self._api(one) in lane.parked]
-        self._counts.add(metrics.SPARED, by=spared)
-        self._count_stops(stopped)
+        if spared or stopped:  # there is a snapshot for each record, and mostly neither
+            self._counts.add(metrics.SPARED, by=spared)
+            self._count_stops(stopped)
         return requests
 
     def _count_stops(self, stopped: list[Request]) -> None:

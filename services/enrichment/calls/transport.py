@@ -139,7 +139,7 @@ class AiohttpTransport:
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         """The whole of it, read to its end: with that aiohttp keeps the connection for the next call."""
         content, chunks, size = response.content, [], 0
-        while not content.at_eof() or content.exception() is not None:
+        while not content.at_eof():
             chunk = await content.readany()
             size += len(chunk)
             if size > self._bounds.largest:

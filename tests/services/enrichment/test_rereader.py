@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.enrichment.rereader import KafkaRereader
+from services.enrichment.errors import ConsumerFailedError
+from services.enrichment.rereader import PATIENCE_S, KafkaRereader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,8 +49,9 @@ def topic(broker: EmbeddedBroker, topics_prefix: str) -> str:
 
 
 @asynccontextmanager
-async def rereading(broker: EmbeddedBroker, topic: str) -> AsyncIterator[KafkaRereader]:
-    rereader = KafkaRereader({"bootstrap.servers": broker.bootstrap}, topic=topic, group="g")
+async def rereading(broker: EmbeddedBroker, topic: str, patience_s: float = PATIENCE_S) -> AsyncIterator[KafkaRereader]:
+    client = {"bootstrap.servers": broker.bootstrap}
+    rereader = KafkaRereader(client, topic=topic, group="g", patience_s=patience_s)
     async with asyncio.timeout(DEADLINE_S):
         yield rereader
         await rereader.close()
@@ -87,6 +89,16 @@ async def test_an_end_before_what_is_asked_for_is_waited_out(broker: EmbeddedBro
     async with rereading(broker, topic) as rereader:
         found = await rereader.reread(0, [MANY - 1, MANY], grows)
         assert [one.offset for one in found] == [MANY - 1, MANY]
+
+
+async def test_a_partition_that_goes_on_ending_before_what_was_read_of_it_is_told(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    """Its topic was made anew. It must not hold back the others for ever."""
+    async with rereading(broker, topic, patience_s=0.2) as rereader:
+        with pytest.raises(ConsumerFailedError, match="ends before"):
+            await rereader.reread(0, [MANY - 1, MANY + 5], always)
+        assert [one.offset for one in await rereader.reread(1, [3], always)] == [3]
 
 
 async def test_what_is_not_wanted_any_more_is_not_waited_for(broker: EmbeddedBroker, topic: str) -> None:

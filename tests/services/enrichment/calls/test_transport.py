@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from dataclasses import replace
 
 import pytest
 import trustme
@@ -83,6 +84,13 @@ async def test_redirects_are_followed_as_far_as_declared(registry: Registry) -> 
         found = await one.answer("moved-again")
     assert (found.status, found.reason) == ("failure", "more than 2 redirects")
     assert registry.calls["/owners/moved"] == 3
+
+
+async def test_a_redirect_has_the_time_that_is_left(registry: Registry) -> None:
+    clock, registry.leads_to = iter((0.0, 100.0)), "/owners/slow"
+    async with AiohttpTransport(registry.url, replace(BOUNDS, redirects=1), clock=lambda: next(clock)) as way:
+        with pytest.raises(RetryableFailure, match="no answer within"):
+            await way.get("/owners/moved", 5.0)
 
 
 @pytest.mark.parametrize(

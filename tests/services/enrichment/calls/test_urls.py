@@ -64,9 +64,10 @@ def test_what_cannot_be_sent_is_a_permanent_failure(value: str | float) -> None:
         target("/a/{x}", {"x": value})
 
 
-def test_dots_are_refused_also_when_the_template_makes_them() -> None:
+@pytest.mark.parametrize(("template", "value"), [("/a/.{x}/b", "."), ("/a/v{x}", "..")])
+def test_dots_are_refused_also_beside_what_the_template_has(template: str, value: str) -> None:
     with pytest.raises(PermanentFailure):
-        target("/a/.{x}/b", {"x": "."})
+        target(template, {"x": value})
 
 
 def test_a_parameter_of_the_query_takes_what_a_segment_does_not() -> None:
