@@ -93,6 +93,12 @@ def test_a_state_without_end_may_begin_at_any_time() -> None:
     assert update
 
 
+def test_a_record_without_timestamp_may_begin_at_any_time() -> None:
+    """Nothing says that its clock was wrong."""
+    update = Decoder(STATE).decode(read(GOOD)._replace(timestamp=-1))
+    assert update
+
+
 @given(st.datetimes(datetime(1, 1, 3), timezones=st.timezones()))  # noqa: DTZ001 (the strategy adds the zone)
 def test_times_are_floored_to_milliseconds(time: datetime) -> None:
     update = Decoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": time.isoformat()}))

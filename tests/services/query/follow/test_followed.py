@@ -1,74 +1,82 @@
-"""What is told of a partition while it is forgotten, without a broker."""
+"""What is followed, and how far, without a broker."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
-from confluent_kafka import Consumer
 
+from contracts.named import NamedState
+from services.query.follow.errors import FollowingFailed
 from services.query.follow.followed import Followed
+from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
 from services.query.follow.freshness import Freshness
-from services.query.follow.reader import Reader
 from services.query.follow.removals import NEVER_LOST
+from tests.services.query.follow.following import Told
 from tests.services.query.in_memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from services.query.store import Store
 
-PART = Part("flights", 0)
-
-
-class Noted(Reader):
-    """A reader that reads nothing, and notes where it was to."""
-
-    def __init__(self) -> None:
-        super().__init__(Consumer({"group.id": "none", "bootstrap.servers": ""}), lambda: 0.0)
-        self.places: list[int | None] = []
-
-    def begin(self, topic: str, partition: int, position: int | None) -> None:  # noqa: ARG002  # there is one
-        self.places.append(position)
-
-    def end(self, topic: str, partition: int) -> None:
-        pass
-
-    def place(self, positions: Mapping[tuple[str, int], int | None]) -> None:
-        self.places = list(positions.values())
-
-    def known_end(self, topic: str, partition: int) -> int | None:  # noqa: ARG002  # all are alike
-        return 9
+PART, OTHER = Part("flights", 0), Part("flights", 1)
 
 
 @pytest.fixture
-def reader() -> Noted:
-    return Noted()
+def followed() -> Followed:
+    """Give one whose reader knows of an end."""
+    stores: dict[str, Store] = {"flights": MemoryStore()}
+    reader = Mock()
+    reader.known_end.return_value = 9
+    return Followed(reader, {"flights": "topic"}, stores, Freshness(stores, NEVER_LOST))
 
 
-@pytest.fixture
-def followed(reader: Noted) -> Followed:
-    """Give one partition that was read to 9, and is to be read anew."""
-    stores = {"flights": MemoryStore()}
-    stores["flights"].positions[0] = 9
-    found = Followed(reader, {"flights": "topic"}, stores, Freshness(stores, NEVER_LOST))
-    found.begin(PART)
-    assert found.progress[PART] == Progress(9, None)
-    found.restart(PART, "it is wanted", lambda: True)
-    return found
+def test_progress_never_goes_back(followed: Followed) -> None:
+    """The client tells an end again that was passed, after it asked another broker."""
+    followed.begin(PART)
+    followed.reached(PART, 7)
+    followed.reached(PART, 5)
+    assert followed.progress == {PART: Progress(7, 9)}
+    followed.reached(PART, 12)
+    assert followed.progress == {PART: Progress(12, 12)}
 
 
-def test_an_end_that_was_on_its_way_tells_nothing_of_the_new_beginning(followed: Followed, reader: Noted) -> None:
-    followed.reached(PART, 9)
-    assert PART not in followed.progress
-    followed.mend()
-    assert reader.places == []
+def test_there_is_no_progress_of_what_is_not_followed(followed: Followed) -> None:
+    followed.begin(PART)
+    followed.end(PART)
+    followed.reached(PART, 7)
+    followed.reached(OTHER, 7)
+    assert followed.progress == {}
+
+
+def test_there_is_no_progress_of_what_is_being_forgotten(followed: Followed) -> None:
+    followed.begin(PART)
+    followed.reached(PART, 7)
+    followed.restart(PART, "a test", lambda: True)
+    followed.reached(PART, 7)
+    assert (followed.progress, followed.busy) == ({}, True)
     followed.forget()
-    assert (reader.places, followed.progress) == ([None], {})
-
-
-def test_a_partition_is_forgotten_once_however_often_that_is_said(followed: Followed, reader: Noted) -> None:
-    followed.restart(PART, "it is said again", lambda: True)
-    for _ in range(3):
-        followed.forget()
-    assert reader.places == [9, None]
     assert not followed.busy
+    followed.reached(PART, 1)
+    assert followed.progress == {PART: Progress(1, 9)}
+
+
+def test_nothing_is_forgotten_of_which_nobody_was_told(followed: Followed) -> None:
+    """The event loop ends, so that nobody can stop answering."""
+    followed.begin(PART)
+    followed.restart(PART, "a test", lambda: False)
+    assert not followed.busy
+
+
+async def test_an_error_that_the_client_cannot_survive_ends_it() -> None:
+    message = Mock()
+    message.error().fatal.return_value = True
+    message.error().name.return_value = "_FENCED"
+    stores: dict[str, Store] = {"flights": MemoryStore()}
+    state = NamedState("flights", "topic", {}, 1)
+    follower = Follower({"bootstrap.servers": "127.0.0.1:1"}, {"flights": state}, stores, Told())
+    follower._reader.read = Mock(return_value=[message])  # type: ignore[method-assign]  # noqa: SLF001
+    with pytest.raises(FollowingFailed, match="start the service again"):
+        await asyncio.wait_for(follower.run(), 30)
