@@ -92,18 +92,18 @@ class Fleet:
         wait_until(lambda: process.poll() is not None or self.ask("/readyz").status == 200, "ready", DEADLINE_S)
         assert process.poll() is None, self.log.read_text(encoding="utf-8")[-3000:]
 
-    def ask(self, path: str, **headers: str) -> Told:
-        """The response to a GET."""
+    def ask(self, path: str, body: str | None = None, **headers: str) -> Told:
+        """The response to a GET, or to a POST of this body."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=40)
         try:
-            connection.request("GET", path, headers=headers)
+            connection.request("GET" if body is None else "POST", path, body, headers)
             response = connection.getresponse()
-            body = response.read()
+            read = response.read()
         except (OSError, HTTPException):
             return Told(0, {}, None)
         else:
             kind = response.headers.get("Content-Type", "")
-            return Told(response.status, dict(response.headers), json.loads(body) if "json" in kind and body else body)
+            return Told(response.status, dict(response.headers), json.loads(read) if "json" in kind and read else read)
         finally:
             connection.close()
 

@@ -12,6 +12,7 @@ from contextlib import closing
 from datetime import timedelta
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
@@ -56,6 +57,29 @@ def test_what_is_published_can_be_read_with_where_it_is_from(fleet: Fleet) -> No
         assert fleet.ask("/v1/states/cars/car%2F2").status == 404
         assert fleet.ask("/v1/states").body["states"][0]["keys"] == 1
         assert fleet.ask("/").status == 200, "the console"
+
+
+def test_many_keys_are_read_at_once_page_by_page_and_in_part(fleet: Fleet) -> None:
+    fleet.publish(*(snapshot(car, 1, plate=f"P{number % 2}") for number, car in enumerate(CARS[:20])))
+    with fleet.running():
+        fleet.until(f"/v1/states/cars/{quote(CARS[19], safe='')}?min_version=1&wait=20", 200)
+        seen: list[str] = []
+        after: str | None = ""
+        while after is not None:
+            told = fleet.ask(f"/v1/states/cars?prefix=car%2F1&limit=3&after={quote(after, safe='')}&fields=state")
+            assert len(told.body["items"]) <= 3
+            assert all(set(one["value"]) == {"state"} for one in told.body["items"])
+            seen += [one["key"] for one in told.body["items"]]
+            after = told.body["after"]
+        assert seen == sorted(car for car in CARS[:20] if car.startswith("car/1"))
+        assert fleet.ask("/v1/states/cars?where=state.tail:x").status == 400
+        asked = {"keys": [CARS[7], "nobody", CARS[3]], "fields": "state.plate"}
+        answers = fleet.ask("/v1/states/cars:batchGet", body=json.dumps(asked)).body["answers"]
+        assert [one.get("type") or one["value"] for one in answers] == [
+            {"state": {"plate": "P1"}}, "never_seen", {"state": {"plate": "P1"}},
+        ]  # fmt: skip
+        refused = fleet.ask("/v1/states/cars/nobody", Host="evil.example")
+        assert (refused.status, refused.body["type"]) == (403, "other_host")
 
 
 def test_a_life_that_is_over_is_told_from_one_never_seen(fleet: Fleet) -> None:

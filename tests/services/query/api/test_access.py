@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import logging
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +55,23 @@ def test_a_token_is_known_by_its_text_or_its_digest(tokens: Path) -> None:
     for wrong in (None, "", "Bearer", "Bearer ", f"Basic {SECRET}", SECRET, f"Bearer {SECRET}x", f"Bearer {DIGEST}"):
         assert access.holder(wrong) is None
     assert Access(None).holder(None) is ANYBODY
+
+
+def test_every_token_is_compared_in_constant_time_whichever_is_shown(
+    tokens: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[bool] = []
+
+    def noted(known: bytes, shown: bytes) -> bool:
+        compared.append(hmac.compare_digest(known, shown))
+        return compared[-1]
+
+    monkeypatch.setattr("services.query.api.access.hmac", SimpleNamespace(compare_digest=noted))
+    access = Access(tokens)
+    for shown, expected in ((SECRET, [True, False]), (SECRET + "x", [False, False]), ("x", [False, False])):
+        compared.clear()
+        access.holder(f"Bearer {shown}")
+        assert compared == expected
 
 
 @pytest.mark.parametrize(
