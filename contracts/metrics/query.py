@@ -29,6 +29,11 @@ PARTITIONS = _gauge("partitions", "Partitions, by what the instance is to them."
 LAG = _gauge("lag", "Records in the topic that readers do not see yet, where it follows.", ("state",))
 HELD = _gauge("held", "Keys held, about; ended lives that are remembered among them.", ("state",))
 RECORDS = _counter("records", "Records read.", ("state",))
+MISPLACED = _counter(
+    "misplaced",
+    "Keys, of some that are looked at, in another partition than murmur2 says: nobody finds them.",
+    ("state",),
+)
 GARBAGE = _counter("garbage", "Records passed over, because they are none of the state's.", ("state",))
 
 CATALOGUE = listed(dict(globals()))

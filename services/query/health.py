@@ -70,6 +70,7 @@ class Health:
             counts.set(metrics.LAG, sum(one.lag for one in stands), name)
             counts.set(metrics.HELD, self._parts.stores[name].keys(), name)
             counts.set(metrics.RECORDS, self._tally.records[name], name)
+            counts.set(metrics.MISPLACED, self._parts.misplaced.get(name, 0), name)
             counts.set(metrics.GARBAGE, self._tally.garbage[name], name)
 
     def _nobodys(self, state: str, partition: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Parts:
     """The time, in milliseconds since 1970."""
     clock: Callable[[], float]
     """A monotonic clock, in seconds."""
+    misplaced: Mapping[str, int] = field(default_factory=dict)
+    """How many keys, of some that were looked at, are not where a key is looked for, by state."""
 
 
 class Proxy(Protocol):

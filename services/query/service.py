@@ -117,7 +117,7 @@ def _core(settings: QuerySettings, application: Application, ground: _Ground, st
     me = Identity(settings.instance, ground.url, home.store, home.run)
     cluster = joined(settings, application, me, Surroundings(partitions, follower, stores, _now))
     listeners.on_restarted.append(cluster.restarted)
-    parts = Parts(settings, found, stores, cluster, Counts(CATALOGUE), _now, time.monotonic)
+    parts = Parts(settings, found, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, follower.misplaced.counts)
     return Core(parts, follower, cluster, listeners)
 
 

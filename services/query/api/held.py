@@ -40,6 +40,7 @@ class Held:
         self.store = parts.stores[state.name]
         self.form = Form(state, parts.settings.instance)
         self._standing = partial(parts.roles.standing, state.name)
+        self._misplaced = parts.misplaced
         lifetime, asked = state.lifetime, state.asked
         remember = asked.remember if asked.remember is not None else lifetime
         self._remembered = None if lifetime is None or remember is None else round((lifetime + remember) / _MS)
@@ -61,7 +62,16 @@ class Held:
         asked = latest if conditions.as_of is None else self.store.version(key, conditions.as_of)
         ended = latest is not None and self.store.ended(latest)
         since = self.since() if latest is None else 0
-        return Looked(decided(Known(latest, ended, asked, since), standing, conditions), standing, number)
+        outcome = decided(Known(latest, ended, asked, since), standing, conditions)
+        if latest is None and self._misplaced.get(self.state.name) and isinstance(outcome, Problem):
+            outcome = self._unless_misplaced(outcome)
+        return Looked(outcome, standing, number)
+
+    def _unless_misplaced(self, problem: Problem) -> Problem:
+        """Who does not have all partitions does not know whether a key is not there, or is where it should not be."""
+        if problem.kind != "never_seen" or all(self.is_here(one) for one in range(self.state.partitions)):
+            return problem
+        return Problem("misplaced", f"Write {self.state.topic!r} with murmur2_random: the service's log says more")
 
     def is_here(self, partition: int) -> bool:
         """Whether this instance answers for the partition now."""

@@ -44,6 +44,7 @@ class Listing:
             "keys": held.store.keys(),
             "lag": {"records": sum(standing.lag for _, standing in stands)},
             "partitions": [{"partition": one, "role": at.role, "lag": {"records": at.lag}} for one, at in stands],
+            "misplaced": self._parts.misplaced.get(state.name, 0),
             "lifetime_s": None if state.lifetime is None else state.lifetime.total_seconds(),
             "stale_after_s": asked.stale_after.total_seconds(),
             "history": asked.history,

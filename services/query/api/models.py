@@ -91,6 +91,9 @@ class StateAnswer(Told):
     keys: int = Field(description="About how many, ended lives that are remembered among them")
     lag: Lag
     partitions: tuple[PartitionAnswer, ...]
+    misplaced: int = Field(
+        description="Keys, of some looked at, in another partition than murmur2 says; some are not found"
+    )
     lifetime_s: float | None
     stale_after_s: float
     history: int

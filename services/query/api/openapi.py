@@ -27,7 +27,7 @@ REF = "#/components/schemas/{model}"
 READS = ("bad_request", "no_token", "not_yours", "unknown_state", "elsewhere", "too_many", "failed", "unreachable")
 LOOP = ("bad_request", "no_token", "too_many", "failed")
 ANYWHERE = ("other_host",)
-KEYED = (*READS, "expired")
+KEYED = (*READS, "expired", "misplaced")
 NAME = {"name": "name", "in": "path", "required": True, "description": "The state's name", "schema": {"type": "string"}}
 KEY = {
     "name": "key",

@@ -24,6 +24,7 @@ TITLES = {
     "too_large": (413, "The request is too large"),
     "elsewhere": (421, "Another instance answers for this key"),
     "too_many": (429, "Too many requests"),
+    "misplaced": (500, "Keys of this state are not where they are looked for"),
     "failed": (500, "The service failed to answer"),
     "behind": (503, "This version has not arrived yet"),
     "catching_up": (503, "The key's partition is still catching up"),

@@ -20,6 +20,7 @@ from services.query.follow.errors import FollowingFailed
 from services.query.follow.followed import Followed
 from services.query.follow.following import Part
 from services.query.follow.freshness import Freshness
+from services.query.follow.misplaced import Misplaced
 from services.query.follow.outbox import Outbox
 from services.query.follow.reader import FLOW, Reader
 from services.query.follow.removals import NEVER_LOST
@@ -82,6 +83,7 @@ class Follower:
         self._torn = False
         self._rebuilding = dict(stores)
         self.tally = Tally(states)
+        self.misplaced = Misplaced(states, stores)
 
     def follow(self, part: Part) -> None:
         """See `Following`."""
@@ -167,6 +169,7 @@ class Follower:
                 updates.append(update)
         if not positions:
             return
+        self.misplaced.look(name, updates)
         self._outbox.add(source.store.apply(updates, positions))
         for partition, position in positions.items():
             self._followed.reached(Part(name, partition), position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -210,3 +211,20 @@ async def test_who_waits_for_what_nobody_answers_for_any_more_is_told_at_once() 
         one.parts.roles.others[0] = Standing(Role.CATCHING_UP, NEAR)
         told = await asyncio.wait_for(waiting, 5)
         assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
+
+
+async def test_a_key_that_may_be_in_another_partition_is_not_told_to_be_unknown() -> None:
+    roles = MemoryRoles()
+    parts = replace(parts_of(FLIGHTS, roles=roles), misplaced={"flights": 3})
+    async with answering(parts, hot=True, proxy=Peers()) as one:
+        assert (await one.ask("/v1/states")).json["states"][0]["misplaced"] == 3
+        told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
+        assert (told.status, told.kind) == (404, "never_seen"), "all partitions are here: it would be found"
+        elsewhere = (partition(KEYS[0].encode(), 4) + 1) % 4
+        roles.others = {elsewhere: Standing(Role.ELSEWHERE, 0)}
+        told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
+        assert (told.status, told.kind, told.json["key"]) == (500, "misplaced", KEYS[0])
+        assert "murmur2_random" in told.json["detail"]
+        body = json.dumps({"keys": [KEYS[0]]}).encode()
+        (answer,) = (await one.ask("/v1/states/flights:batchGet", "POST", body=body)).json["answers"]
+        assert answer["type"] == "misplaced"

@@ -12,10 +12,12 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from contracts.errors import DeclarationError
+from contracts.partition import partition
 from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
 from services.query.storage.environment import AT_LEAST
 from services.query.storage.errors import NotWritten
+from services.query.store import Page
 from tests.services.query.follow.following import COMPACTED, WAIT_S, Topic, compacted, following, until, value
 
 if TYPE_CHECKING:
@@ -44,6 +46,19 @@ async def test_records_are_seen_by_readers_and_told(topic: Topic, state: NamedSt
         assert (found.partition, found.offset, found.value) == (0, 2, value(2, status="landed"))
         assert running.follower.progress(running.part(0)) == Progress(3, 3)
         assert running.follower.tally.records == {"flights": 4}
+
+
+async def test_keys_in_other_partitions_than_their_hash_says_are_counted(
+    topic: Topic, state: NamedState, tmp_path: Path
+) -> None:
+    keys = [key for key in map(str, range(20)) if partition(key.encode(), 2) == 0]
+    topic.write(*((key, value(1)) for key in keys))
+    async with following(topic, state, tmp_path) as running:
+        await running.caught_up()
+        assert running.follower.misplaced.counts == {"flights": 0}
+        topic.write(*((key, value(1)) for key in keys), partition=1)
+        await running.caught_up()
+        assert running.follower.misplaced.counts["flights"] > 0
 
 
 async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: Path) -> None:
@@ -226,6 +241,9 @@ async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState
 
         def half_forgotten(self, _: int) -> bool:
             return False
+
+        def page(self, **_: object) -> Page:
+            return Page((), None)
 
         def apply(self, _: Sequence[Update], __: Mapping[int, int]) -> list[Change]:
             raise NotWritten(tmp_path, "No space left on device", 0)
