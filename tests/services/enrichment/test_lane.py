@@ -243,6 +243,7 @@ def test_what_is_skipped_takes_the_place_of_what_waits_and_pays_back_what_that_c
     skip = one.begin(Record(0, 2, b"d", b"{}", 0), replace(work.request, version=2, skipped="no"), START)
     assert skip
     assert (work.over, skip.offsets) == (True, [2, 1])
+    assert not one.may_begin(work), "its place was taken"
     one.start(skip, Mock(Task))
     one.end(skip)
     assert one.offsets.position == 3

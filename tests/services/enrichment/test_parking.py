@@ -273,6 +273,16 @@ async def test_what_is_let_go_is_asked_for_by_the_last_copy_that_compaction_leav
     assert quotes == [version]
 
 
+async def test_a_copy_of_an_earlier_version_does_not_renew_what_waits() -> None:
+    log = Log([snapshot(version, plate, "d").encode() for version, plate in ((1, "P"), (2, "Q"), (1, "P"))])
+    gated = away(log)
+    async with running(log, gated, APART):
+        await until(lambda: gated.counts.get(metrics.PASSED) == 1)
+        back(gated)
+        await until(lambda: len(log.values) in log.committed)
+    assert [one.version for one in gated.feedback() if one.enrichment == "quote"] == [2]
+
+
 @pytest.mark.parametrize("gone", [set(), {FEW}])
 async def test_what_is_parked_and_published_again_is_asked_for_once(gone: set[int]) -> None:
     log = Log(cars(FEW))

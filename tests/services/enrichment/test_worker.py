@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from contracts.metrics import worker as metrics
 from contracts.plan import fingerprint
 from services.enrichment.errors import DeliveryFailedError
 from tests.services.enrichment.fleet import answer, app, snapshot
@@ -25,8 +26,10 @@ async def test_an_offset_is_finished_only_when_its_feedback_is_safe() -> None:
         fetches = log.fetches
         await until(lambda: log.fetches > fetches + 5)
         assert set(log.committed) <= {0}
+        await until(lambda: gated.counts.get(metrics.IN_FLIGHT) == 2)
         gated.acks.set()
         await until(lambda: 1 in log.committed)
+        await until(lambda: gated.counts.get(metrics.IN_FLIGHT) == 0)
 
 
 async def test_requests_under_way_are_bounded_and_polling_goes_on() -> None:
