@@ -223,6 +223,25 @@ def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back
     world.check()
 
 
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_who_begins_while_nobody_answers_is_told_what_comes_meanwhile_and_nothing_else(which: int) -> None:
+    world = World()
+    world.record("a1", "landed")
+    world.tell(1)
+    world.away(3)
+    world.subscribe(which, current=False)
+    world.here(3)
+    world.take(5)
+    (view,) = world.views.values()
+    assert view.versions == {}
+    world.away(3)
+    world.subscribe(which, current=False)
+    world.record("a1", "landed")
+    world.tell(1)
+    world.settle()
+    assert [view.versions for view in world.views.values()] == [{"a1": 2}, {"a1": 2}]
+
+
 def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
     world = World()
     for number in range(30):
