@@ -45,7 +45,7 @@ class Latency:
             Background(steady, boot, stream.rate, stream.devices) as load,
             RunningJob(job, self._plan, self._site, f"{stream.name}-{job.name}-{run}") as running,
         ):
-            begin = self._warm_up(running, show)
+            begin = self.warm_up(running, show)
             end, before = begin + stream.seconds, running.group.cpu_s()
             self._pass(end, running, "measuring", show)
             cores = (running.group.cpu_s() - before) / stream.seconds
@@ -57,7 +57,7 @@ class Latency:
         figures = Match(sent, received, commits, Reader(job)).figures(begin, end) | {"cores": cores}
         return Result(stream.name, job.name, run, figures, verdict, size=self._plan.size(stream))
 
-    def _warm_up(self, running: RunningJob, show: Show) -> float:
+    def warm_up(self, running: RunningJob, show: Show) -> float:
         """Wait until it answers, is warm, and its first batch is over; gives when, in seconds of the epoch."""
         show("starting", 0.0)
         with topics.Counter(self._site.boot, "snapshots") as counter:

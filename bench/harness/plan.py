@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.enrichment.measures import Calls, measures
-from bench.query.measures import Keys
+from bench.query.measures import Keys, Loop
 from bench.query.measures import measures as queries
 
 CHECKOUT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ class Stream:
         return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
 
 
-Measure = Backlog | Stream | Calls | Keys
+Measure = Backlog | Stream | Calls | Keys | Loop
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ from bench.enrichment.measures import Calls
 from bench.enrichment.workers import WORKERS
 from bench.harness.drain import Drain
 from bench.harness.errors import RunFailed
-from bench.harness.jobs import Job
+from bench.harness.jobs import MEASURED, Job
 from bench.harness.latency import Latency
 from bench.harness.plan import Backlog, Measure, Plan, Site, Stream
 from bench.harness.progress import Display
 from bench.harness.report import described
 from bench.harness.results import Result, keep
-from bench.query.measures import Keys
+from bench.query.loop import EventsShown
+from bench.query.measures import Keys, Loop
 from bench.query.servers import QUERIES, SERVERS
 from bench.query.service import KeysAsked
 
@@ -40,6 +41,8 @@ def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
         return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
     if isinstance(measure, Keys):
         return [job for job in jobs if job in QUERIES and (SERVERS[job.name].pushes or not measure.pushes_only)]
+    if isinstance(measure, Loop):
+        return [job for job in jobs if job == MEASURED]
     return [job for job in jobs if job not in (*WORKERS, *QUERIES)]
 
 
@@ -93,7 +96,7 @@ class Rounds:
             yield result
 
 
-def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeysAsked:
+def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeysAsked | EventsShown:
     match measure:
         case Backlog():
             return Drain(measure, plan, site)
@@ -103,6 +106,8 @@ def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | Worker
             return WorkerDrain(measure, plan, site)
         case Keys():
             return KeysAsked(measure, plan, site)
+        case Loop():
+            return EventsShown(measure, plan, site)
 
 
 def _fill_s(measure: Measure) -> float:

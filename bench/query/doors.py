@@ -36,17 +36,18 @@ class Door(Protocol):
 class HttpDoor:
     """Asks the query service."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, state: str = STATE) -> None:
+        self._state = state
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
 
     def read(self, key: str) -> bytes | None:
         """See Door."""
-        status, body = self._ask("GET", f"/v1/states/{STATE}/{key}", None)
+        status, body = self._ask("GET", f"/v1/states/{self._state}/{key}", None)
         return body if status == HTTPStatus.OK else None
 
     def read_many(self, keys: Sequence[str]) -> list[bytes]:
         """See Door."""
-        status, body = self._ask("POST", f"/v1/states/{STATE}:batchGet", orjson.dumps({"keys": list(keys)}))
+        status, body = self._ask("POST", f"/v1/states/{self._state}:batchGet", orjson.dumps({"keys": list(keys)}))
         if status != HTTPStatus.OK:
             raise ConnectionError(f"{status}: {body[:100]!r}")
         return [orjson.dumps(one) for one in orjson.loads(body)["answers"]]

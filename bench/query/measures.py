@@ -30,10 +30,26 @@ class Keys:
         return f"{size}, {self.subscribers:,} subscribers" if self.pushes_only else f"{size}, {self.seconds} s each"
 
 
-def measures(scale: int) -> tuple[Keys, ...]:
+@dataclass(frozen=True)
+class Loop:
+    """Events that go through the job to the service, and are asked for there; others come at a rate meanwhile."""
+
+    name: str
+    rate: int
+    """Of the others, a second."""
+    seconds: int
+    warm_s: int
+    """How long the job runs before, and until its first batch has ended."""
+
+    def __str__(self) -> str:
+        return f"{self.rate:,} other events/s, {self.seconds} s"
+
+
+def measures(scale: int) -> tuple[Keys | Loop, ...]:
     """All of them, of a size that is divided by so much."""
     rate, seconds, subscribers = 10_000 // scale, max(3, 20 // scale), 1_000 // scale
     return (
         Keys("query-5m", 5_000_000 // scale, rate, seconds, subscribers),
         Keys("push-1k", 100_000 // scale, rate, 2 * seconds, subscribers, pushes_only=True),
+        Loop("query-loop", 1_000, max(10, 120 // scale), max(5, 30 // scale)),
     )

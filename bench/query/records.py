@@ -13,6 +13,8 @@ TOPIC = "snapshots"
 SIZE = 500
 FIRST = 1
 """The version that all keys have at first."""
+STRIDE = 2_654_435_761
+"""A prime: multiples of it, modulo any smaller number, are all numbers below that, in what looks like no order."""
 _CHECK = re.compile(rb'"check":"(k\d{12}):(\d+)"')
 _PAD = "x" * SIZE
 
@@ -32,9 +34,15 @@ def value(number: int, version: int, began: str) -> bytes:
     return f'{head}{_PAD[: SIZE - len(head) - 3]}"}}}}'.encode()
 
 
+def placed(index: int, count: int) -> int:
+    """The number of the key at this place of the topic: in no order, as what compaction leaves."""
+    return index * STRIDE % count
+
+
 def all_keys(count: int, began: str) -> Iterator[tuple[str, bytes]]:
     """Each key's first record."""
-    return ((key(number), value(number, FIRST, began)) for number in range(count))
+    numbers = (placed(index, count) for index in range(count))
+    return ((key(number), value(number, FIRST, began)) for number in numbers)
 
 
 def checked(number: int, answer: bytes) -> int | None:

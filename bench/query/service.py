@@ -21,7 +21,7 @@ from bench.query.footprint import disk_mb, own_mb
 from bench.query.generators import BATCH
 from bench.query.needs import require
 from bench.query.probes import pushed, visible
-from bench.query.records import TOPIC, all_keys, checked, key
+from bench.query.records import TOPIC, all_keys, checked, key, placed
 from bench.query.servers import SERVERS, Server
 from bench.query.updates import updating
 
@@ -157,7 +157,7 @@ class KeysAsked:
 
     @property
     def _last(self) -> list[int]:
-        return list(range(self._keys.keys - LAST, self._keys.keys))
+        return [placed(index, self._keys.keys) for index in range(self._keys.keys - LAST, self._keys.keys)]
 
     def _await(
         self, running: RunningJob, server: Server, facts: dict[str, str], numbers: list[int], patience_s: float

@@ -10,7 +10,7 @@ from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, FLINK, STATELOOP
 from bench.harness.plan import FULL, Backlog, Stream
 from bench.harness.rounds import Rounds, Run, able, estimate, turns
-from bench.query.measures import Keys
+from bench.query.measures import Keys, Loop
 from bench.query.servers import QUERIES
 
 DRAIN = Backlog("drain", events=90_000, devices=10)
@@ -28,6 +28,7 @@ def test_workers_call_and_jobs_keep_states() -> None:
     assert able(DRAIN, everything) == [STATELOOP, FLINK]
     assert able(Calls("calls", 10, peers=True), everything) == list(WORKERS)
     assert able(Calls("calls", 10), everything) == [WORKERS[0]]
+    assert able(Loop("loop", 1, 1, 1), (*everything, *QUERIES)) == [STATELOOP]
 
 
 def test_services_answer_and_those_that_push_are_measured_at_that() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.query.application import app
 from bench.query.doors import encoded
-from bench.query.records import SIZE, all_keys, checked, key, value
+from bench.query.records import SIZE, all_keys, checked, key, placed, value
 from contracts.naming import named
 from contracts.wire import decode_snapshot
 
@@ -33,10 +34,18 @@ def test_what_was_cut_or_mixed_up_is_no_record() -> None:
     assert checked(5, b"") is None
 
 
-def test_all_keys_have_their_first_version() -> None:
-    pairs = list(all_keys(3, BEGAN))
-    assert [name for name, _ in pairs] == [key(0), key(1), key(2)]
-    assert [json.loads(record)["version"] for _, record in pairs] == [1, 1, 1]
+@given(st.integers(1, 2_000))
+def test_all_keys_have_their_first_version(count: int) -> None:
+    pairs = list(all_keys(count, BEGAN))
+    names = [name for name, _ in pairs]
+    assert sorted(names) == [key(number) for number in range(count)]
+    assert names == [key(placed(index, count)) for index in range(count)]
+    assert {json.loads(record)["version"] for _, record in pairs} == {1}
+
+
+def test_keys_that_come_together_are_far_apart() -> None:
+    numbers = [placed(index, 5_000_000) for index in range(1_000)]
+    assert all(abs(one - other) > 100_000 for one, other in pairwise(numbers))
 
 
 def test_the_state_is_that_of_the_topic() -> None:

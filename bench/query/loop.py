@@ -1,0 +1,140 @@
+"""From an event's sending until the query service shows it, through the real job."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+import time
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import orjson
+
+from bench.harness import topics
+from bench.harness.background import Background
+from bench.harness.errors import RunFailed
+from bench.harness.figures import percentiles, within
+from bench.harness.jobs import Job
+from bench.harness.latency import LEAD_S, Latency
+from bench.harness.load import EVENTS, Reading, keyed, steady
+from bench.harness.oracle import Verdict
+from bench.harness.plan import Stream
+from bench.harness.process import RunningJob
+from bench.harness.results import Result
+from bench.query.doors import HttpDoor
+from bench.query.servers import SERVICE
+from bench.yardstick.application import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bench.harness.plan import Plan, Site
+    from bench.harness.progress import Show
+    from bench.query.measures import Loop
+
+DEVICES = 20
+BETWEEN_S = 0.02
+PATIENCE_S = 10
+BEFORE_S = 1.0
+"""So long before a batch's end events may wait for the next one."""
+ASKED = Job(
+    name="query",
+    command=(sys.executable, "-m", "services.query"),
+    environment=SERVICE.environment | {"STATELOOP_APPLICATION": "bench.yardstick.application:app"},
+)
+
+
+class Shown(NamedTuple):
+    """When an event was handed to the client, in seconds of the epoch, and how long it took, in seconds."""
+
+    at: float
+    took_s: float
+
+
+class Reads(Protocol):
+    """What answers for a key."""
+
+    def read(self, key: str) -> bytes | None:
+        """See Door."""
+        ...
+
+
+class NotShown(RunFailed):
+    """An event did not come within PATIENCE_S."""
+
+    def __init__(self, device: str, number: int, answer: bytes) -> None:
+        super().__init__(f"event {number} of {device} was not shown within {PATIENCE_S} s, but {answer[:200]!r}")
+
+
+class EventsShown:
+    """Measures our job and our service together, with other events meanwhile."""
+
+    def __init__(self, loop: Loop, plan: Plan, site: Site) -> None:
+        self._loop, self._plan, self._site = loop, plan, site
+        self._stream = Stream(loop.name, loop.rate, loop.seconds, loop.warm_s)
+
+    def measure(self, job: Job, run: int, show: Show) -> Result:
+        """One run. Raises RunFailed."""
+        loop, boot, name = self._loop, self._site.boot, f"{self._loop.name}-{job.name}-{run}"
+        topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS, app.topics.instances))
+        with (
+            self._facts(name) as facts,
+            RunningJob(ASKED, self._plan, self._site, f"{name}-service", facts) as service,
+            RunningJob(job, self._plan, self._site, name) as running,
+            Background(steady, boot, loop.rate, self._stream.devices),
+            closing(HttpDoor(int(facts["port"]), app.name)) as door,
+        ):
+            begin = Latency(self._stream, self._plan, self._site).warm_up(running, show)
+            show("sending events and asking for them", 0.5)
+            events = shown(boot, door, loop.seconds)
+            service.require_life()
+            commits = running.commits()
+        figures = outside(events, commits) | {"boundaries": within(commits, begin, events[-1].at)}
+        verdict = Verdict(events=len(events), snapshots=len(events), gives="answer that shows it")
+        return Result(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
+
+    @contextmanager
+    def _facts(self, name: str) -> Iterator[dict[str, str]]:
+        data = self._site.folder / "run" / f"{name}-data"
+        data.mkdir(parents=True)
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        try:
+            yield {"port": str(port), "data": str(data), "group": name}
+        finally:
+            shutil.rmtree(data, ignore_errors=True)
+
+
+def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
+    """Send an event, and ask for the state that has it, again and again. Raises NotShown."""
+    made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
+    first_seen, found, end = _now(), list[Shown](), time.monotonic() + seconds
+    for turn in range(sys.maxsize):
+        if time.monotonic() > end:
+            break
+        time.sleep(random.uniform(0, 2 * BETWEEN_S))
+        device, number = f"probe{turn % DEVICES}", turn // DEVICES + 1
+        event = Reading(device, number, first_seen, _now(), 20.0).encode()
+        at, begun = time.time(), time.monotonic()
+        made.produce(EVENTS, event, device)
+        made.poll(0)
+        answer = door.read(f"{device}?min_version={number}&wait={PATIENCE_S}") or b"nothing"
+        found.append(Shown(at, time.monotonic() - begun))
+        if not answer.startswith(b"{") or orjson.loads(answer)["value"]["state"]["events"] != number:
+            raise NotShown(device, number, answer)
+    made.flush()
+    return found
+
+
+def outside(events: Sequence[Shown], commits: Sequence[float]) -> dict[str, float]:
+    """The latencies of those that were not sent around the end of a batch, and the longest of all."""
+    apart = [one.took_s for one in events if not any(-BEFORE_S < one.at - end < LEAD_S for end in commits)]
+    figures = {f"visible_{name}": value for name, value in percentiles(apart).items()}
+    return figures | {"max_ms": max(one.took_s for one in events) * 1000}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

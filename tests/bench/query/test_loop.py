@@ -1,0 +1,53 @@
+"""What is counted of events that go through the loop, with a service that answers at once, or never."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import orjson
+import pytest
+
+from bench.harness import topics
+from bench.query.loop import NotShown, Shown, outside, shown
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+
+class Answers:
+    """A door behind which each device has as many events as are asked for, and these more."""
+
+    def __init__(self, more: int) -> None:
+        self.more = more
+        self.asked = set[str]()
+
+    def read(self, key: str) -> bytes:
+        device, _, query = key.partition("?")
+        self.asked.add(device)
+        number = int(parse_qs(query)["min_version"][0])
+        return orjson.dumps({"value": {"state": {"events": number + self.more}}})
+
+
+def test_events_around_the_end_of_a_batch_are_told_apart() -> None:
+    events = [Shown(10.0, 0.02), Shown(19.5, 0.7), Shown(21.0, 0.5), Shown(40.0, 0.01)]
+    figures = outside(events, [20.0])
+    assert figures["visible_max_ms"] == 20
+    assert figures["max_ms"] == 700
+
+
+@pytest.mark.kafka
+def test_each_event_is_asked_for(broker: EmbeddedBroker) -> None:
+    topics.renew(broker.bootstrap, topics.INPUTS)
+    door = Answers(0)
+    found = shown(broker.bootstrap, door, 0.3)
+    assert door.asked >= {"probe0", "probe1", "probe2"}
+    with topics.Counter(broker.bootstrap, "events") as counter:
+        assert counter.count() == len(found)
+
+
+@pytest.mark.kafka
+def test_an_answer_without_the_event_fails_the_run(broker: EmbeddedBroker) -> None:
+    topics.renew(broker.bootstrap, topics.INPUTS)
+    with pytest.raises(NotShown, match="event 1 of probe0"):
+        shown(broker.bootstrap, Answers(-1), 0.3)
