@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 AT_LEAST = 1 << 40
 """What the file may grow to, in bytes, or to the size of its disk if that is more: only addresses are taken for it."""
 READERS = 16
-PAGE = 4096
 PAGES = 3
 """Of one database, made anew by one update at the most: its leaf, what is split off, and the leaf of another bucket."""
 SPARE = 1 << 20
@@ -54,9 +53,10 @@ class Databases:
         self._folder = folder
         self._in_use = threading.Lock()
         self._closed = False
-        self._each = PAGE * PAGES * databases
         self._file = folder / "data.mdb"
         self._open(mapped=not self._file.exists() or self._file.stat().st_size >= AT_LEAST)
+        self._page: int = self.environment.stat()["psize"]  # the machine's, which need not be 4096
+        self._each = self._page * PAGES * databases
 
     def _open(self, *, mapped: bool) -> None:
         """Open it to be written `mapped`, in memory, which makes the file as large as its map.
@@ -105,7 +105,7 @@ class Databases:
         with self._in_use:
             if self._closed or not self.mapped:
                 return False
-            used = PAGE * (self.environment.info()["last_pgno"] + 1)
+            used = self._page * (self.environment.info()["last_pgno"] + 1)
             self.environment.close()
             os.truncate(self._file, used)
             self._open(mapped=False)
