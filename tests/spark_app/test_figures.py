@@ -128,6 +128,31 @@ def test_what_spark_does_not_know_is_not_counted(figures: Figures) -> None:
     assert ("state_keys", "dedupe") not in found, "in the first batch there is no watermark, and nothing is looked at"
 
 
+def test_batch_shorter_than_it_may_last_has_no_pause(figures: Figures) -> None:
+    figures.batch(told(durationMs={"triggerExecution": 299_000}))
+    assert samples(figures)["pause_seconds",] == 0
+
+
+def test_end_that_was_asked_for_before_the_last_records_came_makes_no_negative_lag(figures: Figures) -> None:
+    early = source("events", 5, end=600, latest=594)
+    early["latestOffset"]["events"]["1"] = 540  # another partition's lag is not made up for
+    figures.batch(told(sources=[early]))
+    assert samples(figures)["lag", "events"] == 9
+
+
+def test_partition_whose_end_is_not_told_has_no_lag(figures: Figures) -> None:
+    added = source("events", 5, end=590, latest=594)
+    added["endOffset"]["events"]["2"] = 7
+    figures.batch(told(sources=[added]))
+    assert samples(figures)["lag", "events"] == 4
+
+
+def test_more_keys_that_went_than_were_looked_at_leave_none(figures: Figures) -> None:
+    emptied = operator("dedupe", keys=-5, late=0)
+    figures.batch(told(stateOperators=[emptied]))
+    assert samples(figures)["state_keys", "dedupe"] == 0
+
+
 def test_starts_and_failures_are_counted(figures: Figures) -> None:
     figures.starting()
     assert figures.unready()
