@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,6 +43,9 @@ def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> Found:
         (found(), Way.ASKED),
         (found(enrichment="removed"), Way.CLOSED),
         (found(version=None), Way.CLOSED),
+        (found(first_seen=None), Way.CLOSED),
+        (replace(found(), key=None), Way.CLOSED),
+        (replace(found(), key=b""), Way.CLOSED),
         (Found(None, b"d1", START), Way.UNREADABLE),
     ],
 )
@@ -52,6 +56,21 @@ def test_the_way_of_each_kind(letter: Found, expected: Way) -> None:
 def test_nothing_is_asked_for_a_life_that_is_over_but_in_a_replay() -> None:
     over = START + Car.lifetime + Car.grace + timedelta(seconds=1)
     assert (way(LIVE, found(), over), way(app, found(), over)) == (Way.OVER, Way.ASKED)
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        Found(None, b"d1", LATER),
+        replace(found(), key=None),
+        found(first_seen=None),
+        found(enrichment=None),
+        found(version=None),
+    ],
+)
+def test_a_letter_that_does_not_say_what_to_ask_opens_nothing(letter: Found) -> None:
+    with pytest.raises(ValueError, match="does not say what to ask again"):
+        opening(letter, LATER)
 
 
 def test_letters_are_chosen_by_reason_enrichment_and_time() -> None:
