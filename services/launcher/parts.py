@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from contracts.application import load
 from services.launcher.part import Part
 from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
+from services.launcher.settings import OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from services.launcher.folders import Folders
     from services.launcher.settings import LauncherSettings
 
-QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, 3
+QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, OTHERS
 """Which port a part has, from the first on."""
 
 

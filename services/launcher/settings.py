@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from itertools import combinations
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.settings import Duration
 
 MOST_WORKERS = 64
-MOST_PORTS = MOST_WORKERS + 2
+OTHERS = 3
+"""Parts besides the workers that answer over HTTP: query service, job, and the worker that derives."""
+MOST_PORTS = MOST_WORKERS + OTHERS - 1
 
 
 class LauncherSettings(BaseSettings):
@@ -48,3 +52,22 @@ class LauncherSettings(BaseSettings):
     def bootstrap(self) -> str:
         """The brokers that everybody uses."""
         return self.kafka or f"127.0.0.1:{self.broker_port}"
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        """Or a part would end, and be started again, until the launch gives up."""
+        for (one, ports), (other, others) in combinations(self._ports().items(), 2):
+            if ports.start < others.stop and others.start < ports.stop:
+                raise ValueError(f"STATELOOP_{one} and STATELOOP_{other} take the same port: move one ({_told(ports)})")
+        return self
+
+    def _ports(self) -> dict[str, range]:
+        taken = {"REFERENCE_PORT": 1, "HTTP_PORT": OTHERS + self.workers, "BROKER_PORT": 2}
+        if self.kafka is not None:
+            del taken["BROKER_PORT"]
+        first: dict[str, int] = {name: getattr(self, name.lower()) for name in taken}
+        return {name: range(first[name], first[name] + count) for name, count in taken.items()}
+
+
+def _told(ports: range) -> str:
+    return f"{ports.start} to {ports.stop - 1} are taken" if len(ports) > 1 else f"{ports.start} is taken"
