@@ -7,6 +7,8 @@ import uPlot from "./vendor/uplot/uPlot.esm.js";
 const HEIGHT = 170;
 const LEAST_S = 60;
 const LEAST = 10;
+/** Never 2.5: a count is written without its fraction. */
+const STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((one) => one * 10 ** power)).flat();
 
 /** A chart: {node, show(points), close()}. `lines` are [label, name of the point's field, custom property of its colour]. */
 export function chart(title, lines, written) {
@@ -51,7 +53,7 @@ function options(lines, written, width) {
     scales: { x: { range: (_, low, high) => [Math.min(low, high - LEAST_S), high] }, y: { range: (_, low, high) => [0, Math.max(LEAST, (high ?? 0) * 1.1)] } },
     axes: [
       { ...axis, size: 26, space: 70, values: (_, ticks) => ticks.map((at) => clock(at, ticks.every((one) => one % 60 === 0))) },
-      { ...axis, size: 56, values: (_, ticks) => ticks.map((one) => (one === 0 ? "0" : written(one).replace(/\.0(?=$| )/, ""))) },
+      { ...axis, size: 56, incrs: STEPS, values: (_, ticks) => ticks.map((one) => (one === 0 ? "0" : written(one).replace(/\.0(?=$| )/, ""))) },
     ],
     series: [
       { value: (_, at) => (at === null ? "now" : clock(at, false)) },
