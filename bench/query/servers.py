@@ -28,6 +28,28 @@ SERVICE = Job(
     },
 )
 REDIS = Job(name="redis", command=(*PINNED, sys.executable, "-m", "bench.query.redis", "{boot}", "{port}", "{data}"))
+KSTREAMS = Job(
+    name="kstreams",
+    command=(
+        *PINNED,
+        "{java}",
+        "-Xms1g",
+        "-Xmx1g",
+        "-Xmn700m",
+        "-XX:+UseSerialGC",
+        "-Djava.io.tmpdir={scratch}",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-cp",
+        "{peers}/kstreams/classes:{peers}/kstreams/*",
+        "KsQueries",
+        "{boot}",
+        "{group}",
+        "{data}",
+        "{port}",
+    ),
+    peer="kstreams",
+)
+"""Interactive queries of Kafka Streams; on one core, with a heap for what is asked: its states are outside."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +71,7 @@ SERVERS = {
     REDIS.name: Server(
         REDIS, RedisDoor, RedisBenchmark, ("redis-server", "redis-benchmark"), paced=False, pushes=False
     ),
+    KSTREAMS.name: Server(KSTREAMS, HttpDoor, Wrk, ("wrk",), paced=True, pushes=False),
 }
 QUERIES = tuple(one.job for one in SERVERS.values())
 """The first is ours."""

@@ -93,5 +93,12 @@ def test_each_peer_has_its_job_and_what_both_have_in_common() -> None:
         "AsyncJob.java",
         "FlinkJob.java",
     ]
-    assert [path.name for path in sources("kstreams")] == ["Acc.java", "Iso.java", "Rec.java", "KsJob.java"]
+    assert [path.name for path in sources("kstreams")] == [
+        "Acc.java",
+        "Iso.java",
+        "Rec.java",
+        "KsAnswers.java",
+        "KsJob.java",
+        "KsQueries.java",
+    ]
     assert all(f'<conf name="{peer}"/>' in IVY_XML.read_text() for peer in PEERS)
