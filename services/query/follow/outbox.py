@@ -43,15 +43,25 @@ class Outbox:
             self._wait(self._taken)
 
     def ask(self, done: Callable[[], None]) -> bool:
-        """Have this done in the event loop, after what was handed over before; False when it stops meanwhile."""
+        """Have this done in the event loop, after what was handed over before; False when it stops meanwhile.
+
+        Raises what it raises.
+        """
         answered = threading.Event()
+        failed: list[Exception] = []
 
         def do() -> None:
-            done()
+            try:
+                done()
+            except Exception as error:  # noqa: BLE001 (the thread that waits is told, and ends of it)
+                failed.append(error)
             answered.set()
 
         self._loop.call_soon_threadsafe(do)
-        return self._wait(answered)
+        there = self._wait(answered)
+        if failed:
+            raise failed[0]
+        return there
 
     def _hand_over(self) -> None:
         with self._lock:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from services.query.entry import Change
 from services.query.follow import outbox
 from services.query.follow.outbox import Outbox
+from services.query.storage.errors import Damaged
 from tests.services.query.follow.following import WAIT_S, Told, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pytest
 
 
 class Counting(Told):
@@ -98,3 +100,14 @@ async def test_who_stops_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     thread.start()
     thread.join(WAIT_S)
     assert answers == [False]
+
+
+async def test_who_asks_for_what_fails_is_told_at_once() -> None:
+    box = made(Counting())
+
+    def fail() -> None:
+        raise Damaged(Path("folder"), "cut off")
+
+    with pytest.raises(Damaged, match="delete it"):
+        async with asyncio.timeout(WAIT_S):
+            await asyncio.to_thread(box.ask, fail)
