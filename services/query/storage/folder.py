@@ -55,8 +55,12 @@ class Folder:
             raise
 
     def close(self) -> None:
-        """All is on disk: say so, and let others have it."""
-        self._write(closed=True)
+        """All is on disk: say so if there is room for that, and let others have it."""
+        try:
+            self._write(closed=True)
+        except OSError as error:  # why the service ends is more than this
+            facts = {"folder": str(self.path), "detail": str(error)}
+            log.warning("that the store was closed could not be noted", extra={"facts": facts})
         self.release()
 
     def release(self) -> None:

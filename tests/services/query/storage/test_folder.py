@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
+from services.query import durable
 from services.query.storage.errors import Damaged, FolderInUse, FolderUnusable, NotOurs
-from services.query.storage.folder import ABOUT, NEW
+from services.query.storage.folder import ABOUT, NEW, Folder
 from services.query.storage.lmdb_store import LmdbStore
 from tests.services.query.storage.declared import named, update
 
@@ -138,3 +139,17 @@ def test_two_processes_cannot_have_one(tmp_path: Path) -> None:
         LmdbStore(tmp_path, named(), "boot")
     store.close()
     assert reopened(tmp_path) is None
+
+
+def test_a_disk_without_room_does_not_hide_why_the_service_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path, {}, "boot")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(durable, "write", full)
+        folder.close()
+    Folder(tmp_path, {}, "boot").close()
