@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 AT_LEAST = 1 << 40
 """What the file may grow to, in bytes, or to the size of its disk if that is more: only addresses are taken for it."""
 READERS = 16
-PAGES = 3
-"""Of one database, made anew by one update at the most: its leaf, what is split off, and the leaf of another bucket."""
-SPARE = 1 << 20
-"""Bytes for the rest of what is made anew: the upper pages, and the list of pages that are free."""
+PAGES = 16
+"""Of one database, made anew by one update at the most: leaves, what is split off, and the upper pages of each."""
+LISTED = 16
+"""Bytes for each page of the file: the list of those that are free, which a dropped bucket makes long, and its copy."""
+SPARE = 4 << 20
+"""Bytes for what all updates make anew once, and for what others take of the disk meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +50,19 @@ class Slot:
 class Databases:
     """The environment of a store, and its databases. Raises Damaged."""
 
-    def __init__(self, folder: Path, databases: int) -> None:
-        """So many databases are written by an update: entries, history, and for each index as much as one."""
+    def __init__(self, folder: Path, indexes: int, *, history: bool) -> None:
+        """An update writes as much as a database of its own for each index. With `history` also what was there before.
+
+        How much that is nobody knows beforehand, so it is not written in a map.
+        """
         self._folder = folder
         self._in_use = threading.Lock()
         self._closed = False
         self._file = folder / "data.mdb"
-        self._open(mapped=not self._file.exists() or self._file.stat().st_size >= AT_LEAST)
+        rebuilds = not self._file.exists() or self._file.stat().st_size >= AT_LEAST
+        self._open(mapped=rebuilds and not history)
         self._page: int = self.environment.stat()["psize"]  # the machine's, which need not be 4096
-        self._each = self._page * PAGES * databases
+        self._each = self._page * PAGES * (1 + indexes)
 
     def _open(self, *, mapped: bool) -> None:
         """Open it to be written `mapped`, in memory, which makes the file as large as its map.
@@ -84,28 +90,36 @@ class Databases:
             raise Damaged(self._folder, str(error)) from error
 
     @contextmanager
-    def writing(self, updates: int, size: int) -> Iterator[Transaction[bytes]]:
-        """All that is written with it, or nothing: so many updates of so many bytes. Raises NotWritten, StoreClosed.
-
-        Also when the disk may be too small for it: where a page of a map finds no room, the system ends the process
-        without a word.
-        """
-        self._require(SPARE + updates * self._each + 2 * size)  # what was the entry is history then
+    def writing(self) -> Iterator[Transaction[bytes]]:
+        """All that is written with it, or nothing. Raises NotWritten, StoreClosed."""
         try:
             with self._in_use:
                 if self._closed:
                     raise StoreClosed(self._folder)
+                self.require()
                 with self.environment.begin(write=True) as transaction:
                     yield transaction
         except lmdb.Error as error:
             raise NotWritten(self._folder, str(error), self._free()) from error
+
+    def require(self, updates: int = 0, size: int = 0) -> None:
+        """See that the disk has room for so many updates more of so many bytes, and their end. Raises NotWritten.
+
+        Only in a map, where the system ends the process without a word when a page finds no room. Else LMDB says so.
+        """
+        if not self.mapped:
+            return
+        need = SPARE + LISTED * self._pages() + updates * self._each + size
+        free = self._free()
+        if free < need:
+            raise NotWritten(self._folder, f"{need / 1e6:,.0f} MB may be needed for what comes next", free)
 
     def settle(self) -> bool:
         """Open it anew, not mapped, if it is; tells whether it did. Nobody may be reading. Raises Damaged."""
         with self._in_use:
             if self._closed or not self.mapped:
                 return False
-            used = self._page * (self.environment.info()["last_pgno"] + 1)
+            used = self._page * self._pages()
             self.environment.close()
             os.truncate(self._file, used)
             self._open(mapped=False)
@@ -118,10 +132,8 @@ class Databases:
             self.environment.sync(True)  # noqa: FBT003 (takes no keyword)
             self.environment.close()
 
-    def _require(self, need: int) -> None:
-        free = self._free()
-        if free < need:
-            raise NotWritten(self._folder, f"{need / 1e6:,.0f} MB may be needed", free)
+    def _pages(self) -> int:
+        return self.environment.info()["last_pgno"] + 1
 
     def _free(self) -> int:
         disk = os.statvfs(self._folder)

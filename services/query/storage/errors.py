@@ -53,8 +53,8 @@ class NotWritten(StoreError):
 
     def __init__(self, folder: Path, detail: str, free: int) -> None:
         super().__init__(
-            f"{folder} could not be written ({detail}; {free / 1e9:.1f} GB are free on that disk): make room and start "
-            "the service again, it goes on where it was"
+            f"{folder} could not be written ({detail}; {free / 1e6:,.0f} MB are free on that disk): make room and "
+            "start the service again, it goes on where it was"
         )
         self.folder = folder
 

@@ -16,7 +16,7 @@ from services.query.storage.history import History
 from services.query.storage.index import Index
 from services.query.storage.packing import unpack
 from services.query.storage.paging import Pager, Wanted
-from services.query.storage.writing import PIECE, Batch
+from services.query.storage.writing import AT_ONCE, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class LmdbStore:
         self._paths = state.asked.indexes
         self._folder = Folder(folder, _shape(state, self._buckets), boot)
         try:
-            self._databases = Databases(folder, 1 + (state.asked.history > 1) + len(self._paths))
+            self._databases = Databases(folder, len(self._paths), history=state.asked.history > 1)
         except BaseException:
             self._folder.release()
             raise
@@ -146,15 +146,17 @@ class LmdbStore:
         oldest = self._buckets.oldest(watermark)
         homes = {life: self._buckets.of(life) for life in lives}
         wanted = {bucket for bucket in homes.values() if bucket >= oldest}
-        size = sum(len(update.entry.value) for update in batch if update.entry is not None)
-        with self._databases.writing(len(batch), size) as txn:
+        with self._databases.writing() as txn:
             held = self._make_room(txn, oldest, wanted)
             writing = self._batch(txn, held, many=many)
-            for key, _, _, entry in batch:
-                if entry is None:
-                    writing.remove(key)
-                elif (bucket := homes[entry.life]) >= oldest:
-                    writing.put(key, entry, bucket)
+            for start in range(0, len(batch), AT_ONCE):
+                updates = batch[start : start + AT_ONCE]
+                self._databases.require(len(updates), _size(updates))
+                for key, _, _, entry in updates:
+                    if entry is None:
+                        writing.remove(key)
+                    elif (bucket := homes[entry.life]) >= oldest:
+                        writing.put(key, entry, bucket)
             self._facts.write(txn, watermark=watermark, positions=positions, buckets=held)
         self._seen, self._held = watermark, held
         self._positions.update(positions)
@@ -167,7 +169,7 @@ class LmdbStore:
 
     def freshen(self, times: Mapping[int, int]) -> None:
         """See `Store`."""
-        with self._databases.writing(0, 0) as txn:
+        with self._databases.writing() as txn:
             self._facts.freshen(txn, times)
         self._fresh.update(times)
 
@@ -178,8 +180,9 @@ class LmdbStore:
     def forget(self, partition: int) -> bool:
         """See `Store`."""
         slot, start = self._forgetting.get(partition, BEGINNING)
-        with self._databases.writing(PIECE, 0) as txn:
-            after = self._batch(txn, self._held, many=True).forget(partition, self._databases.slots[slot], start)
+        with self._databases.writing() as txn:
+            writing = self._batch(txn, self._held, many=True)
+            after = writing.forget(partition, self._databases.slots[slot], start, self._databases.require)
             place = (slot + 1, b"") if after is None else (slot, after)
             done = place == END
             self._facts.forget(txn, partition, half=not done)
@@ -234,6 +237,10 @@ class LmdbStore:
         used = SLOTS if self._buckets.remembered else 1
         order = sorted(range(used), key=lambda slot: -self._held.get(slot, -NEVER))
         return tuple(self._databases.slots[slot] for slot in order)
+
+
+def _size(updates: Sequence[Update]) -> int:
+    return sum(len(update.entry.value) for update in updates if update.entry is not None)
 
 
 def _shape(state: NamedState, times: Buckets) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from services.query.entry import Change
 from services.query.storage.packing import order, pack, partition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lmdb import Transaction
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PIECE = 5_000
 """How many keys are looked at in one transaction that forgets."""
+AT_ONCE = 100
+"""For so many updates it is seen that the disk has room: it need not have that for a whole batch."""
 
 
 class Batch:
@@ -92,8 +94,11 @@ class Batch:
                 self._changed(key, None)
                 return
 
-    def forget(self, number: int, slot: Slot, start: bytes) -> bytes | None:
-        """Remove entries of a partition from a slot, from a key on; gives where to go on, None at the end."""
+    def forget(self, number: int, slot: Slot, start: bytes, require: Callable[[int], None]) -> bytes | None:
+        """Remove entries of a partition from a slot, from a key on; gives where to go on, None at the end.
+
+        `require` sees that the disk has room for so many.
+        """
         gone, seen, last = [], 0, None
         with self._txn.cursor(slot.entries) as cursor:
             if cursor.set_range(start) if start else cursor.first():
@@ -104,7 +109,9 @@ class Batch:
                     if seen == PIECE:
                         last = name
                         break
-        for name, data in gone:
+        for at, (name, data) in enumerate(gone):
+            if at % AT_ONCE == 0:
+                require(AT_ONCE)
             self._discard(name, data, slot)
         return last
 

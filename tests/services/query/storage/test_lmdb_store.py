@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.storage.environment import AT_LEAST
-from services.query.storage.errors import NotIndexed, NotWritten
+from services.query.storage.errors import NotIndexed
 from services.query.storage.lmdb_store import LmdbStore
 from services.query.storage.paging import LOOKED_AT
 from services.query.storage.writing import PIECE
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
     from services.query.entry import Entry
 
-NEARLY_FULL = os.statvfs_result((4096, 4096, 1 << 20, 1000, 1000, 0, 0, 0, 0, 255))
-"""A disk with 4 MB left."""
 CLOSED = """
 import sys, threading
 from pathlib import Path
@@ -187,21 +184,8 @@ def test_the_watermark_outlives_a_restart_and_what_is_told_does_too(tmp_path: Pa
     again.close()
 
 
-def test_a_full_disk_loses_nothing(store: LmdbStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.apply([update("a", 1, 1)], {0: 1})
-    many = [update(str(key), 1, 2, text="x" * 1000) for key in range(5000)] + [update("a", 1, 2)]
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "statvfs", lambda _: NEARLY_FULL)
-        with pytest.raises(NotWritten, match="make room and start the service again"):
-            store.apply(many, {0: 2})
-        store.apply([update("b", 1, 1)], {1: 1})
-    assert (store.position(0), store.get("7")) == (1, None)
-    store.apply(many, {0: 2})
-    assert (store.position(0), store.keys()) == (2, 5002)
-
-
 def test_a_rebuild_that_is_over_leaves_a_file_of_its_own_size_and_all_that_is_in_it(tmp_path: Path) -> None:
-    rebuilt = LmdbStore(tmp_path, named(), "boot")
+    rebuilt = LmdbStore(tmp_path, named(history=1), "boot")
     file = tmp_path / "data.mdb"
     rebuilt.apply([update(str(key), 1, 1) for key in range(2000)], {0: 1})
     rebuilt.advance(50)
@@ -215,7 +199,7 @@ def test_a_rebuild_that_is_over_leaves_a_file_of_its_own_size_and_all_that_is_in
     assert (known.version, rebuilt.keys(), rebuilt.position(0), rebuilt.watermark()) == (2, 2000, 2, 50)
     rebuilt.close()
     rebuilt.settle()
-    again = LmdbStore(tmp_path, named(), "boot")
+    again = LmdbStore(tmp_path, named(history=1), "boot")
     assert again.keys() == 2000
     assert file.stat().st_size < 1 << 21
     again.close()
