@@ -67,6 +67,9 @@ class Store(Protocol):
     def ended(self, entry: Entry) -> bool:
         """Whether the entry's life has ended by the watermark."""
 
+    def living_since(self) -> int:
+        """Lives that began before this have ended by the watermark, and no others."""
+
     def position(self, partition: int) -> int | None:
         """The offset of the first record not yet applied; None: nothing of the partition is here."""
 

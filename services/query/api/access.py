@@ -43,6 +43,10 @@ class Holder:
         """Whether it may ask for the key, or for all that begin with it."""
         return self.reads(state) and key.startswith(self.keys)
 
+    def reads_all(self, state: str) -> bool:
+        """Whether it may ask for every key of the state."""
+        return self.reads(state) and "" in self.keys
+
     def check(self, state: str, key: str | None = None) -> None:
         """Refuse what is beyond the scope. `key` may be a prefix of keys. Raises ProblemError."""
         if key is None:

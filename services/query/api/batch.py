@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from services.query.api.access import Holder
     from services.query.api.elsewhere import Elsewhere
     from services.query.api.gate import Gate
-    from services.query.api.held import Held, Holdings
+    from services.query.api.held import Held, Holdings, Looked
     from services.query.api.reply import Reply
     from services.query.parts import Parts
     from services.query.roles import Member
@@ -90,24 +90,21 @@ class Batches:
 
     def local(self, held: Held, who: Holder, wanted: Batch) -> list[bytes | Away]:
         """What this instance says of each key, as JSON; or where that is."""
-        counts, form, now = self._parts.counts, held.form, self._parts.now()
-        counts.add(metrics.KEYS, held.state.name, by=len(wanted.keys))
+        keys, now = wanted.keys, self._parts.now()
+        self._parts.counts.add(metrics.KEYS, held.state.name, by=len(keys))
+        if wanted.fields is None and who.reads_all(held.state.name):
+            told = held.told(keys, now)
+            return [
+                one if isinstance(one, bytes) else _said(held, key, one, now)
+                for key, one in zip(keys, told, strict=True)
+            ]
         fields = None if wanted.fields is None else paths(wanted.fields)
-        found: list[bytes | Away] = []
-        for key, (outcome, standing, number) in zip(wanted.keys, held.looks(wanted.keys), strict=True):
-            if not who.reads_key(held.state.name, key):
-                found.append(_told(key, Problem("not_yours", f"{who.name} may not read it")))
-                continue
-            if not isinstance(outcome, Problem):
-                try:
-                    part = None if fields is None else projected(outcome.entry.value, fields)
-                    found.append(form.body(key, outcome.entry, standing, now, part))
-                except ProblemError as error:
-                    found.append(_told(key, error.problem))
-                continue
-            told = orjson.dumps(form.about(key, outcome, standing).members())
-            found.append(Away(number, told) if outcome.kind == "elsewhere" else told)
-        return found
+        return [
+            _said(held, key, one, now, fields)
+            if who.reads_key(held.state.name, key)
+            else _told(key, Problem("not_yours", f"{who.name} may not read it"))
+            for key, one in zip(keys, held.looks(keys), strict=True)
+        ]
 
     async def _complete(self, held: Held, wanted: Batch, found: list[bytes | Away]) -> None:
         """Ask the others, all at once, for what is theirs."""
@@ -143,6 +140,21 @@ def batch_reply(found: Sequence[bytes | Away], *, handed_on: bool) -> Reply:
     """The answers together. What nobody else was asked for is said to be elsewhere."""
     texts = [one if isinstance(one, bytes) else one.told for one in found]
     return sequence(texts) if handed_on else uncached(b'{"answers":[%b]}' % b",".join(texts))
+
+
+def _said(
+    held: Held, key: str, looked: Looked, now: int, fields: Sequence[tuple[str, ...]] | None = None
+) -> bytes | Away:
+    """The answer or the problem of one key, with all of the value or these fields."""
+    outcome, standing, number = looked
+    if isinstance(outcome, Problem):
+        told = orjson.dumps(held.form.about(key, outcome, standing).members())
+        return Away(number, told) if outcome.kind == "elsewhere" else told
+    try:
+        part = None if fields is None else projected(outcome.entry.value, fields)
+    except ProblemError as error:
+        return _told(key, error.problem)
+    return held.form.body(key, outcome.entry, standing, now, part)
 
 
 def _told(key: str, problem: Problem) -> bytes:

@@ -13,6 +13,10 @@ SLOTS = 3
 """How many buckets there are at a time, and so databases in turn: few, for a key has to be looked for in each."""
 
 
+ALWAYS = -(1 << 63)
+"""Before every life."""
+
+
 class Buckets(NamedTuple):
     """Which bucket a life is in, and which are still remembered. In milliseconds; 0: lives do not end."""
 
@@ -35,7 +39,11 @@ class Buckets(NamedTuple):
 
     def ended(self, life: int, watermark: int) -> bool:
         """Whether a life that began then has ended."""
-        return self.lifetime > 0 and life + self.lifetime < watermark
+        return life < self.living_since(watermark)
+
+    def living_since(self, watermark: int) -> int:
+        """The earliest life that has not ended."""
+        return watermark - self.lifetime if self.lifetime else ALWAYS
 
     def over(self, bucket: int, watermark: int) -> bool:
         """Whether all lives of a bucket have ended."""

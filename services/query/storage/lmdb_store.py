@@ -78,7 +78,8 @@ class LmdbStore:
         """See `Store`."""
         txn, indexes = self._begin(), len(self._paths)
         try:
-            found = [self._find(txn, key)[0] for key in keys]
+            found = self._in_newest(txn, keys)
+            found = [self._find(txn, key)[0] if data is None else data for key, data in zip(keys, found, strict=True)]
         finally:
             txn.abort()
         return [None if data is None else unpack(data, indexes) for data in found]
@@ -130,6 +131,10 @@ class LmdbStore:
     def ended(self, entry: Entry) -> bool:
         """See `Store`."""
         return self._buckets.ended(entry.life, self.watermark())
+
+    def living_since(self) -> int:
+        """See `Store`."""
+        return self._buckets.living_since(self.watermark())
 
     def position(self, partition: int) -> int | None:
         """See `Store`."""
@@ -218,6 +223,14 @@ class LmdbStore:
         except (UnicodeEncodeError, lmdb.BadValsizeError):
             pass  # no record can have such a key
         return None, None
+
+    def _in_newest(self, txn: Transaction[bytes], keys: Sequence[str]) -> Sequence[bytes | None]:
+        """What the newest bucket has of them, where most are."""
+        get, newest = txn.get, self._newest_first[0].entries
+        try:
+            return [get(key.encode(), None, newest) for key in keys]
+        except (UnicodeEncodeError, lmdb.BadValsizeError):
+            return [None] * len(keys)
 
     def _make_room(self, txn: Transaction[bytes], oldest: int, wanted: Collection[int]) -> dict[int, int]:
         """Drop what nobody remembers, and give each bucket its slot. Gives the buckets by slot."""

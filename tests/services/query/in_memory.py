@@ -67,7 +67,10 @@ class MemoryStore:
         self.seen = max(self.seen, watermark)
 
     def ended(self, entry: Entry) -> bool:
-        return self.lifetime is not None and entry.life + self.lifetime < self.seen
+        return entry.life < self.living_since()
+
+    def living_since(self) -> int:
+        return 0 if self.lifetime is None else self.seen - self.lifetime
 
     def position(self, partition: int) -> int | None:
         return self.positions.get(partition)

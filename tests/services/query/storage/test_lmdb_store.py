@@ -162,6 +162,9 @@ def test_a_page_ends_after_so_many_keys_that_are_not_on_it(store: LmdbStore) -> 
 
 def test_no_record_can_have_such_a_key(store: LmdbStore) -> None:
     assert [store.get(key) for key in ("", "x" * 512, "\ud800")] == [None] * 3
+    store.apply([update("a", 1, 1)], {})
+    for key in ("", "x" * 512, "\ud800"):
+        assert store.gets(["a", key]) == [store.get("a"), None]
     assert store.versions("") == []
     assert store.page(prefix="\ud800", after="x" * 9999, limit=1, where={}, partitions=(0,)).items == []
 
