@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from contracts.errors import DeclarationError
+from contracts.named import Asked
 from contracts.partition import partition
 from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
@@ -79,8 +80,8 @@ async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: 
 
 async def test_a_rebuild_ends_when_all_is_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)))
-    file = tmp_path / "data.mdb"
-    async with following(topic, state, tmp_path) as running:
+    mapped, file = replace(state, asked=Asked(history=1)), tmp_path / "data.mdb"
+    async with following(topic, mapped, tmp_path) as running:
         await until(lambda: file.stat().st_size < AT_LEAST)
         assert running.version("a") == 1
         topic.write(("a", value(2)))
