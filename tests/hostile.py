@@ -45,6 +45,14 @@ TIMES = [
     "0001-01-01T23:59:59+00:01", "0001-01-02T00:00:00+17:59", "1582-10-10T00:00:00Z", "1900-02-29T00:00:00Z",
 ]  # fmt: skip
 
+NO_EVENT = (b"null", b"1", b'"a"', b"[]", b"{}", b" {} ", b"{", b"}", b"}{", b"<html>", b"\x00", b'{"a":1},"q":{}')
+TAILS = (
+    b" ", b"\n", b"\t\r\n", b"x", b"{}", b",", b",{}", b"]", b'],"r":[', b"\x00", b"//", b"\xef\xbb\xbf", b"\x0b",
+)  # fmt: skip
+"""What stands before or after a whole event."""
+TEXTS = (b'"\xff"', b'"\xc0\xaf"', b'"\xed\xa0\x80"', b'"\xf0\x9f\x98\x80"', b"'d'", b'"\x01"')
+KEYS = (b"device_id", b'"DEVICE_ID"', b'"device_id":"first","device_id"')
+
 
 def good(**changes: Any) -> bytes:
     """A valid event with these changes."""
@@ -75,52 +83,12 @@ def records() -> Iterator[bytes | None]:
 
 def _broken() -> Iterator[bytes]:
     whole = good()
-    yield from (
-        b"null",
-        b"1",
-        b'"a"',
-        b"[]",
-        b"{}",
-        b" {} ",
-        b"[" + whole + b"]",
-        b"{",
-        b"}",
-        b"}{",
-        b"<html>",
-        b"\x00",
-    )
-    for tail in (
-        b" ",
-        b"\n",
-        b"\t\r\n",
-        b"x",
-        b"{}",
-        b",",
-        b",{}",
-        b"]",
-        b'],"r":[',
-        b"\x00",
-        b"//",
-        b"\xef\xbb\xbf",
-        b"\x0b",
-    ):
-        yield whole + tail
-        yield tail + whole
+    yield from (*NO_EVENT, b"[" + whole + b"]")
+    yield from (whole + tail for tail in TAILS)
+    yield from (tail + whole for tail in TAILS)
     yield whole[:-1] + b'}],"end":1,"r":[{}'
-    yield b'{"a":1},"q":{}'
-    yield from (
-        whole.replace(b'"d"', b'"\xff"'),
-        whole.replace(b'"d"', b'"\xc0\xaf"'),
-        whole.replace(b'"d"', b'"\xed\xa0\x80"'),
-    )
-    yield from (
-        whole.replace(b'"d"', b'"\xf0\x9f\x98\x80"'),
-        whole.replace(b'"d"', b"'d'"),
-        whole.replace(b'"d"', b'"\x01"'),
-    )
-    yield whole.replace(b'"device_id"', b"device_id")
-    yield whole.replace(b'"device_id"', b'"DEVICE_ID"')
-    yield whole.replace(b'"device_id"', b'"device_id":"first","device_id"')
+    yield from (whole.replace(b'"d"', text) for text in TEXTS)
+    yield from (whole.replace(b'"device_id"', key) for key in KEYS)
     yield whole.decode().encode("utf-16")
     yield from (good(extra="@").replace(b'"@"', b"[" * n + b"]" * n) for n in (10, 100, 500, 900, 1100, 5000))
     yield from (good(extra="@").replace(b'"@"', b'{"a":' * n + b"1" + b"}" * n) for n in (10, 500, 1100))
