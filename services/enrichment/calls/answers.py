@@ -72,34 +72,29 @@ class Answers:
         ask: Callable[[], Awaitable[tuple[bytes, T]]],
         read: Callable[[bytes], T],
     ) -> T:
+        if (told := await self._told(key, younger_than)) is None:
+            self._counts.add(metrics.CACHE, self._api, "miss")
+            return await self._lead(key, ask)
         try:
-            return await self._told(key, younger_than, ask, read)
+            if isinstance(told, CallError):
+                raise told
+            return read(told.given())
         except MisfitError:
             return (await ask())[1]
 
-    async def _told(
-        self,
-        key: Hashable,
-        younger_than: timedelta | None,
-        ask: Callable[[], Awaitable[tuple[bytes, T]]],
-        read: Callable[[bytes], T],
-    ) -> T:
+    async def _told(self, key: Hashable, younger_than: timedelta | None) -> Answer | CallError | None:
+        """What is kept, or what those are told who ask already; None where nobody does any more."""
         while True:
             if (kept := self._find(key, younger_than)) is not None:
                 self._counts.add(metrics.CACHE, self._api, "hit")
-                return read(kept.given())
+                return kept
             if (followers := self._under_way.get(key)) is None:
-                self._counts.add(metrics.CACHE, self._api, "miss")
-                return await self._lead(key, ask)
-            shared = asyncio.get_running_loop().create_future()
+                return None
+            shared: asyncio.Future[Answer | CallError | None] = asyncio.get_running_loop().create_future()
             followers.append(shared)
-            answer = await shared
-            if isinstance(answer, CallError):
+            if (answer := await shared) is not None:
                 self._counts.add(metrics.CACHE, self._api, "shared")
-                raise answer
-            if answer is not None:
-                self._counts.add(metrics.CACHE, self._api, "shared")
-                return read(answer.given())
+                return answer
 
     async def _lead(self, key: Hashable, ask: Callable[[], Awaitable[tuple[bytes, T]]]) -> T:
         """Ask, and tell those who want to know the same. Nobody's call ends because another's was given up."""
