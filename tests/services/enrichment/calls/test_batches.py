@@ -203,11 +203,14 @@ def test_halves_that_were_answered_are_not_asked_for_again() -> None:
     virtually(scenario())
 
 
-def test_a_list_of_bad_keys_is_less_than_two_calls_for_each() -> None:
+@pytest.mark.parametrize(("status", "calls"), [(400, 19), (403, 1)])
+def test_a_list_of_bad_keys_is_less_than_two_calls_for_each_and_one_where_all_are_refused(
+    status: int, calls: int
+) -> None:
     async def scenario() -> None:
-        api = Scripted(lambda _: Response(400, b"bad"))
-        assert {one.reason for one in await desk(api).answers(10)} == {"status 400"}
-        assert len(api.asked) == 19
+        api = Scripted(lambda _: Response(status, b"no"))
+        assert {one.reason for one in await desk(api).answers(10)} == {f"status {status}"}
+        assert len(api.asked) == calls
 
     virtually(scenario())
 
@@ -239,15 +242,6 @@ def test_one_item_that_is_nested_too_deeply_fails_alone() -> None:
             ("result", None),
             ("failure", "the item is nested too deeply"),
         ]
-
-    virtually(scenario())
-
-
-def test_what_is_forbidden_for_one_is_not_asked_for_each() -> None:
-    async def scenario() -> None:
-        api = Scripted(lambda _: Response(403, b"no"))
-        assert {one.reason for one in await desk(api).answers(10)} == {"status 403"}
-        assert len(api.asked) == 1
 
     virtually(scenario())
 
