@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
 import sys
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -25,11 +23,12 @@ from bench.harness.plan import Stream
 from bench.harness.process import RunningJob
 from bench.harness.results import Result
 from bench.query.doors import HttpDoor
+from bench.query.facts import told
 from bench.query.servers import SERVICE
 from bench.yardstick.application import app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from bench.harness.plan import Plan, Site
     from bench.harness.progress import Show
@@ -81,7 +80,7 @@ class EventsShown:
         loop, boot, name = self._loop, self._site.boot, f"{self._loop.name}-{job.name}-{run}"
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS, app.topics.instances))
         with (
-            self._facts(name) as facts,
+            told(self._site, name) as facts,
             RunningJob(ASKED, self._plan, self._site, f"{name}-service", facts) as service,
             RunningJob(job, self._plan, self._site, name) as running,
             Background(steady, boot, loop.rate, self._stream.devices),
@@ -95,17 +94,6 @@ class EventsShown:
         figures = outside(events, commits) | {"boundaries": within(commits, begin, events[-1].at)}
         verdict = Verdict(events=len(events), snapshots=len(events), gives="answer that shows it")
         return Result(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
-
-    @contextmanager
-    def _facts(self, name: str) -> Iterator[dict[str, str]]:
-        data = self._site.folder / "run" / f"{name}-data"
-        data.mkdir(parents=True)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        try:
-            yield {"port": str(port), "data": str(data), "group": name}
-        finally:
-            shutil.rmtree(data, ignore_errors=True)
 
 
 def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:

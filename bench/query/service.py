@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.harness import cores, topics
@@ -17,6 +16,7 @@ from bench.harness.load import preload
 from bench.harness.process import RunningJob
 from bench.harness.results import Result
 from bench.query.check import final, watching
+from bench.query.facts import told
 from bench.query.footprint import disk_mb, own_mb
 from bench.query.generators import BATCH
 from bench.query.needs import require
@@ -26,8 +26,6 @@ from bench.query.servers import SERVERS, Server
 from bench.query.updates import updating
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bench.harness.figures import Figures
     from bench.harness.jobs import Job
     from bench.harness.oracle import Verdict
@@ -56,8 +54,8 @@ class KeysAsked:
         server, name = SERVERS[job.name], f"{self._keys.name}-{job.name}-{run}"
         require(server.needs, lambda what: show(what, 0.0))
         began = self._fill(show)
-        with cores.left_to(self._core, os.getpid(), *self._site.pids), self._facts(name) as facts:
-            figures, verdict = self._run(server, name, facts, began, show)
+        with cores.left_to(self._core, os.getpid(), *self._site.pids), told(self._site, name) as facts:
+            figures, verdict = self._run(server, name, facts | {"core": str(self._core)}, began, show)
         return Result(self._keys.name, job.name, run, figures, verdict, size=self._plan.size(self._keys))
 
     def _run(self, server: Server, name: str, facts: dict[str, str], began: str, show: Show) -> tuple[Figures, Verdict]:
@@ -143,18 +141,6 @@ class KeysAsked:
         )
         return began
 
-    @contextmanager
-    def _facts(self, name: str) -> Iterator[dict[str, str]]:
-        """What a service is told; its data last from its start to its second one."""
-        data = self._site.folder / "run" / f"{name}-data"
-        data.mkdir(parents=True)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        try:
-            yield {"core": str(self._core), "port": str(port), "data": str(data), "group": name}
-        finally:
-            shutil.rmtree(data, ignore_errors=True)
-
     @property
     def _last(self) -> list[int]:
         return [placed(index, self._keys.keys) for index in range(self._keys.keys - LAST, self._keys.keys)]
@@ -174,11 +160,10 @@ class KeysAsked:
                 time.sleep(PAUSE_S)
 
     def _footprint(self, running: RunningJob, facts: dict[str, str]) -> Figures:
-        folder = self._site.folder / "run" / f"{facts['group']}-data"
         return {
             "rss_mb": running.group.rss_mb(),
             "own_mb": own_mb(running.group.pids()),
-            "disk_mb": disk_mb(folder),
+            "disk_mb": disk_mb(Path(facts["data"])),
         }
 
 
