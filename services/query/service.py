@@ -95,8 +95,11 @@ async def serve(settings: QuerySettings, application: Application) -> None:
         found = await asyncio.to_thread(sized, named(application), settings.client(), stopped.is_set)
         if found is None:
             return
-        removals = Removals(await asyncio.to_thread(kept, found.values(), settings.client()), _now)
-        core = _core(settings, application, _Ground(found, removals, url_of(settings, listening)), stack)
+        longest = await asyncio.to_thread(kept, found.values(), settings.client(), stopped.is_set)
+        if longest is None:
+            return
+        ground = _Ground(found, Removals(longest, _now), url_of(settings, listening))
+        core = _core(settings, application, ground, stack)
         proxy = await stack.enter_async_context(HttpProxy(settings.peer_token))
         page = await stack.enter_async_context(console(application, core.parts))
         await _answer(core, _Ways(access, proxy, page, listening), stopped)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -173,3 +175,22 @@ def test_the_brokers_say_for_how_long(broker: EmbeddedBroker, topics_prefix: str
 def test_a_broker_that_is_silent_keeps_them_for_a_day(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removals, "ANSWER_S", 0.2)
     assert kept([state], {"bootstrap.servers": "127.0.0.1:1"}) == {"flights": DAY_MS}
+
+
+def test_who_shall_stop_does_not_wait_for_a_silent_broker(state: NamedState) -> None:
+    """It takes the connection, and says nothing: as one does whose machine hangs."""
+    told = iter((False, True))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        assert kept([state], {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"}, lambda: next(told)) is None
+        assert time.monotonic() - began < removals.ANSWER_S / 2
+
+
+def test_a_silent_broker_is_asked_for_all_topics_together(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removals, "PATIENCE_S", 0.3)
+    states = [replace(state, name=f"s{number}", topic=f"t{number}") for number in range(20)]
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        found = kept(states, {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"})
+        assert found == {one.name: DAY_MS for one in states}
+        assert time.monotonic() - began < removals.ANSWER_S / 2
