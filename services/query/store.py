@@ -44,11 +44,8 @@ class Store(Protocol):
     def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
         """The same of many keys, all at one moment, in their order."""
 
-    def version(self, key: str, version: int) -> Entry | None:
-        """An earlier entry of the key's present life, while it is among the versions kept."""
-
     def versions(self, key: str) -> Sequence[Entry]:
-        """All entries kept of the key's present life, the earliest first."""
+        """All entries kept of the key's present life, all at one moment, the earliest first."""
 
     def page(
         self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]

@@ -47,12 +47,23 @@ class Held:
 
     def look(self, key: str, conditions: Conditions) -> Looked:
         """What the client of this key is told now."""
-        return self._judged(key, self.store.get(key), conditions, self._standing)
+        if conditions.as_of is not None:
+            return self.kept(key, conditions)[0]
+        latest = self.store.get(key)
+        return self._judged(key, latest, latest, conditions, self._standing)
+
+    def kept(self, key: str, conditions: Conditions = PLAIN) -> tuple[Looked, Sequence[Entry]]:
+        """The same, with all versions that are kept of its present life: both as they are at one moment."""
+        versions = self.store.versions(key)
+        latest = versions[-1] if versions else None
+        named = (one for one in versions if one.version == conditions.as_of)
+        asked = latest if conditions.as_of is None else next(named, None)
+        return self._judged(key, latest, asked, conditions, self._standing), versions
 
     def looks(self, keys: Sequence[str]) -> list[Looked]:
         """The same of many keys, all at one moment."""
         standing, entries = cache(self._standing), self.store.gets(keys)
-        return [self._judged(key, latest, PLAIN, standing) for key, latest in zip(keys, entries, strict=True)]
+        return [self._judged(key, latest, latest, PLAIN, standing) for key, latest in zip(keys, entries, strict=True)]
 
     def told(self, keys: Sequence[str], now: int) -> list[bytes | Looked]:
         """The same of many keys, as JSON where it is what the store has: nearly always, so that is the shortest way."""
@@ -63,7 +74,7 @@ class Held:
             if entry is not None and entry.life >= living and (form := blank(entry.partition)) is not None:
                 found.append(filled(form, key, entry, now))
             else:
-                found.append(self._judged(key, entry, PLAIN, standing))
+                found.append(self._judged(key, entry, entry, PLAIN, standing))
         return found
 
     def _blank(self, partition: int, standing: Standing) -> bytes | None:
@@ -71,11 +82,16 @@ class Held:
         return self.form.blank(partition, standing) if standing.role in HERE else None
 
     def _judged(
-        self, key: str, latest: Entry | None, conditions: Conditions, standing_of: Callable[[int], Standing]
+        self,
+        key: str,
+        latest: Entry | None,
+        asked: Entry | None,
+        conditions: Conditions,
+        standing_of: Callable[[int], Standing],
     ) -> Looked:
+        """What is said of what was read, by how this instance stands now: after it was read, not before."""
         number = partition(key.encode(), self.state.partitions) if latest is None else latest.partition
         standing = standing_of(number)
-        asked = latest if conditions.as_of is None else self.store.version(key, conditions.as_of)
         ended = latest is not None and self.store.ended(latest)
         since = self.since() if latest is None else 0
         outcome = decided(Known(latest, ended, asked, since), standing, conditions)

@@ -12,7 +12,7 @@ from services.query.api.access import holder
 from services.query.api.fields import paths, projected
 from services.query.api.parameters import OfKey, OfVersions, asked, key_of
 from services.query.api.problems import Problem, ProblemError
-from services.query.api.reads import PLAIN, Conditions, Found
+from services.query.api.reads import Conditions, Found
 from services.query.api.reply import JSON, Reply
 
 if TYPE_CHECKING:
@@ -57,16 +57,13 @@ class Single:
     async def versions(self, request: web.Request) -> web.Response:
         """All versions that are kept of the key's present life, the earliest first."""
         held, key, wanted = self._of(request), key_of(request), asked(OfVersions, request)
-        found = held.look(key, PLAIN)
+        found, kept = held.kept(key)
         if _elsewhere(found) and self._elsewhere.may_ask(request):
             return (await self._elsewhere.read(request, held.state.name, found.partition)).response()
         if isinstance(found.outcome, Problem):
             return held.form.problem(key, found.outcome, found.standing).response()
         form, now = held.form, self._parts.now()
-        answers = (
-            form.body(key, one, found.standing, now, _part(one.value, wanted.fields))
-            for one in held.store.versions(key)
-        )
+        answers = (form.body(key, one, found.standing, now, _part(one.value, wanted.fields)) for one in kept)
         headers = form.headers(found.outcome.entry.tag, found.standing.role.value, str(found.standing.lag))
         body = b'{"versions":[%b]}' % b",".join(answers)
         return Reply(200, (("Content-Type", JSON), *headers), body).response()

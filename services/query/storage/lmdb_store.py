@@ -84,10 +84,6 @@ class LmdbStore:
             txn.abort()
         return [None if data is None else unpack(data, indexes) for data in found]
 
-    def version(self, key: str, version: int) -> Entry | None:
-        """See `Store`."""
-        return next((one for one in self.versions(key) if one.version == version), None)
-
     def versions(self, key: str) -> list[Entry]:
         """See `Store`."""
         with self._begin() as txn:

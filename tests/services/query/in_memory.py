@@ -40,9 +40,6 @@ class MemoryStore:
     def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
         return [self.get(key) for key in keys]
 
-    def version(self, key: str, version: int) -> Entry | None:
-        return next((one for one in self.versions(key) if one.version == version), None)
-
     def versions(self, key: str) -> Sequence[Entry]:
         return self.entries.get(key, [])
 

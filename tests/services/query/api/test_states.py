@@ -11,13 +11,13 @@ from urllib.parse import quote
 import pytest
 
 from contracts.named import Asked
-from services.query.entry import Change
+from services.query.entry import Change, Entry
 from services.query.roles import Role, Standing
 from tests.services.query.api.asking import Instance, answering
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
 
 HOUR = 3_600_000
@@ -157,6 +157,32 @@ async def test_an_earlier_version_while_it_is_kept(instance: Instance) -> None:
     versions = await instance.ask("/v1/states/flights/UA1/versions")
     assert [one["version"] for one in versions.json["versions"]] == [3, 4, 5]
     assert (await instance.ask("/v1/states/flights/UA2/versions")).kind == "never_seen"
+
+
+class Restless(MemoryStore):
+    """A store that has the next version as soon as it was read, as if the follower's thread had just come."""
+
+    def get(self, key: str) -> Entry | None:
+        return self._read(key)[-1]
+
+    def versions(self, key: str) -> Sequence[Entry]:
+        return self._read(key)
+
+    def _read(self, key: str) -> Sequence[Entry]:
+        kept = self.entries[key]
+        self.entries[key] = [kept[-1]._replace(version=kept[-1].version + 1)]
+        return kept
+
+
+@pytest.mark.parametrize("rest", ["/versions", "?as_of=1"])
+async def test_what_is_told_of_versions_is_of_one_moment(rest: str) -> None:
+    restless = Restless(history=2)
+    restless.entries["UA1"] = [Entry(NOW, 1, NOW, 0, 7, b"{}")]
+    async with answering(parts_of(a_state(), stores={"flights": restless}), hot=False) as instance:
+        told = await instance.ask(f"/v1/states/flights/UA1{rest}")
+    assert told.headers["ETag"] == f'"{NOW}.1"'
+    assert [one["version"] for one in told.json.get("versions", [told.json])] == [1]
+    assert restless.entries["UA1"][-1].version == 2, "it was read once"
 
 
 async def test_a_reader_of_its_own_writes_waits_for_them(instance: Instance) -> None:
