@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from services.query.storage import lmdb_store
 from services.query.storage.buckets import buckets
+from services.query.storage.environment import AT_LEAST
 from services.query.storage.lmdb_store import LmdbStore
 from tests.services.query.storage.declared import HISTORY, named, removal, update
 from tests.services.query.storage.model import Model
@@ -48,12 +49,14 @@ updates = st.lists(st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS)
 class Stores(RuleBasedStateMachine):
     """A store, and what it must answer."""
 
+    history = HISTORY
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.state = named()
+        self.state = named(history=self.history)
         self.store = LmdbStore(self.folder, self.state, "boot")
-        self.model = Model(buckets(self.state), HISTORY)
+        self.model = Model(buckets(self.state), self.history)
         self.batches: list[list[Update]] = []
 
     def teardown(self) -> None:
@@ -149,8 +152,29 @@ class LargeBatches(Stores):
         super().teardown()
 
 
+class Mapped(LargeBatches):
+    """The same, while it is rebuilt in a map, and after that. With a history it would not be mapped."""
+
+    history = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mapped = True
+
+    @rule()
+    def settle(self) -> None:
+        self.store.settle()
+        self.mapped = False
+
+    @invariant()
+    def it_is_mapped_until_it_settles(self) -> None:
+        """Also over a restart: the file is as large as its map then."""
+        assert ((self.folder / "data.mdb").stat().st_size >= AT_LEAST) == self.mapped
+
+
 TestAnySequence = Stores.TestCase
 TestAnySequenceOfLargeBatches = LargeBatches.TestCase
-TestAnySequence.settings = TestAnySequenceOfLargeBatches.settings = settings(
+TestAnySequenceMapped = Mapped.TestCase
+TestAnySequence.settings = TestAnySequenceOfLargeBatches.settings = TestAnySequenceMapped.settings = settings(
     max_examples=60, stateful_step_count=25, deadline=None
 )
