@@ -13,6 +13,8 @@ Kind = Literal[
     "part_away",
     "catching_up",
     "unowned",
+    "job_starting",
+    "job_silent",
     "job_failing",
     "batch_stuck",
     "breaker_open",
@@ -64,8 +66,10 @@ class PartNow(Told):
 
 
 class JobNow(PartNow):
-    """The Spark job, by the figures of its last batch."""
+    """The Spark job, by the figures of its last batch; null before its first."""
 
+    starting: bool = False
+    """Whether its query was not started yet."""
     read: float | None = None
     lag: int | None = None
     keys: int | None = None

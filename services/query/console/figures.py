@@ -85,15 +85,16 @@ def _job(one: Scraped, growth: Growth, now: Look, away: Mapping[str, float]) -> 
     found, part = one.samples, _part(one, away)
     if found is None:
         return JobNow(**part)
-    committed, watermark = found.total(job.COMMITTED_AT), found.total(job.WATERMARK)
+    committed, watermark = found.total(job.COMMITTED_AT) or None, found.total(job.WATERMARK)
     return JobNow(
         **part,
+        starting=found.total(job.STARTS) == 0,
         read=growth.part(part["url"], job.RECORDS),
         late=growth.part(part["url"], job.LATE),
         lag=_whole(found.total(job.LAG)),
         keys=_whole(found.smallest(job.STATE_KEYS)),  # the operator that drops duplicates has one for each delta
-        batch_s=found.total(job.BATCH_SECONDS),
-        pause_s=found.total(job.PAUSE_SECONDS),
+        batch_s=found.total(job.BATCH_SECONDS) if committed else None,
+        pause_s=found.total(job.PAUSE_SECONDS) if committed else None,
         committed_s=now.clock.timestamp() - committed if committed else None,
         watermark=datetime.fromtimestamp(watermark, UTC) if watermark else None,
         failures=_whole(found.total(job.FAILURES)),

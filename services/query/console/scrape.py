@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable, Collection
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientConnectorError, ClientError, ClientSession, ClientTimeout
 from yarl import URL
 
 from services.query.console.samples import Samples, samples
@@ -101,4 +102,8 @@ async def _text(session: ClientSession, url: str) -> str:
 
 
 def _told(error: Exception) -> str:
+    if isinstance(error, ClientConnectorError):  # its own words repeat the address, twice
+        cause = error.os_error
+        number = cause.errno or 0  # that of an unknown name is negative, and of another list
+        return os.strerror(number) if number > 0 else cause.strerror or str(cause)
     return str(error)[:200] or type(error).__name__

@@ -19,6 +19,9 @@ LAG_S = 5.0
 """A lag of less than so many records, or of less than what comes in so many seconds, is no trouble."""
 GROWTH_S = 1.0
 """Nor is one that has grown by less than what comes in so many."""
+SILENT_S = 20.0
+LEAST_SILENT = 10
+"""Nothing came out for so long beside the time that rates are over, and so many records went in: one is no silence."""
 LETTERS_SHARE = 0.001
 """The share of records that may become dead letters."""
 STILL_S = 600.0
@@ -34,6 +37,7 @@ def verdict(figures: Figures, course: Sequence[Point]) -> Verdict:
         lambda: _parts(figures),
         lambda: _states(figures),
         lambda: _job(figures),
+        lambda: _silence(figures, course),
         lambda: _breakers(figures),
         lambda: _lags(figures, course),
         lambda: _letters(course),
@@ -79,6 +83,10 @@ def _job(figures: Figures) -> Iterator[Trouble]:
         says = f"The job's query failed {figures.failures_lately} times in the last ten minutes, and was started again"
         yield _trouble("job_failing", "job", says, "Look for the cause in the job's log")
     for one in figures.job:
+        if one.starting:
+            says = f"The job at {one.url} is starting: nothing is published until it runs"
+            do = "Wait: it goes on where it was. If it takes minutes, look at its log"
+            yield _trouble("job_starting", "job", says, do)
         patience = BATCHES * (one.batch_s or 0.0)
         if one.committed_s is not None and one.committed_s > patience + BATCH_S:
             says = f"The job has committed no batch for {one.committed_s:.0f} s"
@@ -87,6 +95,20 @@ def _job(figures: Figures) -> Iterator[Trouble]:
             says = f"The watermark has stood still for {figures.watermark_still_s / 60:.0f} min while records come in"
             do = "No life began meanwhile: look at the devices' first_seen, for nothing expires until one does"
             yield _trouble("watermark_stuck", "job", says, do)
+
+
+def _silence(figures: Figures, course: Sequence[Point]) -> Iterator[Trouble]:
+    """Records go in, and nothing comes out, from a job that is there: its own figures come with its batches only."""
+    if any(one.starting or not one.up for one in figures.job):
+        return
+    lately = [one for one in course if one.at >= course[-1].at - SILENT_S * 1000]
+    if course[-1].at - course[0].at < SILENT_S * 1000 or any(one.snapshots != 0 or one.dead_letters for one in lately):
+        return
+    rate = sum((one.events or 0.0) + (one.feedback or 0.0) for one in lately) / len(lately)
+    if rate * SILENT_S >= LEAST_SILENT:
+        says = f"Nothing comes out of the job, and {rate:.1f} records a second go in"
+        do = "Look at its log; if it hangs, restart it: it loses nothing. It is no fault if all of them came before"
+        yield _trouble("job_silent", "job", says, do)
 
 
 def _breakers(figures: Figures) -> Iterator[Trouble]:

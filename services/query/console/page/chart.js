@@ -9,6 +9,8 @@ const LEAST_S = 60;
 const LEAST = 10;
 /** Never 2.5: a count is written without its fraction. */
 const STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((one) => one * 10 ** power)).flat();
+/** Of the axis of time. */
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
 
 /** A chart: {node, show(points), close()}. `lines` are [label, name of the point's field, custom property of its colour]. */
 export function chart(title, lines, written) {
@@ -52,7 +54,7 @@ function options(lines, written, width) {
     legend: { live: true },
     scales: { x: { range: (_, low, high) => [Math.min(low, high - LEAST_S), high] }, y: { range: (_, low, high) => [0, Math.max(LEAST, (high ?? 0) * 1.1)] } },
     axes: [
-      { ...axis, size: 26, space: 70, values: (_, ticks) => ticks.map((at) => clock(at, ticks.every((one) => one % 60 === 0))) },
+      { ...axis, size: 26, space: 70, incrs: SECONDS, values: (_, ticks) => ticks.map((at) => clock(at, ticks.every((one) => one % 60 === 0))) },
       { ...axis, size: 56, incrs: STEPS, values: (_, ticks) => ticks.map((one) => (one === 0 ? "0" : written(one).replace(/\.0(?=$| )/, ""))) },
     ],
     series: [
@@ -62,7 +64,7 @@ function options(lines, written, width) {
         stroke: colour(property),
         width: 1.75,
         points: { show: false },
-        value: (plot, number, series) => written(number ?? plot.data[series].findLast((one) => one !== null)),
+        value: (plot, number, series) => written(number ?? (plot.cursor.idx === null ? plot.data[series].at(-1) : null)),
       })),
     ],
   };

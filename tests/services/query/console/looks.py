@@ -31,8 +31,11 @@ def job_part(**told: float) -> Scraped:
         job.BATCH_SECONDS: {(): told.get("batch_s", 5.0)},
         job.STATE_KEYS: {("dedupe",): 1e9, ("state",): told.get("keys", 40.0)},
         job.FAILURES: {(): told.get("failures", 0.0)},
+        job.STARTS: {(): told.get("starts", 1.0)},
         job.WATERMARK: {(): told.get("watermark", 1357000000.0)},
     }
+    if not told.get("starts", 1.0):  # what comes with a batch is not there before one
+        values |= {job.LAG: {}, job.STATE_KEYS: {}, job.COMMITTED_AT: {(): 0.0}, job.BATCH_SECONDS: {(): 0.0}}
     return Scraped(JOB, samples(exposed(values)))
 
 
@@ -87,6 +90,7 @@ def at_work(at: float, rate: float = 30.0, **told: Any) -> Look:
         lag=told.get("job_lag", 4),
         committed_at=clock.timestamp() - 2,
         watermark=1_357_000_000 + at,
+        starts=told.get("starts", 1),
     )
     parts = (
         away(JOB, "Connection refused") if told.get("job_away") else job,

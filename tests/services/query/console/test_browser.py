@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 LOOKED_AGAIN = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/v1/loop?')).length > 2"
 VIEWS = ("", "#/states", "#/enrichments", "#/letters", f"#/device/flights/{quote(key_of(0), safe='')}")
+UNKNOWN = "–"  # noqa: RUF001  # what the page writes
 HOSTILE = "</td><script>window.hurt=1</script><img src=x onerror='window.hurt=1'><svg onload='window.hurt=1'>"
 
 
@@ -99,6 +100,20 @@ async def test_a_part_that_is_away_is_shown_where_it_is(visit: Visit) -> None:
     assert await visit.page.locator("[data-node=workers]").get_attribute("data-standing") == "well"
     assert "away" in await visit.text(".processes tbody tr")
     assert "1 trouble" in await visit.text(".health")
+
+
+async def test_a_job_that_starts_is_shown_as_such(visit: Visit) -> None:
+    working(visit.stage)
+    for at in range(60, 72, 2):
+        visit.stage.look(at_work(at, starts=0))
+    await visit.go()
+    assert "is starting" in await visit.text(".verdict")
+    job = visit.page.locator("[data-node=job]")
+    assert await job.get_attribute("data-standing") == "troubled"
+    assert "starting" in (await job.text_content() or "")
+    lag = visit.page.locator(".chart", has_text="Lag, in records").locator(".u-value")
+    assert await lag.nth(1).inner_text() == UNKNOWN  # not what it was before the job was gone
+    assert await lag.nth(2).inner_text() != UNKNOWN
 
 
 async def test_an_open_breaker_is_shown_at_its_api(visit: Visit) -> None:

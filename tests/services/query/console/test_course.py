@@ -94,6 +94,12 @@ def test_a_job_tells_of_its_last_batch() -> None:
     assert job.committed_s == 2.0
 
 
+def test_a_job_has_no_figures_of_a_batch_before_its_first() -> None:
+    (job,) = shown(look(0, job_part(committed_at=0.0, batch_s=0.0, starts=1))).job
+    assert (job.batch_s, job.pause_s, job.committed_s, job.starting) == (None, None, None, False)
+    assert shown(look(0, job_part(starts=0))).job[0].starting
+
+
 def test_what_is_away_says_why_and_for_how_long() -> None:
     found = shown(look(0, job_part()), look(4, away(JOB)), look(8, away(JOB, "refused")))
     assert (found.job[0].up, found.job[0].why, found.job[0].away_s) == (False, "refused", 8.0)

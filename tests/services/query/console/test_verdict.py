@@ -23,13 +23,17 @@ RATE = 30
 def well(at: float, **told: float) -> Look:
     """A loop in which so many events a second come, and all is done at once."""
     ends = {name: {0: round(RATE * at)} for name in ("events", "feedback")}
-    ends |= {"snapshots": {0: round(2 * RATE * at)}, "dead_letters": {0: round(told.get("letters", 0))}}
+    ends |= {
+        "snapshots": {0: round(told.get("snapshots", 2 * RATE * at))},
+        "dead_letters": {0: round(told.get("letters", 0))},
+    }
     job = job_part(
         events=RATE * at,
         committed_at=BEGIN.timestamp() + told.get("committed_at", at),
         watermark=told.get("watermark", 1357000000.0 + at),
         lag=told.get("job_lag", 5),
         failures=told.get("failures", 0),
+        starts=told.get("starts", 1),
     )
     worker = worker_part(result=RATE * at, lag=told.get("worker_lag", 9), breaker=told.get("breaker", 0), held=1)
     mine = owner(lag=round(told.get("query_lag", 0)), catching_up=round(told.get("catching_up", 0)))
@@ -67,6 +71,9 @@ def test_a_loop_where_nothing_happens_has_no_trouble() -> None:
         ({"catching_up": lambda _: 2}, "catching_up", "query"),
         ({"failures": lambda at: at // 60}, "job_failing", "job"),
         ({"committed_at": lambda _: 0}, "batch_stuck", "job"),
+        ({"snapshots": lambda at: min(at, 80)}, "job_silent", "job"),
+        ({"starts": lambda at: at < 80}, "job_starting", "job"),
+        ({"starts": lambda _: 0, "snapshots": lambda _: 0}, "job_starting", "job"),
         ({"job_lag": lambda at: 100 * at}, "lag_growing", "job"),
         ({"worker_lag": lambda at: 100 * at}, "lag_growing", "workers"),
         ({"worker_lag": lambda at: 50_000 + 10 * at}, "lag_growing", "workers"),
@@ -90,6 +97,8 @@ def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], f
         {"worker_lag": lambda at: at / 2},
         {"letters": lambda at: at // 100},
         {"committed_at": lambda at: at - 70},
+        {"snapshots": lambda at: at if at < 90 else 90 + (at > 112)},
+        {"snapshots": lambda _: 7, "letters": lambda at: at >= 104},
         {"failures": lambda _: 3},
     ],
     ids=[
@@ -99,6 +108,8 @@ def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], f
         "small",
         "few letters",
         "within its patience",
+        "silent for less than its patience",
+        "one became a dead letter lately",
         "failures of long ago",
     ],
 )
@@ -128,6 +139,21 @@ def test_a_part_that_is_away_is_told_and_one_missed_answer_is_not(address: objec
     assert (found.what, found.where) == ("part_away", where)
     assert "Connection refused" in found.says
     assert troubles([well(0), well(2), without(4), without(8), well(10)]) == []
+
+
+def test_who_gets_few_records_is_not_silent() -> None:
+    def one_a_minute(at: float) -> Look:
+        return replace(well(at), ends={"events": {0: round(at / 60)}, "feedback": {0: 0}, "snapshots": {0: 0}})
+
+    assert troubles(one_a_minute(2.0 * number) for number in range(60)) == []
+
+
+def test_job_that_is_away_is_not_called_silent() -> None:
+    def without(at: float) -> Look:
+        there = well(at, snapshots=0)
+        return replace(there, parts=tuple(away(JOB) if one.address == JOB else one for one in there.parts))
+
+    assert [one.what for one in troubles(without(2.0 * number) for number in range(60))] == ["part_away"]
 
 
 def test_partitions_of_nobody_are_told() -> None:

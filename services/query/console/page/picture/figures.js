@@ -26,13 +26,12 @@ function job(now) {
   if (!now.job.length) return { figure: "not watched", lines: ["name it in STATELOOP_PARTS", "to see its figures"] };
   const one = now.job.find((part) => part.up);
   if (!one) return { figure: "away", lines: [now.job[0].why ?? ""].map(cut) };
-  const batch = one.batch_s === null ? "no batch yet" : `batch ${duration(one.batch_s * 1000)}`;
+  if (one.starting) return { figure: "starting", lines: ["it goes on where it was"] };
+  const snapshots = now.topics.snapshots.rate === null ? "" : `${rate(now.topics.snapshots.rate)} snapshots/s`;
+  if (one.batch_s === null) return { figure: "up", lines: ["no batch committed yet", snapshots] };
   const pause = one.pause_s === null ? "" : `, pause ${duration(Math.max(0, one.pause_s) * 1000)}`;
-  return {
-    figure: count(one.keys),
-    unit: "states held",
-    lines: [`lag ${count(one.lag)} records`, batch + pause, now.topics.snapshots.rate === null ? "" : `${rate(now.topics.snapshots.rate)} snapshots/s`],
-  };
+  const held = one.keys === null ? { figure: "up" } : { figure: count(one.keys), unit: "states held" };
+  return { ...held, lines: [`lag ${count(one.lag)} records`, `batch ${duration(one.batch_s * 1000)}${pause}`, snapshots] };
 }
 
 function workers(now) {
