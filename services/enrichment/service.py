@@ -33,49 +33,48 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 async def serve(settings: EnrichmentSettings, application: Application, tracing: Tracing | None = None) -> None:
     """Run a worker until SIGTERM or SIGINT. Raises a WorkerError, in a group, when that is not possible."""
-    loop, counts = asyncio.get_running_loop(), Counts(CATALOGUE)
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)
-        transports = {
-            name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name], tracing))
-            for name, url in settings.base_urls(application).items()
-        }
-        publisher = KafkaPublisher(settings.client(), loop)
-        stack.push_async_callback(publisher.close)
-        source = KafkaSource(
-            settings.consumer(application),
-            topic=application.topics.snapshots,
-            batch=settings.fetch_most,
-            drain=settings.drain,
-        )
-        rereader = KafkaRereader(
-            settings.client(),
-            topic=application.topics.snapshots,
-            group=settings.group or application.enrichment_group,
-        )
-        stack.push_async_callback(rereader.close)
-        calls = assembled(application, transports, counts)
-        stack.callback(calls.close)
-        parts = Parts(
-            application=application,
-            settings=settings,
-            source=source,
-            rereader=rereader,
-            caller=tracing.answering(calls.caller) if tracing else calls.caller,
-            availability=calls.breakers,
-            publisher=publisher,
-            counts=counts,
-            now=utc_now,
-            clock=time.monotonic,
-        )
+        parts = await _parts(settings, application, tracing, stack)
         worker = Worker(parts)
         if settings.http_port is not None:
-            endpoints = Endpoints(worker, counts, patience(settings.stuck_after, application.apis.values()))
+            endpoints = Endpoints(worker, parts.counts, patience(settings.stuck_after, application.apis.values()))
             await stack.enter_async_context(endpoints.serving(settings.http_host, settings.http_port))
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, worker.stop)
+            asyncio.get_running_loop().add_signal_handler(number, worker.stop)
         await worker.run()
+
+
+async def _parts(
+    settings: EnrichmentSettings, application: Application, tracing: Tracing | None, stack: AsyncExitStack
+) -> Parts:
+    """What the worker works with; the stack closes it."""
+    counts, topic = Counts(CATALOGUE), application.topics.snapshots
+    transports = {
+        name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name], tracing))
+        for name, url in settings.base_urls(application).items()
+    }
+    publisher = KafkaPublisher(settings.client(), asyncio.get_running_loop())
+    stack.push_async_callback(publisher.close)
+    rereader = KafkaRereader(settings.client(), topic=topic, group=settings.group or application.enrichment_group)
+    stack.push_async_callback(rereader.close)
+    calls = assembled(application, transports, counts)
+    stack.callback(calls.close)
+    return Parts(
+        application=application,
+        settings=settings,
+        source=KafkaSource(
+            settings.consumer(application), topic=topic, batch=settings.fetch_most, drain=settings.drain
+        ),
+        rereader=rereader,
+        caller=tracing.answering(calls.caller) if tracing else calls.caller,
+        availability=calls.breakers,
+        publisher=publisher,
+        counts=counts,
+        now=utc_now,
+        clock=time.monotonic,
+    )
 
 
 def traced(settings: EnrichmentSettings, application: Application) -> Tracing | None:
