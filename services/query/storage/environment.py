@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from services.query.storage.buckets import SLOTS
-from services.query.storage.errors import Damaged, NotWritten, StoreClosed
+from services.query.storage.errors import LITTLE, Damaged, NotWritten, StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ PAGES = 16
 """Of one database, made anew by one update at the most: leaves, what is split off, and the upper pages of each."""
 LISTED = 16
 """Bytes for each page of the file: the list of those that are free, which a dropped bucket makes long, and its copy."""
-SPARE = 4 << 20
+SPARE = LITTLE
 """Bytes for what all updates make anew once, and for what others take of the disk meanwhile."""
 
 
@@ -69,8 +69,11 @@ class Databases:
 
         A rebuild makes nearly a page anew for each key, and would spend a third of its time on calls that write one.
         Later that would cost readers more: to write such pages to the disk, the system interrupts them for each.
+        Raises NotWritten, Damaged.
         """
         disk, self.mapped = os.statvfs(self._folder), mapped
+        if mapped and (free := self._free()) < SPARE:
+            raise NotWritten(self._folder, "its databases may have to be made", free, SPARE)
         try:
             self.environment: Environment = lmdb.open(
                 str(self._folder),
@@ -87,6 +90,8 @@ class Databases:
             self.facts = self.environment.open_db(b"facts")
             self.slots = tuple(self._slot(number) for number in range(SLOTS))
         except lmdb.Error as error:
+            if (free := self._free()) < LITTLE:
+                raise NotWritten(self._folder, str(error), free) from error
             raise Damaged(self._folder, str(error)) from error
 
     @contextmanager
@@ -112,7 +117,7 @@ class Databases:
         need = SPARE + LISTED * self._pages() + updates * self._each + size
         free = self._free()
         if free < need:
-            raise NotWritten(self._folder, f"{need / 1e6:,.0f} MB may be needed for what comes next", free)
+            raise NotWritten(self._folder, f"{need / 1e6:,.0f} MB may be needed for what comes next", free, need)
 
     def settle(self) -> bool:
         """Open it anew, not mapped, if it is; tells whether it did. Nobody may be reading. Raises Damaged."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 from contracts.errors import StateloopError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+LITTLE = 4 << 20
+"""Bytes: with less of them free, a write that fails does so for want of room, whatever the system calls it."""
 
 
 class StoreError(StateloopError):
@@ -35,8 +41,13 @@ class NotOurs(StoreError):
 class FolderUnusable(StoreError):
     """The folder cannot be made, read or written."""
 
-    def __init__(self, folder: Path, detail: str) -> None:
-        super().__init__(f"{folder} cannot be used ({detail}): make it writable for this user, or name another folder")
+    def __init__(self, folder: Path, error: OSError) -> None:
+        detail = error.strerror or str(error)
+        do = "make room on its disk" if error.errno in FULL else "make it writable for this user"
+        super().__init__(
+            f"{folder} cannot be used ({detail}): {do} and start the service again, or name another folder by "
+            "STATELOOP_QUERY_DATA"
+        )
         self.folder = folder
 
 
@@ -49,12 +60,16 @@ class Damaged(StoreError):
 
 
 class NotWritten(StoreError):
-    """A batch could not be written, and none of it was."""
+    """A batch could not be written, and none of it was. `free` is what the disk had then, of `need`, in bytes."""
 
-    def __init__(self, folder: Path, detail: str, free: int) -> None:
+    def __init__(self, folder: Path, detail: str, free: int, need: int = LITTLE) -> None:
+        told = f"({detail}; {free / 1e6:,.0f} MB are free)"
+        again = "and start the service again: it goes on where it was"
         super().__init__(
-            f"{folder} could not be written ({detail}; {free / 1e6:,.0f} MB are free on that disk): make room and "
-            "start the service again, it goes on where it was"
+            f"The disk of {folder} is full {told}: make room {again}"
+            if free < need
+            else f"{folder} could not be written {told}: the system's log says what its disk has. Mend it {again}. Or "
+            "name a folder on another disk by STATELOOP_QUERY_DATA: all is read from the topics again then"
         )
         self.folder = folder
 

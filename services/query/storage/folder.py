@@ -42,14 +42,14 @@ class Folder:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise FolderUnusable(path, error.strerror or str(error)) from error
+            raise FolderUnusable(path, error) from error
         try:
             self._take()
             self._check()
             self._write(closed=False)
         except OSError as error:
             os.close(self._lock)
-            raise FolderUnusable(path, error.strerror or str(error)) from error
+            raise FolderUnusable(path, error) from error
         except BaseException:
             os.close(self._lock)
             raise

@@ -6,6 +6,7 @@ import pytest
 
 from services.query.cluster.errors import FolderTakenError
 from services.query.cluster.identity import ABOUT, Home
+from services.query.storage.errors import FolderUnusable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,3 +42,13 @@ def test_what_cannot_be_read_is_a_new_store(tmp_path: Path, broken: str) -> None
     home = Home(tmp_path, "one")
     home.close()
     assert home.run == 1
+
+
+def test_a_folder_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderUnusable, match="STATELOOP_QUERY_DATA"):
+        Home(tmp_path / "file", "one")
+    (tmp_path / "instance.new").mkdir()
+    for _ in range(2):
+        with pytest.raises(FolderUnusable, match="make it writable"):
+            Home(tmp_path, "one")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from services.query.storage import environment
-from services.query.storage.errors import NotWritten
+from services.query.storage.errors import FolderUnusable, NotWritten
 from services.query.storage.lmdb_store import LmdbStore
 from services.query.storage.writing import PIECE
 from tests.services.query.storage.declared import named, update
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 BLOCK = 512
@@ -38,6 +42,17 @@ class Disk:
         """What the system says of it."""
         free = max(0, self.size - self.used) // PAGE
         return os.statvfs_result((PAGE, PAGE, 1 << 20, free, free, 0, 0, 0, 0, 255))
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    """The system writes no further in any file: of what is written at once, a part."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture
@@ -114,3 +129,47 @@ def test_a_file_that_is_not_mapped_takes_the_room_that_it_has(disk: Disk, tmp_pa
     store.apply([update("a", 1, 2)], {0: 2})
     assert store.position(0) == 2
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("free", "says"),
+    [
+        (100_000, r"The disk of {} is full \(mdb_txn_commit: Input/output error; 0 MB are free\): make room"),
+        (1 << 30, r"{} could not be written \(.*1,074 MB are free\): the system's log says .*STATELOOP_QUERY_DATA"),
+    ],
+)
+def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: int, says: str) -> None:
+    """The system calls both by one name: LMDB has it that a part was written only."""
+    store = LmdbStore(tmp_path, named(history=4), "boot")
+    store.apply([update("a", 1, 1)], {0: 1})
+    disk.size = disk.used + free
+    with (
+        no_file_beyond(disk.file.stat().st_size + PAGE * 3 // 2),
+        pytest.raises(NotWritten, match=says.format(tmp_path)),
+    ):
+        store.apply([update("b", 1, 1, text="x" * 100_000)], {0: 2})
+    assert (store.position(0), store.get("b")) == (1, None)
+    store.apply([update("b", 1, 1)], {0: 2})
+    store.close()
+
+
+def test_a_map_is_not_begun_without_room_for_its_databases(disk: Disk, tmp_path: Path) -> None:
+    disk.size = SPARE - 1
+    with pytest.raises(NotWritten, match="make room and start the service again"):
+        LmdbStore(tmp_path, named(history=1), "boot")
+    assert not disk.used
+    disk.size = SPARE
+    LmdbStore(tmp_path, named(history=1), "boot").close()
+
+
+def test_a_full_disk_is_no_damaged_file(disk: Disk, tmp_path: Path) -> None:
+    disk.size = PAGE
+    with no_file_beyond(PAGE), pytest.raises(NotWritten, match="make room and start the service again"):
+        LmdbStore(tmp_path, named(history=4), "boot")
+
+
+def test_a_folder_on_a_full_disk_wants_room(tmp_path: Path) -> None:
+    with no_file_beyond(0), pytest.raises(FolderUnusable, match="make it writable"):
+        LmdbStore(tmp_path, named(), "boot")
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert "make room on its disk" in str(FolderUnusable(tmp_path, full))
