@@ -58,8 +58,7 @@ class Course:
         self._begin(subscription, [one for one, offset in since.items() if one in here and offset is None])
         for partition, offset in since.items():
             if partition in here and offset is not None:
-                subscription.rereading[partition] = offset
-                subscription.outbox.read(Reading(subscription, [partition], offset))
+                _read(Reading(subscription, [partition], offset))
 
     def move(self, subscription: Subscription, move: Move) -> None:
         """A partition is answered for elsewhere now; what changed meanwhile may have been missed."""
@@ -104,8 +103,9 @@ class Course:
         return self._places.place(subscription.interest.state, subscription.partition or 0)
 
     def _told(self, subscription: Subscription, partition: int) -> int | None:
-        if partition in subscription.rereading:
-            return subscription.rereading[partition]
+        reading = subscription.readings.get(partition)
+        if reading is not None and reading.since is not None:
+            return reading.since
         return subscription.reached.get(partition) if partition in subscription.begun else None
 
     def _go_on(self, subscription: Subscription, key: str, place: str | None) -> None:
@@ -145,4 +145,10 @@ class Course:
         if not subscription.current:
             subscription.begun.update(partitions)
         elif partitions:
-            subscription.outbox.read(Reading(subscription, partitions, first=True))
+            _read(Reading(subscription, partitions, first=True))
+
+
+def _read(reading: Reading) -> None:
+    """It reads these partitions, in place of any that began before they went away."""
+    reading.subscription.readings.update(dict.fromkeys(reading.partitions, reading))
+    reading.subscription.outbox.read(reading)

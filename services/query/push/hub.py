@@ -115,7 +115,9 @@ class Hub:
         self._positions.pop((state, partition), None)
         for subscription in self._indexes[state]:
             subscription.reached.pop(partition, None)
-            subscription.rereading.pop(partition, None)
+            reading = subscription.readings.get(partition)
+            if reading is not None and reading.since is not None:
+                del subscription.readings[partition]
 
     def _tell_entry(self, state: str, key: str, entry: Entry, at: float) -> None:
         """One notice serves all, so that it is encoded once; the record is parsed only if somebody filters."""

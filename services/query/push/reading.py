@@ -77,9 +77,9 @@ class Reader:
         return [self._hub.notice(state, key, one) for one in earlier if subscription.know(key, one.order)]
 
     def page(self, reading: Reading) -> None:
-        """Tell of the next keys, of the partitions that are still answered for here."""
+        """Tell of the next keys, of the partitions that are still answered for here, and that it still reads."""
         asked = reading.subscription.interest
-        reading.partitions = [one for one in reading.partitions if self._places.place(asked.state, one) == HERE]
+        reading.partitions = [one for one in reading.partitions if self._reads(reading, one)]
         where = dict(asked.where) if reading.since is None else {}
         page = self._stores[asked.state].page(
             prefix=asked.prefix, after=reading.after, limit=reading.limit, where=where, partitions=reading.partitions
@@ -92,10 +92,9 @@ class Reader:
         reading.limit = max(1, min(PAGE, PAGE_BYTES * len(page.items) // (size or 1)))
         if page.after is None:
             reading.done = True
-            reading.subscription.begun.update(reading.partitions)
-            if reading.since is not None:
-                for one in reading.partitions:
-                    reading.subscription.rereading.pop(one, None)
+            for one in reading.partitions:
+                reading.subscription.begun.add(one)
+                del reading.subscription.readings[one]
 
     def reach(self, subscription: Subscription, partition: int) -> None:
         """What is in the store of the partition now has been told, or is about to be, or is not wanted."""
@@ -108,6 +107,10 @@ class Reader:
         store = self._stores[state]
         for key in subscription.ended(lambda life: store.ended(Entry(life, 0, 0, 0, 0, b""))):
             subscription.tell_gone(self._hub.gone(Kind.EXPIRED, state, key))
+
+    def _reads(self, reading: Reading, partition: int) -> bool:
+        here = self._places.place(reading.subscription.interest.state, partition) == HERE
+        return here and reading.subscription.readings.get(partition) is reading
 
     def _tell(self, subscription: Subscription, key: str, entry: Entry) -> None:
         state = subscription.interest.state

@@ -53,8 +53,8 @@ class Subscription:
         self.current = current
         self.asked: dict[int, int | None] = {}
         """The partitions of which another instance is told while they are answered for here: after these offsets."""
-        self.rereading: dict[int, int] = {}
-        """The partitions that are still to be read after these offsets; what is told of them meanwhile is later."""
+        self.readings: dict[int, Reading] = {}
+        """What still reads a partition; what is told meanwhile is later. A reading that began before may lack some."""
         self.partition: int | None = None
         """The one that its key is in."""
         self.relayed = False

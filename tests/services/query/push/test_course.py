@@ -257,3 +257,36 @@ def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
     world.here(0)
     world.take(50)
     assert sorted(view.versions) == [f"a{number:02}" for number in range(30)]
+
+
+@pytest.mark.parametrize("current", [True, False])
+def test_what_changed_while_a_partition_was_away_is_read_though_an_earlier_reading_of_it_goes_on(
+    *, current: bool
+) -> None:
+    """The earlier one has passed the key already, and nothing was read meanwhile that would have told it to end."""
+    world = World()
+    keys = [f"a{number:03}" for number in range(200) if world.hub.partition("flights", f"a{number:03}") == 3][:30]
+    for key in keys if current else keys[:1]:
+        world.record(key, "landed")
+    world.tell(len(world.untold))
+    world.subscribe(2, current=current)
+    if not current:
+        world.away(3)
+        for key in keys:
+            world.record(key, "landed")
+        world.tell(len(keys))
+        world.here(3)
+    world.take(1)
+    world.away(3)
+    world.record(keys[0], "flying")
+    world.tell(1)
+    world.here(3)
+    world.record(keys[-1], "flying")
+    world.tell(1)
+    world.take(1)
+    world.away(3)
+    world.take(3)
+    world.here(3)
+    world.take(50)
+    (view,) = world.views.values()
+    assert view.versions == {key: world.store.get(key).version for key in keys}  # type: ignore[union-attr]
