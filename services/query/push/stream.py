@@ -136,9 +136,14 @@ class Stream:
     def withdraw(self, subscription: Subscription) -> None:
         """Nothing more goes to this subscription."""
         self.mailbox.withdraw(subscription)
-        self._first = deque(one for one in self._first if not (isinstance(one, list) and _is_for(subscription, one)))
+        self._first = deque(one for one in self._first if not _is_for(subscription, one))
         self._readings = deque(one for one in self._readings if one.subscription is not subscription)
         self._read = deque(one for one in self._read if one[1].subscription is not subscription)
+
+    def add(self, subscription: Subscription) -> None:
+        """A subscription, for which its name stands from now on: what was denied before under that name is over."""
+        self.subscriptions[subscription.name] = subscription
+        self._first = deque(one for one in self._first if not _is_denied(subscription.name, one))
 
     def deny(self, name: str, problem: Problem) -> None:
         """Let the client be told that its subscription of this name has ended, and why."""
@@ -244,6 +249,12 @@ class Stream:
         return Reset()
 
 
-def _is_for(subscription: Subscription, letters: list[Letter[Subscription]]) -> bool:
-    """Whether these are the subscription's: what goes first is written for one alone."""
-    return all(one is subscription for letter in letters for one in letter.subscriptions)
+def _is_for(subscription: Subscription, item: Item) -> bool:
+    """Whether this is the subscription's: letters that go first are for one alone."""
+    if isinstance(item, list):
+        return all(one is subscription for letter in item for one in letter.subscriptions)
+    return isinstance(item, Begun) and item.subscription is subscription
+
+
+def _is_denied(name: str, item: Item) -> bool:
+    return isinstance(item, Denied) and item.name == name

@@ -149,7 +149,7 @@ class Watching:
         self._check(interest, current=current)
         self.unsubscribe(stream, name)
         subscription = Subscription(name, interest, stream, current=current, most=self.limits.remembered)
-        stream.subscriptions[name] = subscription
+        stream.add(subscription)
         self.hub.add(subscription)
         self._parts.counts.set(metrics.SUBSCRIPTIONS, self.hub.watched(interest.state), interest.state)
         return subscription

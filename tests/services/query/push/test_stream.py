@@ -1,0 +1,51 @@
+"""What goes to one client, in which order, and what does not go any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from services.query.api.access import ANYBODY
+from services.query.api.problems import Problem
+from services.query.push.interest import Interest
+from services.query.push.limits import Limits
+from services.query.push.notice import Kind, Notice
+from services.query.push.stream import Denied, Stream
+from services.query.push.subscription import Subscription
+
+if TYPE_CHECKING:
+    from services.query.push.reading import Reader
+
+ENDED = Problem("not_yours", "The token does not reach so far any more")
+
+
+@pytest.fixture
+def stream() -> Stream:
+    return Stream(ANYBODY, cast("Reader", None), Limits(), lambda: 0.0, lambda _: None)
+
+
+def subscription(stream: Stream, name: str) -> Subscription:
+    found = Subscription(name, Interest("flights", "a"), stream, current=True, most=10)
+    stream.add(found)
+    return found
+
+
+def test_nothing_goes_to_a_subscription_that_has_ended(stream: Stream) -> None:
+    one, other = subscription(stream, "one"), subscription(stream, "other")
+    notice = Notice(Kind.STATE, "flights", "a", 0.0)
+    for each in (one, other):
+        stream.begin(each, {0: 7})
+        stream.put_first(each, [notice])
+    stream.withdraw(one)
+    assert stream.next_item() == (other, {0: 7})
+    assert stream.next_item() == [(notice, [other])]
+    assert stream.next_item() is None
+
+
+def test_who_asks_again_is_not_told_that_what_it_asked_before_was_denied(stream: Stream) -> None:
+    for name in ("one", "other"):
+        stream.deny(name, ENDED)
+    subscription(stream, "one")
+    assert stream.next_item() == Denied("other", ENDED)
+    assert stream.next_item() is None
