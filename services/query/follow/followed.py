@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from services.query.follow.following import Part, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from services.query.follow.freshness import Freshness
     from services.query.follow.reader import Reader
@@ -80,9 +80,11 @@ class Followed:
                 self._forgetting.remove(part)
                 self._read(part)
 
-    def lost(self, part: Part) -> bool:
-        """Whether a removal can be missing before what is read next: it was away for too long."""
-        return part in self._parts and part not in self._forgetting and self._freshness.lost(part)
+    def lost(self, part: Part, offsets: Iterable[int]) -> bool:
+        """Whether a removal can be missing before these, which are read next: it was away for too long."""
+        if part not in self._parts or part in self._forgetting:
+            return False
+        return self._freshness.lost(part, self._position(part), offsets)
 
     def ask(self, ends: Mapping[Part, int], at: int) -> None:
         """These were the partitions' ends then."""

@@ -158,7 +158,7 @@ class Follower:
     def _take(self, source: Source, messages: list[Message]) -> None:
         """Write a batch, and tell of it."""
         name, updates, positions = source.state.name, [], {}
-        lost = self._lost(name, {message.partition() or 0 for message in messages})
+        lost = {one for one in {message.partition() or 0 for message in messages} if self._lost(name, one, messages)}
         for message in messages:
             read = _read(message)
             if read.partition in lost:
@@ -175,11 +175,12 @@ class Follower:
             self._followed.reached(Part(name, partition), position)
         self.tally.records[name] += len(messages)
 
-    def _lost(self, state: str, partitions: set[int]) -> set[int]:
-        """Those of them that have to be read from their beginning."""
-        lost = {partition for partition in partitions if self._followed.lost(Part(state, partition))}
-        for partition in lost:
-            self._restart(Part(state, partition), "it was away for longer than its topic keeps removals")
+    def _lost(self, state: str, partition: int, messages: Iterable[Message]) -> bool:
+        """Whether it has to be read from its beginning; then that is done."""
+        part = Part(state, partition)
+        lost = self._followed.lost(part, (one.offset() or 0 for one in messages if one.partition() == partition))
+        if lost:
+            self._restart(part, "it was away for longer than its topic keeps removals")
         return lost
 
     def _restart(self, part: Part, why: str) -> None:
@@ -202,7 +203,8 @@ class Follower:
         if error.fatal():
             raise FollowingFailed(error.name(), error.str())
         if part is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the client's public name)
-            self._followed.reached(part, message.offset() or 0)
+            if not self._lost(*part, [message]):  # the last records may be among those that are gone
+                self._followed.reached(part, message.offset() or 0)
         elif part is not None and part in self._followed and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             self._restart(part, "its topic no longer has what comes next")
         else:

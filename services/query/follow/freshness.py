@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from services.query.follow.following import Part
     from services.query.follow.removals import Removals
@@ -60,7 +60,22 @@ class Freshness:
         for state, times in fresh.items():
             self._stores[state].freshen(times)
 
-    def lost(self, part: Part) -> bool:
-        """Whether a removal can be missing before what is read next."""
+    def lost(self, part: Part, position: int | None, offsets: Iterable[int]) -> bool:
+        """Whether a removal can be missing at the position, or between these offsets, which are read next.
+
+        Compaction leaves a hole where it took one away. So nothing is lost where there is none, whatever the clock
+        says: one that jumps ahead would have every instance read everything anew.
+        """
         fresh = self._stores[part.state].fresh(part.partition)
-        return part in self._judged and self._removals.lost(part.state, fresh)
+        if part not in self._judged or not self._removals.lost(part.state, fresh):
+            return False
+        return fresh is None or missing(position, offsets)
+
+
+def missing(position: int | None, offsets: Iterable[int]) -> bool:
+    """Whether there are holes from a position on to the last of these offsets, which are in order."""
+    for offset in offsets:
+        if position is not None and offset > position:
+            return True
+        position = offset + 1
+    return False

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from services.query.follow.following import Part
-from services.query.follow.freshness import Freshness
+from services.query.follow.freshness import Freshness, missing
 from services.query.follow.removals import DAY_MS, Removals
 from tests.services.query.in_memory import MemoryStore
 
@@ -55,9 +57,26 @@ def test_all_was_here_at_the_question_whose_end_is_reached(store: Fresh, freshne
 def test_an_answer_for_who_began_anew_meanwhile_says_nothing(store: Fresh, freshness: Freshness) -> None:
     freshness.begin(PART, 3)
     freshness.ask({PART: 10}, 5, {PART: 3})
-    assert freshness.lost(PART)
+    assert freshness.lost(PART, 3, [3])
     freshness.begin(PART, None)
     assert store.times == {0: 3 * DAY_MS}
     freshness.reached({PART: 10})
     assert store.times == {0: 3 * DAY_MS}
-    assert not freshness.lost(PART)
+    assert not freshness.lost(PART, None, [3])
+
+
+def test_a_removal_leaves_a_hole(store: Fresh, freshness: Freshness) -> None:
+    freshness.begin(PART, 3)
+    store.times[0] = DAY_MS
+    assert not freshness.lost(PART, 3, [3, 4, 5]), "however long it was away"
+    assert freshness.lost(PART, 3, [4]), "before the first"
+    assert freshness.lost(PART, 3, [3, 5]), "between two"
+    store.times[0] = 2 * DAY_MS
+    assert not freshness.lost(PART, 3, [5, 9]), "what went within a day was no removal"
+
+
+@given(offsets=st.sets(st.integers(0, 20), min_size=1), before=st.integers(0, 5))
+def test_holes_are_where_offsets_are_missing(offsets: set[int], before: int) -> None:
+    position = min(offsets) - before
+    assert missing(position, sorted(offsets)) == (offsets != set(range(position, max(offsets) + 1)))
+    assert not missing(max(offsets) + 1, [max(offsets)]), "what is read again"

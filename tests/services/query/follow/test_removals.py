@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
 
 from services.query.follow import removals
+from services.query.follow.following import Part
 from services.query.follow.removals import DAY_MS, Removals, kept
 from services.query.storage.lmdb_store import LmdbStore
 from tests.services.query.follow.following import COMPACTED, Topic, compacted, following, until
@@ -87,21 +89,65 @@ async def test_a_folder_that_was_away_for_a_while_goes_on_where_it_was(
 
 
 @pytest.mark.kafka
-async def test_a_process_that_stood_still_too_long_reads_anew(
+async def test_a_partition_that_was_left_too_long_is_read_anew(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
+    table.write(("gone", b"{}"), ("a", b"{}"))
+    async with following(table, state, tmp_path, removals=Removals({"flights": DAY_MS}, clock)) as running:
+        await running.caught_up()
+        await until(lambda: running.store.fresh(0) == clock.time)
+        running.follower.leave(running.part(0))
+        await until(lambda: running.follower.progress(running.part(0)) is None)
+        table.write(("gone", None))
+        await compacted(table, 1)
+        clock.time += DAY_MS + 1
+        running.follower.follow(running.part(0))
+        await until(lambda: running.told.restarts == [running.part(0)])
+        await running.caught_up()
+        assert [running.store.get(key) is not None for key in ("gone", "a")] == [False, True]
+        await until(lambda: running.store.fresh(0) == clock.time)
+
+
+@pytest.mark.kafka
+async def test_a_clock_that_jumps_ahead_has_nothing_read_anew(
+    table: Topic, state: NamedState, tmp_path: Path, clock: Clock
+) -> None:
+    """All instances would do so at once."""
     lost = Removals({"flights": DAY_MS}, clock)
     table.write(("a", b"{}"))
     async with following(table, state, tmp_path, removals=lost) as running:
         await running.caught_up()
-    clock.time += HOUR
-    async with following(table, state, tmp_path, removals=lost) as running:
         await until(lambda: running.store.fresh(0) == clock.time)
-        clock.time += DAY_MS + 1
-        table.write(("a", b"{}"), ("b", b"{}"))
+        clock.time += 2 * DAY_MS
+        table.write(("b", b"{}"))
         await until(lambda: running.store.get("b") is not None)
-        assert running.told.restarts == [running.part(0)]
+    clock.time += 2 * DAY_MS
+    table.write(("c", b"{}"))
+    async with following(table, state, tmp_path, removals=lost) as running:
+        await running.caught_up()
         await until(lambda: running.store.fresh(0) == clock.time)
+        assert running.told.restarts == []
+        assert running.follower.tally.records == {"flights": 1}
+
+
+@pytest.mark.kafka
+async def test_what_is_missing_at_the_end_is_missed_too(
+    table: Topic, state: NamedState, tmp_path: Path, clock: Clock
+) -> None:
+    """A transaction ends with an offset that is no record's, as if the last record were gone."""
+    lost = Removals({"flights": DAY_MS}, clock)
+    producer = Producer({**table.client, "transactional.id": table.name})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(table.name, b"{}", "a", 0)
+    producer.commit_transaction()
+    for restarts in ([], [Part("flights", 0)]):
+        async with following(table, state, tmp_path, removals=lost) as running:
+            await running.caught_up()
+            await until(lambda: running.store.fresh(0) == clock.time)
+            assert running.told.restarts == restarts
+            assert running.store.get("a")
+        clock.time += DAY_MS + 1
 
 
 @pytest.mark.kafka
