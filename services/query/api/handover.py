@@ -34,16 +34,22 @@ def nearly(standing: Standing) -> bool:
     return standing.role is Role.CATCHING_UP and standing.lag < NEAR
 
 
+WAITED = web.RequestKey("waited", float)
+"""When a request that waits for a version did so last, by the instance's clock: its patience begins anew then."""
+
+
 class Patience:
     """Time for one request. A question that was handed on has none: who handed it on has it."""
 
     def __init__(self, request: web.Request, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._deadline = clock() + (0 if HOP in request.headers else PATIENCE_S)
+        self._request = request
+        self._began = clock()
+        self._lasts_s = 0 if HOP in request.headers else PATIENCE_S
 
     async def lasts(self) -> bool:
         """Whether to try once more, after a pause."""
-        if self._clock() >= self._deadline:
+        if self._clock() >= self._request.get(WAITED, self._began) + self._lasts_s:
             return False
         await asyncio.sleep(PAUSE_S)
         return True

@@ -10,6 +10,7 @@ from aiohttp import web
 from contracts.metrics import query as metrics
 from services.query.api.access import holder
 from services.query.api.fields import paths, projected
+from services.query.api.handover import WAITED
 from services.query.api.parameters import OfKey, OfVersions, asked, key_of
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import Conditions, Found
@@ -47,11 +48,10 @@ class Single:
         if wanted.wait > (most := self._parts.settings.wait_most.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: {most:g} seconds at the most"))
         conditions = Conditions(request.headers.get("If-None-Match"), wanted.at_least, wanted.as_of)
-        until = request.setdefault(UNTIL, self._parts.clock() + wanted.wait)  # tried again, it has no more time
-        found = await self._waited(held, key, conditions, until)
+        request.setdefault(UNTIL, self._parts.clock() + wanted.wait)  # tried again, it has no more time
+        found = await self._waited(request, held, key, conditions)
         if _elsewhere(found) and self._elsewhere.may_ask(request):
-            left_s = max(0.0, until - self._parts.clock())
-            return (await self._elsewhere.read(request, held.state.name, found.partition, left_s)).response()
+            return (await self._asked(request, held, found.partition)).response()
         return self._reply(held, key, found, wanted.fields).response()
 
     async def versions(self, request: web.Request) -> web.Response:
@@ -75,14 +75,24 @@ class Single:
         self._parts.counts.add(metrics.KEYS, held.state.name)
         return held
 
-    async def _waited(self, held: Held, key: str, conditions: Conditions, until: float) -> Looked:
+    async def _waited(self, request: web.Request, held: Held, key: str, conditions: Conditions) -> Looked:
         """What is said once there is what the client waits for, the time is over, or another instance answers."""
         while True:
             found = held.look(key, conditions)
-            left_s = until - self._parts.clock()
+            left_s = request[UNTIL] - self._parts.clock()
             if left_s <= 0 or not _may_change(found):
                 return found
             await self._waits.change(held.state.name, key, left_s, partial(held.is_here, found.partition))
+            request[WAITED] = self._parts.clock()
+
+    async def _asked(self, request: web.Request, held: Held, partition: int) -> Reply:
+        """What another instance says, which waits too. Raises ProblemError (503)."""
+        left_s = max(0.0, request[UNTIL] - self._parts.clock())
+        try:
+            return await self._elsewhere.read(request, held.state.name, partition, left_s)
+        finally:
+            if left_s:  # once: who is cut off from the others does not hold the client for all of its time
+                request.setdefault(WAITED, min(self._parts.clock(), request[UNTIL]))
 
     def _reply(self, held: Held, key: str, found: Looked, fields: str | None) -> Reply:
         if isinstance(found.outcome, Problem):
