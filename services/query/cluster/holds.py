@@ -113,7 +113,11 @@ class Holds:
         return alone and self.view.contact is not None
 
     def decide(self, copies: Mapping[Part, Copy], now: float) -> bool:
-        """Let go what another shall hold, and take what is free and ours; tells whether anything changed."""
+        """Let go what another shall hold, and take what is free and ours; tells whether anything changed.
+
+        Nothing is taken before each of the others was heard since this instance is there: it would show keys as living
+        whose end another has shown.
+        """
         peers = self.view.peers()
         before = set(self.held)
         for part in before:
@@ -124,7 +128,7 @@ class Holds:
                 self.held[part].of_group = True
             elif any(peer.is_assigned(part) for peer in peers):
                 self.held[part].of_group = False
-        if now < self._until:
+        if now < self._until and all(peer.met for peer in peers):  # it has the watermarks of all who are there
             for part, copy in copies.items():
                 if part not in self.held and copy.ready and self._is_ours(part, copy, peers):
                     self.held[part] = Hold(of_group=copy.assigned, term=1 + self.view.term(part))

@@ -65,8 +65,8 @@ class Instance:
         """An announcement was read, of this instance or of another. What it gives up, it does at once."""
         view, peers = self.holds.view, self.me.store != announcement.store
         there = view.contact is not None and peers  # it comes after one of ours in the topic
-        if there and not view.knows(announcement.store):
-            self._told = None  # who is new hears at once what we have
+        if there and not view.knows(announcement):
+            self._told = None  # who is new, or back, hears at once what we have
         self.holds.hear(announcement, at)
         if there:
             self._take_watermarks(announcement)

@@ -22,13 +22,17 @@ class Identity(NamedTuple):
 
 
 class Peer:
-    """Another instance, by its last announcement. `heard` is when this instance read that, by its own clock."""
+    """Another instance, by its last announcement. `heard` is when this instance read that, by its own clock.
 
-    __slots__ = ("announcement", "heard", "parts")
+    `met`: it was written when this instance had announced itself already.
+    """
 
-    def __init__(self, announcement: Announcement, heard: float) -> None:
+    __slots__ = ("announcement", "heard", "met", "parts")
+
+    def __init__(self, announcement: Announcement, heard: float, *, met: bool) -> None:
         self.announcement = announcement
         self.heard = heard
+        self.met = met
         self.parts = dict(_parts(announcement))
 
     def is_ready(self, part: Part) -> bool:
@@ -72,16 +76,17 @@ class View:
         known = self._peers.get(announcement.store)
         if known is not None and _place(announcement) <= _place(known.announcement):
             return None  # written twice, or late
-        peer = self._peers[announcement.store] = Peer(announcement, at)
+        peer = self._peers[announcement.store] = Peer(announcement, at, met=self.contact is not None)
         return None if announcement.leaving else peer
 
     def term(self, part: Part) -> int:
         """The greatest that anybody ever had of it, of whom was heard; also of who is gone."""
         return self._terms.get(part, 0)
 
-    def knows(self, store: str) -> bool:
-        """Whether it was heard since it was gone last."""
-        return store in self._peers
+    def knows(self, announcement: Announcement) -> bool:
+        """Whether this process of the instance was heard, since it was gone last."""
+        known = self._peers.get(announcement.store)
+        return known is not None and known.announcement.run == announcement.run
 
     def peers(self) -> list[Peer]:
         """Those who are there, by name; nobody before the first contact."""

@@ -140,6 +140,44 @@ def test_a_watermark_is_that_of_who_is_there() -> None:
     assert mark.watermark() == NOW + AHEAD_MS, "it goes not back, and to no time that nobody can have seen"
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: int) -> None:
+    """It has the partition at once, for nobody else has a copy, and has forgotten what it was told before."""
+    world = World(random.Random(seed), names="ab", parts=1, replicas=1)
+    (part,) = world.ends
+    for disk in world.disks:
+        world.start(disk)
+    world.assign(part, ["a"])
+    world.most_read = 50
+    calm(world, 5)
+    world.processes["b"].mark.advance(NOW)
+    calm(world, 2)
+    assert world.processes["a"].mark.watermark() == NOW
+    world.leave(world.disks[0])
+    world.start(world.disks[0])
+    world.assign(part, ["a"])
+    for _ in range(500):
+        world.pass_time(0.02)
+        assert not world.answering(part) or world.processes["a"].mark.watermark() == NOW
+    assert world.answering(part) == ["a"]
+
+
+def test_who_comes_back_waits_for_nobody_who_is_gone() -> None:
+    world = World(random.Random(1), names="ab", parts=1, replicas=1)
+    (part,) = world.ends
+    for disk in world.disks:
+        world.start(disk)
+    world.assign(part, ["a"])
+    world.most_read = 50
+    calm(world, 5)
+    for disk in world.disks:
+        world.kill(disk)
+    world.start(world.disks[0])
+    world.assign(part, ["a"])
+    calm(world, TERMS.silence + 1.5)
+    assert world.answering(part) == ["a"]
+
+
 def test_who_is_new_hears_at_once_what_the_others_have() -> None:
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
@@ -152,13 +190,17 @@ def test_who_is_new_hears_at_once_what_the_others_have() -> None:
     instance.announce(world.now, EPOCH)
     instance.hear(claim("b", 2), world.now)
     assert not instance.step(world.now)
+    instance.hear(claim("b", 1, run=2), world.now)
+    assert instance.step(world.now), "who is back waits for it too"
 
 
-def claim(name: str, number: int, *, term: int = 0, watermark: int = 0) -> Announcement:
+def claim(name: str, number: int, *, term: int = 0, watermark: int = 0, run: int = 1) -> Announcement:
     """What another instance announces, which says that it holds the partition if it has a term."""
     part = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
     states = {"flights": AnnouncedState(watermark=watermark, parts=(part,))}
-    return Announcement(instance=name, store=name, run=1, url=f"http://{name}", number=number, ts=EPOCH, states=states)
+    return Announcement(
+        instance=name, store=name, run=run, url=f"http://{name}", number=number, ts=EPOCH, states=states
+    )
 
 
 def _forever(self: Holds, now: float) -> bool:
