@@ -70,7 +70,9 @@ def _away(where: str, part: PartNow) -> Trouble:
 def _states(figures: Figures) -> Iterator[Trouble]:
     for state in figures.states:
         if count := state.roles.get("catching_up", 0):
-            says = f"The query service is still catching up with {state.name}: {count} partitions, {state.lag} records"
+            says = (
+                f"The query service is still catching up with {state.name}: {count} partitions, {state.lag:,} records"
+            )
             yield _trouble("catching_up", "query", says, "Wait: reads of these keys are answered once it is there")
         elif state.unowned:
             says = f"Nobody answers for {state.unowned} partitions of {state.name}"
@@ -114,7 +116,7 @@ def _silence(figures: Figures, course: Sequence[Point]) -> Iterator[Trouble]:
 def _breakers(figures: Figures) -> Iterator[Trouble]:
     for api in figures.apis:
         if api.breaker != "closed":
-            says = f"The API {api.name} is down: its circuit breaker is {api.breaker}, {api.held} requests wait"
+            says = f"The API {api.name} is down: its circuit breaker is {api.breaker}, {api.held:,} requests wait"
             do = "Look at the API itself; requests wait, and are made by themselves once it is back"
             yield _trouble("breaker_open", f"api:{api.name}", says, do)
 
@@ -132,7 +134,7 @@ def _lags(figures: Figures, course: Sequence[Point]) -> Iterator[Trouble]:
         ("query", "the query service", [one.query_lag for one in lately], snapshots, query),
     ):
         if lately and lately[-1].at - lately[0].at >= LEAST_S * 1000 and _grows(lags, rate):
-            says = f"The lag of {what} grows: {lags[-1]} records wait"
+            says = f"The lag of {what} grows: {lags[-1]:,} records wait"
             yield _trouble("lag_growing", where, says, do)
 
 

@@ -3,13 +3,24 @@
 const UNKNOWN = "–";
 const NO_FRACTION = /(?<=^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.0+Z$/;
 const LONG_AGO_MS = 2 * 86_400_000;
-const whole = new Intl.NumberFormat("en-US");
+const exact = new Intl.NumberFormat("en-US");
+const tight = new Intl.NumberFormat("en-US", { notation: "compact" });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
 /** A whole number: exact up to 99,999, then short. */
 export function count(number) {
   if (number === null || number === undefined) return UNKNOWN;
-  return Math.abs(number) < 100_000 ? whole.format(Math.round(number)) : short.format(number);
+  return Math.abs(number) < 100_000 ? exact.format(Math.round(number)) : short.format(number);
+}
+
+/** A whole number where there is little room: of two or three digits. */
+export function brief(number) {
+  return number < 10_000 ? count(number) : tight.format(number);
+}
+
+/** A whole number, exact however large: a version is a name, not a size. */
+export function whole(number) {
+  return exact.format(number);
 }
 
 /** A number per second, without its unit. */

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from contracts import Application
     from services.query.console.answers import Letter
     from services.query.console.look import Look
     from services.query.parts import Routed
@@ -43,13 +44,13 @@ EVERY_S = 0.2
 class Stage:
     """What is on it: the states, the course of the loop, the dead letters."""
 
-    def __init__(self, *, tokens: Path | None = None, history: int = 10) -> None:
+    def __init__(self, *, tokens: Path | None = None, history: int = 10, application: Application = app) -> None:
         self.state = a_state("flights", asked=Asked(history=history))
         self.parts = parts_of(self.state, a_state("tails"), roles=MemoryRoles(), tokens=tokens)
-        self.course = Course(app, EVERY_S)
+        self.course = Course(application, EVERY_S)
         self.letters = Letters("dead_letters")
         self.push = Push(self.parts, Limits(mark_every_s=1))
-        console = Console(app, self.course, self.letters, lambda request: holder(request).unbounded)
+        console = Console(application, self.course, self.letters, lambda request: holder(request).unbounded)
         gate = Gate(self.parts, Access(tokens))
         reads = states(self.parts, Holdings(self.parts), Waits(10, self.parts.counts), gate, None)
         pieces: list[Routed] = [self.push, console, *reads]

@@ -225,6 +225,7 @@ async def test_every_reason_of_a_dead_letter_has_a_meaning(visit: Visit) -> None
     for reason in reasons:
         visit.stage.letters.note(visit.stage.letter("head", reason))
     await visit.go("#/letters")
+    await visit.page.get_by_role("button", name="more reasons").click()
     await visit.page.locator(".reason").nth(len(reasons) - 1).wait_for()
     told = [(await one.inner_text()).split("\n") for one in await visit.page.locator(".reason").all()]
     assert {one[0] for one in told} == reasons

@@ -1,62 +1,78 @@
-// The external APIs in the picture: a row for each, with its breaker.
+// The external APIs in the picture: a row for each with its breaker, and one for those for which there is no room.
 
+import { fit } from "../fit.js";
 import { count, duration, rate } from "../format.js";
 import { say, svg } from "../node.js";
 import { badge } from "./card.js";
+import { MOST_APIS, ROW } from "./layout.js";
 
 const FAILED = ["retryable", "permanent", "given_up"];
 const SIGNS = { closed: "●", "half-open": "◐", open: "○" };
+const WORST = { open: 0, "half-open": 1, closed: 2 };
 
-/** The list of APIs: {node, show(apis, troubles)}. */
-export function apiList(names, at, height) {
-  const rows = names.map((name, number) => row(name, { ...at, y: at.y + 32 + number * height, height }));
+/** The list of so many APIs: {node, show(apis, troubles)}. With too many, those that are down come first. */
+export function apiList(number, at) {
+  const rows = Array.from({ length: Math.min(number, MOST_APIS) }, (_, place) => row({ ...at, y: at.y + 32 + place * ROW }));
   const node = svg(
     "g",
     { class: "node part apis", "data-node": "apis", tabindex: 0, role: "group", "aria-label": "External APIs" },
     svg("rect", { class: "box", x: at.x, y: at.y, width: at.width, height: at.height, rx: 12 }),
     svg("text", { class: "title", x: at.x + 14, y: at.y + 24 }, "External APIs"),
     rows.map((one) => one.node),
-    names.length ? null : svg("text", { class: "line", x: at.x + 14, y: at.y + 56 }, "none is called"),
+    number ? null : svg("text", { class: "line", x: at.x + 14, y: at.y + 56 }, "none is called"),
   );
   return {
     node,
     show(apis, troubled) {
-      rows.forEach((one, number) => one.show(apis[number], troubled(`api:${apis[number].name}`)));
+      const listed = apis.length > MOST_APIS ? [...apis].sort((one, other) => WORST[one.breaker] - WORST[other.breaker]) : apis;
+      const rest = apis.length > MOST_APIS ? listed.splice(MOST_APIS - 1) : [];
+      listed.forEach((one, place) => rows[place].show(one, troubled(`api:${one.name}`)));
+      if (rest.length) rows.at(-1).sum(rest);
     },
   };
 }
 
-function row(name, at) {
+function row(at) {
   const sign = svg("text", { class: "sign", x: at.x + 14, y: at.y + 20 });
+  const name = svg("text", { class: "name", x: at.x + 32, y: at.y + 20 });
   const figure = svg("text", { class: "rate", x: at.x + at.width - 14, y: at.y + 20, "text-anchor": "end" });
   const line = svg("text", { class: "line", x: at.x + 32, y: at.y + 37 });
-  const node = svg(
-    "g",
-    { class: "api", "data-node": `api:${name}` },
-    svg("path", { class: "rule", d: `M${at.x + 14},${at.y} H${at.x + at.width - 14}` }),
-    sign,
-    svg("text", { class: "name", x: at.x + 32, y: at.y + 20 }, name.length > 16 ? `${name.slice(0, 15)}…` : name),
-    figure,
-    line,
-    badge({ x: at.x, y: at.y + 10, width: at.width, height: 0 }),
-  );
+  const all = svg("title");
+  const node = svg("g", { class: "api" }, all, svg("path", { class: "rule", d: `M${at.x + 14},${at.y} H${at.x + at.width - 14}` }), sign, name, figure, line, badge({ x: at.x + 6, y: at.y + 10, width: at.width, height: 0 }));
+  const write = (title, called, told) => {
+    say(figure, `${rate(called)}/s`);
+    fit(name, title, at.width - 54 - figure.getComputedTextLength());
+    fit(line, told, at.width - 46);
+    say(all, `${title}, ${rate(called)} calls a second, ${told}`);
+  };
   return {
     node,
     show(api, isTroubled) {
-      const calls = Object.values(api.calls).reduce((sum, one) => sum + one, 0);
+      node.dataset.node = `api:${api.name}`;
       node.dataset.breaker = api.breaker;
       node.dataset.standing = isTroubled ? "troubled" : "well";
       say(sign, SIGNS[api.breaker]);
-      say(figure, `${rate(calls)}/s`);
-      say(line, told(api));
-      node.setAttribute("aria-label", `${name}: ${rate(calls)} calls a second, breaker ${api.breaker}, ${told(api)}`);
+      write(api.name, calls(api), told(api));
+      node.setAttribute("aria-label", `${api.name}: ${rate(calls(api))} calls a second, breaker ${api.breaker}, ${told(api)}`);
+    },
+    sum(apis) {
+      const down = apis.filter((one) => one.breaker !== "closed").length;
+      Object.assign(node.dataset, { node: "apis", breaker: down ? "open" : "closed", standing: down ? "troubled" : "well" });
+      say(sign, "…");
+      const names = apis.map((one) => one.name).join(", ");
+      write(`${apis.length} more`, apis.reduce((total, one) => total + calls(one), 0), down ? `${down} of them down` : names);
     },
   };
+}
+
+function calls(api) {
+  return Object.values(api.calls).reduce((sum, one) => sum + one, 0);
 }
 
 function told(api) {
   if (api.breaker !== "closed") return `breaker ${api.breaker}, ${count(api.held)} wait`;
   const failed = FAILED.reduce((sum, outcome) => sum + (api.calls[outcome] ?? 0), 0);
-  const latency = api.p50_ms === null ? "no call lately" : `p50 ${duration(api.p50_ms)}, p95 ${duration(api.p95_ms)}`;
-  return failed > 0.05 ? `${latency}, ${rate(failed)} fail/s` : latency;
+  if (api.p50_ms === null) return "no call lately";
+  const slow = `p95 ${duration(api.p95_ms)}`;
+  return failed > 0.05 ? `${rate(failed)} fail/s, ${slow}` : `p50 ${duration(api.p50_ms)}, ${slow}`;
 }

@@ -1,5 +1,6 @@
 // One node of the picture: a box with a title, a figure and a few lines.
 
+import { fit } from "../fit.js";
 import { say, svg } from "../node.js";
 
 const PAD = 14;
@@ -30,7 +31,7 @@ export function card(name, title, kind, at, lines) {
     show(now) {
       say(figure, now.figure ?? "");
       say(unit, now.unit ?? "");
-      rows.forEach((row, number) => say(row, now.lines?.[number] ?? ""));
+      rows.forEach((row, number) => fit(row, now.lines?.[number] ?? "", at.width - pad - 6));
       node.dataset.standing = now.standing;
       const words = [title, [now.figure, now.unit].filter(Boolean).join(" "), ...(now.lines ?? []), now.tells].filter(Boolean);
       say(told, words.join(", "));

@@ -11,7 +11,7 @@ export function nodeFigures(now) {
     lines: [topics[name].end === null ? "not known" : `${count(topics[name].end)} ever`],
   });
   return {
-    devices: { figure: rate(topics.events.rate), unit: "events/s", lines: [] },
+    devices: { figure: rate(topics.events.rate), unit: "/s", lines: [] },
     events: topic("events"),
     feedback: topic("feedback"),
     snapshots: topic("snapshots"),
@@ -25,7 +25,7 @@ export function nodeFigures(now) {
 function job(now) {
   if (!now.job.length) return { figure: "not watched", lines: ["name it in STATELOOP_PARTS", "to see its figures"] };
   const one = now.job.find((part) => part.up);
-  if (!one) return { figure: "away", lines: [now.job[0].why ?? ""].map(cut) };
+  if (!one) return { figure: "away", lines: [now.job[0].why ?? ""] };
   if (one.starting) return { figure: "starting", lines: ["it goes on where it was"] };
   const snapshots = now.topics.snapshots.rate === null ? "" : `${rate(now.topics.snapshots.rate)} snapshots/s`;
   if (one.batch_s === null) return { figure: "up", lines: ["no batch committed yet", snapshots] };
@@ -37,7 +37,7 @@ function job(now) {
 function workers(now) {
   if (!now.workers.length) return { figure: "not watched", lines: ["name them in", "STATELOOP_PARTS"] };
   const up = now.workers.filter((one) => one.up);
-  if (!up.length) return { figure: "away", lines: [now.workers[0].why ?? ""].map(cut) };
+  if (!up.length) return { figure: "away", lines: [now.workers[0].why ?? ""] };
   const calls = sum(up.map((one) => one.calls));
   return {
     figure: rate(calls),
@@ -56,14 +56,10 @@ function query(now) {
   const lines = [`${now.states.length} named ${now.states.length === 1 ? "state" : "states"}`];
   lines.push(`${now.instances.length} ${now.instances.length === 1 ? "instance" : "instances"}`);
   lines.push(inRole("catching_up") ? `${inRole("catching_up")} partitions catching up` : `${inRole("owner")} partitions here`);
-  return { figure: count(sum(now.states.map((state) => state.lag))), unit: "records behind", lines };
+  return { figure: count(sum(now.states.map((state) => state.lag))), unit: "behind", lines };
 }
 
 function sum(numbers) {
   const known = numbers.filter((one) => one !== null && one !== undefined);
   return known.length ? known.reduce((total, one) => total + one, 0) : null;
-}
-
-function cut(text) {
-  return text.length > 30 ? `${text.slice(0, 29)}…` : text;
 }

@@ -1,14 +1,16 @@
 // Where everything stands in the picture of the loop, on a wide screen and on a narrow one. Units are those of the SVG.
 
-const ROW = 46;
+/** The height of an API's row, and how many of them there is room for. */
+export const ROW = 46;
+export const MOST_APIS = 6;
 
-/** The places of nodes, the ways between them, and words beside: {width, height, nodes, ways, words}. */
+/** The places of nodes, the ways between them, and words beside: {width, height, nodes, ways, words}. `apis` is their number. */
 export function layout(isWide, apis) {
-  return isWide ? wide(apis) : tall(apis);
+  const list = Math.max(1, Math.min(apis, MOST_APIS)) * ROW + 38;
+  return isWide ? wide(list) : tall(list);
 }
 
-function wide(apis) {
-  const list = Math.max(1, apis) * ROW + 38;
+function wide(list) {
   const nodes = {
     devices: box(14, 48, 124, 84),
     events: box(184, 48, 146, 84),
@@ -33,11 +35,10 @@ function wide(apis) {
     feedback: "M257,294 V196 Q257,146 307,146 H392",
   };
   const words = [{ x: 489, y: 324, text: "answers, on their way into the same state" }];
-  return { width: 1196, height: Math.max(418, nodes.apis.y + list + 12), nodes, ways, words, row: ROW };
+  return { width: 1196, height: Math.max(418, nodes.apis.y + list + 12), nodes, ways, words };
 }
 
-function tall(apis) {
-  const list = Math.max(1, apis) * ROW + 38;
+function tall(list) {
   const nodes = {
     devices: box(110, 6, 136, 58),
     events: box(110, 94, 136, 84),
@@ -61,7 +62,7 @@ function tall(apis) {
     calls: "M70,640 V680",
     answers: "M110,680 V640",
   };
-  return { width: 360, height: nodes.apis.y + list + 8, nodes, ways, words: [], row: ROW };
+  return { width: 360, height: nodes.apis.y + list + 8, nodes, ways, words: [] };
 }
 
 function box(x, y, width, height) {

@@ -27,10 +27,10 @@ export function picture(onChoose) {
   let last = null;
   const draw = () => {
     const isWide = innerWidth > NARROW_PX;
-    const apis = last.apis.map((api) => api.name);
-    const shape = `${isWide} ${apis.join(" ")}`;
+    const apis = last.apis.length;
+    const shape = `${isWide} ${apis}`;
     if (drawn?.shape === shape) return;
-    drawn = { shape, ...parts(layout(isWide, apis.length), apis, node) };
+    drawn = { shape, ...parts(layout(isWide, apis), apis, node) };
   };
   const show = (now) => {
     last = now ?? last;
@@ -58,7 +58,7 @@ function parts(at, apis, node) {
       return [name, card(name, short, kind, at.nodes[name], lines)];
     }),
   );
-  const list = apiList(apis, at.nodes.apis, at.row);
+  const list = apiList(apis, at.nodes.apis);
   node.replaceChildren(
     tips(),
     svg("g", { class: "ways" }, Object.values(ways).map((one) => one.node)),

@@ -1,7 +1,7 @@
 // One key of a named state: as it is now, live, with what changed lately.
 
 import { changes } from "../change.js";
-import { ago, clock, count, time } from "../format.js";
+import { ago, clock, count, time, whole } from "../format.js";
 import { el, say } from "../node.js";
 import { own } from "../own.js";
 import { to } from "../route.js";
@@ -93,7 +93,7 @@ function isOlder(one, other) {
 
 function tellFacts(place, told) {
   const facts = {
-    version: count(told.version),
+    version: whole(told.version),
     life: told.life ? `since ${time(told.life)}` : "–",
     "event time": `${time(told.event_time)} (${ago(told.event_time)})`,
     source: `${told.source.topic}, partition ${told.source.partition}, offset ${told.source.offset}`,

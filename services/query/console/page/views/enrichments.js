@@ -1,5 +1,6 @@
 // The enrichments of a device: done, open, failed, skipped, and why.
 
+import { Kept, arrange } from "../arrange.js";
 import { time, value as written } from "../format.js";
 import { el } from "../node.js";
 import { own } from "../own.js";
@@ -14,6 +15,7 @@ export function enrichmentCards(signal) {
   const list = el("ul", { class: "enrichments" });
   const summary = el("p", { class: "muted small summary" });
   const node = el("section", { class: "panel", "aria-label": "Enrichments", hidden: true }, el("h2", {}, "Enrichments"), summary, list);
+  const cards = new Kept();
   let nodes = [];
   let last = null;
   const draw = (before) => {
@@ -21,8 +23,8 @@ export function enrichmentCards(signal) {
     const isSnapshot = Boolean(last?.state && last?.device_id);
     const named = nodes.length && isSnapshot ? nodes : Object.keys(answers).map((name) => ({ name, needs: [], optional: [] }));
     node.hidden = !isSnapshot || !named.length;
-    const cards = named.map((one) => card(one, answers, last, before));
-    list.replaceChildren(...cards);
+    const places = new Map(named.map((one) => [JSON.stringify([one.name, own(answers, one.name), standing(one, last)]), one]));
+    arrange(list, cards.of([...places.keys()], (place) => card(places.get(place), answers, last, before)));
     summary.textContent = tally(named, answers);
   };
   ask("/v1/loop/graph", { signal })

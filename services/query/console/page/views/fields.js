@@ -44,8 +44,8 @@ function told(passed) {
 }
 
 function added(rows, body, path) {
-  const [value, changed] = [el("td", { class: "value" }), el("td", { class: "changed" })];
-  const node = el("tr", {}, el("th", { scope: "row" }, path), value, changed);
+  const [value, changed] = [el("div"), el("td", { class: "changed" })];
+  const node = el("tr", {}, el("th", { scope: "row" }, path), el("td", { class: "value" }, value), changed);
   const row = { node, value, changed, at: null };
   rows.set(path, row);
   body.append(node);

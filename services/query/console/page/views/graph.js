@@ -1,6 +1,7 @@
 // The graph of enrichments, with what becomes of their requests.
 
-import { clock, count, rate } from "../format.js";
+import { fit } from "../fit.js";
+import { brief, clock, count, rate } from "../format.js";
 import { el, say, svg } from "../node.js";
 import { repeat } from "../repeat.js";
 import { ask } from "../service.js";
@@ -59,7 +60,9 @@ function draw(drawing, told) {
   drawing.setAttribute("viewBox", `0 0 ${found.width} ${found.height}`);
   drawing.style.width = `${found.width}px`;
   const boxes = told.nodes.map((one) => box(one, found.at.get(one.name)));
-  drawing.replaceChildren(...found.lines.map(line), ...told.fields.map((name) => pill(name, found.at.get(name))), ...boxes.map((one) => one.node));
+  const pills = told.fields.map((name) => pill(name, found.at.get(name)));
+  drawing.replaceChildren(...found.lines.map(line), ...[...pills, ...boxes].map((one) => one.node));
+  pills.forEach((one) => one.show());
   return new Map(told.nodes.map((one, number) => [one.name, boxes[number].show]));
 }
 
@@ -78,24 +81,24 @@ function line({ places: through, isOptional }) {
 }
 
 function pill(name, at) {
-  return svg(
-    "g",
-    { class: "field" },
-    svg("rect", { x: at.x, y: at.y, width: at.width, height: at.height, rx: at.height / 2 }),
-    svg("text", { x: at.x + at.width / 2, y: at.y + at.height / 2 + 4, "text-anchor": "middle" }, cut(name, 20)),
-  );
+  const text = svg("text", { x: at.x + at.width / 2, y: at.y + at.height / 2 + 4, "text-anchor": "middle" });
+  const node = svg("g", { class: "field" }, svg("title", {}, name), svg("rect", { x: at.x, y: at.y, width: at.width, height: at.height, rx: at.height / 2 }), text);
+  return { node, show: () => fit(text, name, at.width - 20) };
 }
 
 function box(one, at) {
   const counts = svg("text", { class: "counts", x: at.x + 12, y: at.y + 60 });
   const calls = svg("text", { class: "rate", x: at.x + at.width - 12, y: at.y + 22, "text-anchor": "end" });
+  const name = svg("text", { class: "name", x: at.x + 12, y: at.y + 22 });
+  const line = svg("text", { class: "line", x: at.x + 12, y: at.y + 40 });
+  const room = at.width - 24;
   const node = svg(
     "g",
     { class: "enrichment" },
-    svg("title", {}, [one.name, ...one.notes].join(", ")),
+    svg("title", {}, [one.name, `${one.api} → ${one.gives}`, ...one.notes].join(", ")),
     svg("rect", { x: at.x, y: at.y, width: at.width, height: at.height, rx: 10 }),
-    svg("text", { class: "name", x: at.x + 12, y: at.y + 22 }, cut(one.name, 18)),
-    svg("text", { class: "line", x: at.x + 12, y: at.y + 40 }, cut(`${one.api} → ${one.gives}`, 30)),
+    name,
+    line,
     counts,
     calls,
   );
@@ -104,12 +107,10 @@ function box(one, at) {
     show(now) {
       node.dataset.breaker = now.breaker;
       say(calls, now.calls === null ? "" : `${rate(now.calls)}/s`);
-      const told = STATUSES.filter((status) => now.totals[status]).map((status) => `${SIGNS[status]} ${count(now.totals[status])}`);
-      say(counts, told.join("   ") || "nothing asked yet");
+      const told = STATUSES.filter((status) => now.totals[status]).map((status) => `${SIGNS[status]} ${brief(now.totals[status])}`);
+      fit(name, one.name, room - 6 - calls.getComputedTextLength());
+      fit(line, `${one.api} → ${one.gives}`, room);
+      fit(counts, told.join("  ") || "nothing asked yet", room);
     },
   };
-}
-
-function cut(text, most) {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

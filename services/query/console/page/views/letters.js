@@ -1,5 +1,6 @@
 // Dead letters: by reason, and the latest of them.
 
+import { Kept, arrange } from "../arrange.js";
 import { clock, count, time, value as written } from "../format.js";
 import { el, say } from "../node.js";
 import { own } from "../own.js";
@@ -7,6 +8,10 @@ import { repeat } from "../repeat.js";
 import { ask } from "../service.js";
 
 const EVERY_MS = 3000;
+const ASKED = 100;
+/** So many reasons and letters are shown at first. */
+const REASONS = 8;
+const LETTERS = 20;
 const MEANINGS = {
   empty: "no value",
   oversized: "larger than the application allows",
@@ -27,61 +32,91 @@ const MEANINGS = {
 export function letters() {
   const stopping = new AbortController();
   const since = el("p", { class: "muted" });
-  const reasons = el("ul", { class: "reasons" });
-  const latest = el("ol", { class: "letters" });
-  const node = el("div", {}, el("h1", {}, "Dead letters"), since, reasons, el("h2", {}, "The latest"), latest);
-  let chosen = null;
-  let told = null;
-  let at = null;
+  const none = el("p", { class: "muted", role: "status" });
+  const [reasons, latest] = [el("ul", { class: "reasons" }), el("ol", { class: "letters" })];
+  const [allReasons, more] = [el("button", { class: "fold" }), el("button", { class: "fold" })];
+  const node = el("div", {}, el("h1", {}, "Dead letters"), since, reasons, allReasons, el("h2", {}, "The latest"), none, latest, more);
+  const [kinds, rows] = [new Kept(), new Kept()];
+  const view = { told: null, at: null, chosen: null, isWhole: false, most: LETTERS };
+  const choose = (name) => (Object.assign(view, { chosen: view.chosen === name ? null : name, most: LETTERS }), draw());
   const draw = () => {
-    if (!told) return;
-    const most = Math.max(1, ...Object.values(told.counts));
-    say(since, told.since ? `Those in ${told.topic} since ${time(told.since)}, by the reason why they could not be used.` : `There is none in ${told.topic}: every record was used.`);
-    reasons.replaceChildren(...Object.entries(told.counts).map(([name, number]) => reason(name, number, most, chosen, (one) => ((chosen = chosen === one ? null : one), draw()))));
-    const open = new Set([...latest.querySelectorAll("details[open]")].map((one) => one.dataset.place));
-    latest.replaceChildren(...told.latest.filter((one) => chosen === null || one.reason === chosen).map((one) => letter(one, open)));
+    if (!view.told) return;
+    say(since, toldOf(view.told));
+    drawReasons(view, reasons, allReasons, kinds, choose);
+    const of = view.told.latest.filter((one) => view.chosen === null || one.reason === view.chosen);
+    const listed = of.slice(0, view.most);
+    const byPlace = new Map(listed.map((one) => [placeOf(one), one]));
+    arrange(latest, rows.of([...byPlace.keys()], (place) => letter(byPlace.get(place))));
+    say(none, view.chosen !== null && !of.length ? `None of the latest ${view.told.latest.length} is ${view.chosen}: those came before.` : "");
+    more.hidden = of.length <= listed.length;
+    say(more, `Show ${of.length - listed.length} more`);
   };
+  allReasons.addEventListener("click", () => ((view.isWhole = !view.isWhole), draw()));
+  more.addEventListener("click", () => ((view.most = ASKED), draw()));
   const look = async () => {
     try {
-      told = await ask("/v1/loop/dead_letters?limit=100", { signal: stopping.signal });
-      at = Date.now();
+      view.told = await ask(`/v1/loop/dead_letters?limit=${ASKED}`, { signal: stopping.signal });
+      view.at = Date.now();
       draw();
     } catch (error) {
-      if (!stopping.signal.aborted) say(since, at === null ? error.message : `${error.message}: stale since ${clock(at)}`);
+      if (!stopping.signal.aborted) say(since, view.at === null ? error.message : `${error.message}: stale since ${clock(view.at)}`);
     }
   };
   repeat(look, EVERY_MS, stopping.signal);
+  allReasons.hidden = more.hidden = true;
   return { node, title: "Dead letters", close: () => stopping.abort() };
 }
 
-function reason(name, number, most, chosen, choose) {
-  const bar = el("meter", { min: 0, max: most, value: number, "aria-hidden": "true" });
-  return el(
-    "li",
-    {},
-    el(
-      "button",
-      { class: "panel reason", "aria-pressed": String(chosen === name), onclick: () => choose(name) },
-      el("strong", {}, name),
-      el("span", { class: "number" }, count(number)),
-      bar,
-      el("span", { class: "muted small" }, own(MEANINGS, name) ?? ""),
-    ),
-  );
+function toldOf(told) {
+  if (!told.since) return `There is none in ${told.topic}: every record was used.`;
+  return `Those in ${told.topic} since ${time(told.since)}, by the reason why they could not be used.`;
 }
 
-function letter(one, open) {
-  const place = `${one.topic} ${one.partition} ${one.offset}`;
-  const facts = { key: one.key, "written at": time(one.written), origin: `${one.topic}, partition ${one.partition}, offset ${one.offset}`, enrichment: one.enrichment, attempts: one.attempts, response: one.response };
+function drawReasons(view, place, button, kinds, choose) {
+  const all = Object.entries(view.told.counts).sort(([, one], [, other]) => other - one);
+  const shown = view.isWhole ? all : all.filter(([name], number) => number < REASONS || name === view.chosen);
+  const most = Math.max(1, ...all.map(([, number]) => number));
+  const made = kinds.of(shown.map(([name]) => name), (name) => reason(name, () => choose(name)));
+  made.forEach((one, place) => one.show(shown[place][1], most, shown[place][0] === view.chosen));
+  arrange(place, made.map((one) => one.node));
+  button.hidden = all.length <= REASONS;
+  say(button, view.isWhole ? "Show fewer reasons" : `Show ${all.length - shown.length} more reasons`);
+  button.setAttribute("aria-expanded", String(view.isWhole));
+}
+
+function reason(name, choose) {
+  const bar = el("meter", { min: 0, "aria-hidden": "true" });
+  const figure = el("span", { class: "number" });
+  const words = name.split(/(?<=_)/).flatMap((word) => [word, el("wbr")]); // a long name breaks between its words
+  const meaning = el("span", { class: "muted small" }, own(MEANINGS, name) ?? "");
+  const button = el("button", { class: "panel reason", onclick: choose }, el("strong", {}, words), figure, bar, meaning);
+  return {
+    node: el("li", {}, button),
+    show(number, most, isChosen) {
+      say(figure, count(number));
+      Object.assign(bar, { max: most, value: number });
+      button.setAttribute("aria-pressed", String(isChosen));
+    },
+  };
+}
+
+/** One origin may have several letters: of each enrichment that failed. */
+function placeOf(one) {
+  return [one.topic, one.partition, one.offset, one.enrichment, one.written].join(" ");
+}
+
+function letter(one) {
+  const facts = { key: one.key, "written at": time(one.written), origin: `${one.topic}, partition ${one.partition}, offset ${one.offset}`, enrichment: one.enrichment, attempts: one.attempts, response: one.response, detail: one.detail };
   const rows = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
+  const short = el("span", { class: "short" }, el("strong", {}, one.reason), " ", one.detail ?? "");
   return el(
     "li",
     { class: "panel" },
     el(
       "details",
-      { open: open.has(place), "data-place": place },
-      el("summary", {}, el("strong", {}, one.reason), " ", el("span", {}, one.detail ?? ""), " ", el("span", { class: "muted small" }, `${time(one.written)}${one.key ? `, ${one.key}` : ""}`)),
-      el("dl", { class: "pairs" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, written(value))))),
+      {},
+      el("summary", {}, short, el("span", { class: "short muted small" }, `${time(one.written)}${one.key ? `, ${one.key}` : ""}`)),
+      el("dl", { class: "pairs wide" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, written(value))))),
       one.head === null ? null : el("pre", { class: "head", tabindex: 0, "aria-label": "How the record begins" }, one.head),
     ),
   );

@@ -1,7 +1,11 @@
-// The processes of the loop, one row each.
+// The processes of the loop, one row each; where there are many of a kind, one for all, and those that are away.
 
+import { Kept, arrange } from "../arrange.js";
 import { count, duration, rate, time } from "../format.js";
-import { el } from "../node.js";
+import { el, say } from "../node.js";
+
+/** So many of a kind are shown one by one. */
+const MOST = 6;
 
 /** A table of processes: {node, show(loop answer)}. */
 export function processes() {
@@ -9,35 +13,83 @@ export function processes() {
   const head = el("tr", {}, ["process", "", "does", "lag", "more"].map((name) => el("th", { scope: "col" }, name)));
   const table = el("table", {}, el("thead", {}, head), body);
   const node = el("section", { class: "panel processes", "aria-label": "Processes" }, el("h3", {}, "Processes"), el("div", { class: "scroll" }, table));
+  const none = el("tr", {}, el("td", { colspan: 5, class: "muted" }, "None is named. Set STATELOOP_PARTS, and their figures show here."));
+  const [rows, sums, unfolded] = [new Kept(), new Kept(), new Set()];
+  let last = null;
+  const show = (now) => {
+    last = now;
+    const kinds = told(now);
+    const shown = kinds.flatMap((kind) => (kind.parts.length > MOST && !unfolded.has(kind.name) ? kind.parts.filter((one) => !one.up) : kind.parts));
+    const made = new Map(rows.of(shown.map((one) => one.place), row).map((one, number) => [shown[number], one]));
+    const large = kinds.filter((kind) => kind.parts.length > MOST);
+    const toggle = (name) => ((unfolded.delete(name) || unfolded.add(name)), show(last));
+    const sum = new Map(sums.of(large.map((kind) => kind.name), (name) => sumRow(name, () => toggle(name))).map((one, number) => [large[number], one]));
+    for (const [part, one] of made) one.show(part);
+    for (const [kind, one] of sum) one.show(kind, unfolded.has(kind.name));
+    const nodes = kinds.flatMap((kind) => [sum.get(kind)?.node, ...kind.parts.map((part) => made.get(part)?.node)].filter(Boolean));
+    arrange(body, nodes.length ? nodes : [none]);
+  };
+  return { node, show };
+}
+
+/** The kinds with their parts: {name, parts: [{place, kind, url, up, away_s, does, lag, more}], does}. */
+function told(now) {
+  const part = (kind, one, does, lag, more) => ({ ...one, kind, place: `${kind} ${one.url}`, does, lag, more: one.up ? more : (one.why ?? "") });
+  const calls = now.workers.reduce((sum, one) => sum + (one.calls ?? 0), 0);
+  return [
+    { name: "job", does: "", parts: now.job.map((one) => part("job", one, `${rate(now.topics.snapshots.rate)} snapshots/s`, one.lag, jobMore(one))) },
+    { name: "worker", does: `${rate(calls)} calls/s`, parts: now.workers.map((one) => part("worker", one, `${rate(one.calls)} calls/s`, one.lag, workerMore(one))) },
+    ...Object.entries(now.others).map(([kind, parts]) => ({ name: kind, does: "", parts: parts.map((one) => part(kind, one, "", null, "")) })),
+  ];
+}
+
+function row() {
+  const [kind, address, standing] = [el("span"), el("span", { class: "muted small address" }), el("span")];
+  const cells = ["number", "number", "muted"].map((name) => el("td", { class: name }));
+  const node = el("tr", {}, el("th", { scope: "row" }, kind, address), el("td", {}, standing), cells);
   return {
     node,
-    show(now) {
-      const rows = [
-        ...now.job.map((one) => row("job", one, `${rate(now.topics.snapshots.rate)} snapshots/s`, one.lag, jobMore(one))),
-        ...now.workers.map((one) => row("worker", one, `${rate(one.calls)} calls/s`, one.lag, workerMore(one))),
-        ...Object.entries(now.others).flatMap(([kind, parts]) => parts.map((one) => row(kind, one, "", null, ""))),
-      ];
-      const none = el("tr", {}, el("td", { colspan: 5, class: "muted" }, "None is named. Set STATELOOP_PARTS, and their figures show here."));
-      body.replaceChildren(...(rows.length ? rows : [none]));
+    show(one) {
+      say(kind, one.kind);
+      say(address, one.url.replace(/^https?:\/\//, ""));
+      node.dataset.up = String(one.up);
+      mark(standing, one.up, one.up ? "● up" : `○ away for ${duration(one.away_s * 1000)}`);
+      const texts = [one.up ? one.does : "", one.up && one.lag !== null ? count(one.lag) : "", one.more];
+      texts.forEach((text, number) => say(cells[number], text));
     },
   };
 }
 
-function row(kind, one, does, lag, more) {
-  const standing = one.up ? el("span", { class: "mark well" }, "● up") : el("span", { class: "mark bad" }, `○ away for ${duration(one.away_s * 1000)}`);
-  return el(
-    "tr",
-    { "data-up": String(one.up) },
-    el("th", { scope: "row" }, kind, el("span", { class: "muted small address" }, one.url.replace(/^https?:\/\//, ""))),
-    el("td", {}, standing),
-    el("td", { class: "number" }, one.up ? does : ""),
-    el("td", { class: "number" }, one.up && lag !== null ? count(lag) : ""),
-    el("td", { class: "muted" }, one.up ? more : (one.why ?? "")),
-  );
+function sumRow(name, toggle) {
+  const [standing, button] = [el("span"), el("button", { class: "fold", onclick: toggle })];
+  const cells = ["number", "number"].map((kind) => el("td", { class: kind }));
+  const title = el("span");
+  const node = el("tr", { class: "sum" }, el("th", { scope: "row" }, title), el("td", {}, standing), cells, el("td", {}, button));
+  return {
+    node,
+    show(kind, isUnfolded) {
+      const all = kind.parts.length;
+      const up = kind.parts.filter((one) => one.up);
+      const lags = up.map((one) => one.lag).filter((lag) => lag !== null);
+      say(title, `${all} × ${name}`);
+      mark(standing, up.length === all, up.length === all ? "● all up" : `○ ${all - up.length} away`);
+      say(cells[0], kind.does);
+      say(cells[1], lags.length ? count(lags.reduce((sum, lag) => sum + lag, 0)) : "");
+      say(button, isUnfolded ? "Show fewer" : "Show each");
+      button.setAttribute("aria-expanded", String(isUnfolded));
+      button.setAttribute("aria-label", `${isUnfolded ? "Show fewer" : "Show each"} ${name}`);
+    },
+  };
+}
+
+function mark(place, isWell, text) {
+  place.className = isWell ? "mark well" : "mark bad";
+  say(place, text);
 }
 
 function jobMore(one) {
   const told = [];
+  if (one.starting) told.push("it is starting");
   if (one.committed_s !== null) told.push(`batch committed ${duration(one.committed_s * 1000)} ago`);
   if (one.watermark !== null) told.push(`watermark ${time(one.watermark)}`);
   if (one.failures) told.push(`${count(one.failures)} failures`);

@@ -1,5 +1,6 @@
 // The named states, and the keys of one of them as they change.
 
+import { Kept, arrange } from "../arrange.js";
 import { clock, count, value as written, when } from "../format.js";
 import { loop } from "../loop.js";
 import { el, say } from "../node.js";
@@ -14,6 +15,8 @@ import { standing } from "./enrichments.js";
 const EVERY_MS = 2000;
 const ROWS = 40;
 const COLUMNS = 6;
+/** With more enrichments than these each has no column, but they are counted. */
+const MOST_MARKS = 10;
 const MARKS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "·" };
 const LONG_TIME = /^\d{4}-\d\d-\d\dT/;
 
@@ -28,6 +31,7 @@ export function statesView(chosen) {
   const keys = el("section", { class: "panel", "aria-label": "Keys", hidden: true }, el("div", { class: "bar" }, el("h2", {}, "Keys"), filter, more), notice, el("div", { class: "scroll" }, table));
   const node = el("div", {}, el("h1", {}, "Named states"), list, keys);
   const looking = { state: chosen, after: null, next: null, graph: [], seen: new Map(), at: null };
+  const cards = new Kept();
   let asking = new AbortController();
   const look = async () => {
     asking.abort(); // its answer would come late, and perhaps of another prefix
@@ -36,7 +40,9 @@ export function statesView(chosen) {
     try {
       const told = await states({ signal });
       looking.state ??= told[0]?.name ?? null;
-      list.replaceChildren(...told.map((one) => stateCard(one, looking.state)));
+      const made = cards.of(told.map((one) => one.name), stateCard);
+      made.forEach((one, number) => one.show(told[number], looking.state));
+      arrange(list, made.map((one) => one.node));
       keys.hidden = looking.state === null;
       if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, signal);
       looking.at = Date.now();
@@ -55,23 +61,19 @@ export function statesView(chosen) {
   return { node, title: "States", close: () => stopping.abort() };
 }
 
-function stateCard(one, chosen) {
-  const mine = loop.latest?.states.find((state) => state.name === one.name);
-  const behind = typeof one.lag === "object" ? one.lag?.records : one.lag;
-  const figures = [`${count(one.keys)} keys`, `lag ${count(behind ?? mine?.lag)}`, `${Array.isArray(one.partitions) ? one.partitions.length : one.partitions} partitions`];
-  const roles = Object.entries(mine?.roles ?? {}).map(([role, number]) => `${number} ${role.replace("_", " ")}`);
-  return el(
-    "li",
-    {},
-    el(
-      "a",
-      { class: "panel state", href: to("states", one.name), "aria-current": one.name === chosen ? "true" : null },
-      el("strong", {}, one.name),
-      el("span", { class: "muted small" }, `from ${one.topic ?? mine?.topic ?? "its topic"}`),
-      el("span", {}, figures.join(" · ")),
-      roles.length ? el("span", { class: "muted small" }, `here: ${roles.join(", ")}`) : null,
-    ),
-  );
+function stateCard(name) {
+  const [topic, figures, roles] = ["muted small", "", "muted small"].map((kind) => el("span", { class: kind }));
+  const link = el("a", { class: "panel state", href: to("states", name) }, el("strong", {}, name), topic, figures, roles);
+  return {
+    node: el("li", {}, link),
+    show(one, chosen) {
+      const mine = loop.latest?.states.find((state) => state.name === name);
+      if (name === chosen) link.setAttribute("aria-current", "true");
+      say(topic, `from ${one.topic}`);
+      say(figures, `${count(one.keys)} keys · lag ${count(one.lag.records)} · ${one.partitions.length} partitions`);
+      say(roles, mine ? `here: ${Object.entries(mine.roles).map(([role, number]) => `${number} ${role.replace("_", " ")}`).join(", ")}` : "");
+    },
+  };
 }
 
 async function showKeys(looking, prefix, table, notice, more, signal) {
@@ -83,8 +85,9 @@ async function showKeys(looking, prefix, table, notice, more, signal) {
   const columns = chosenColumns(found.answers);
   const named = found.answers.some((one) => one.value?.enrichments && one.value?.device_id) ? looking.graph : [];
   const focused = document.activeElement?.closest?.("tr")?.dataset.key;
+  const marked = named.length > MOST_MARKS ? [el("th", { scope: "col" }, "enrichments")] : named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4)));
   table.replaceChildren(
-    el("thead", {}, el("tr", {}, ["key", "v", ...columns].map((name) => el("th", { scope: "col" }, name)), named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4))), el("th", { scope: "col" }, "event time"))),
+    el("thead", {}, el("tr", {}, ["key", "v", ...columns].map((name) => el("th", { scope: "col" }, name)), marked, el("th", { scope: "col" }, "event time"))),
     el("tbody", {}, found.answers.map((one) => keyRow(looking, one, columns, named))),
   );
   if (focused !== undefined) [...table.querySelectorAll("tbody tr")].find((row) => row.dataset.key === focused)?.querySelector("a").focus();
@@ -100,10 +103,10 @@ function keyRow(looking, one, columns, named) {
   return el(
     "tr",
     { class: isNew ? "flash" : "", "data-key": one.key },
-    el("th", { scope: "row" }, el("a", { href: to("device", looking.state, one.key) }, one.key)),
+    el("th", { scope: "row" }, el("a", { href: to("device", looking.state, one.key), title: one.key }, one.key)),
     el("td", { class: "number" }, count(one.version)),
     columns.map((name) => el("td", {}, cell(own(state, name)))),
-    named.map((enrichment) => mark(enrichment, one.value)),
+    named.length > MOST_MARKS ? tally(named, one.value) : named.map((enrichment) => mark(enrichment, one.value)),
     el("td", { class: "muted" }, when(one.event_time)),
   );
 }
@@ -111,6 +114,18 @@ function keyRow(looking, one, columns, named) {
 function mark(enrichment, value) {
   const { status, why } = standing(enrichment, value);
   return el("td", { class: `mark ${status}`, title: `${enrichment.name}: ${status}${why ? `, ${why}` : ""}`, "aria-label": status }, own(MARKS, status) ?? "?");
+}
+
+/** How many enrichments stand how. */
+function tally(named, value) {
+  const found = new Map(Object.keys(MARKS).map((status) => [status, 0]));
+  for (const one of named) {
+    const { status } = standing(one, value);
+    found.set(status, (found.get(status) ?? 0) + 1);
+  }
+  const told = [...found].filter(([, number]) => number);
+  const marks = told.map(([status, number]) => el("span", { class: `mark ${status}`, title: `${number} ${status}` }, `${own(MARKS, status) ?? "?"} ${number}`));
+  return el("td", { class: "tally" }, marks);
 }
 
 /** The fields that are one short value: those that most keys have. */

@@ -1,7 +1,7 @@
 // The versions of a key over time: those that the service keeps, and those seen since this page was opened.
 
 import { changes } from "../change.js";
-import { count, time, value as written } from "../format.js";
+import { time, value as written, whole } from "../format.js";
 import { el } from "../node.js";
 import { versions as kept } from "../states.js";
 
@@ -55,7 +55,7 @@ function row(told, differ) {
   return el(
     "li",
     { class: differ ? "flash" : "" },
-    el("div", {}, el("strong", {}, `v${count(told.version)}`), " ", el("span", { class: "muted small" }, time(told.event_time))),
+    el("div", {}, el("strong", {}, `v${whole(told.version)}`), " ", el("span", { class: "muted small" }, time(told.event_time))),
     named.length ? el("ul", { class: "differences" }, named, more > 0 ? el("li", { class: "muted" }, `and ${more} more`) : null) : null,
   );
 }

@@ -1,0 +1,172 @@
+"""The console in a real Chromium, with much of everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+import pytest_asyncio
+
+from tests.services.query.console.browser import visiting
+from tests.services.query.console.crowd import APIS, LONG, NAMES, WORKERS, crowd, crowded
+from tests.services.query.console.flights import flight
+from tests.services.query.console.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from playwright.async_api import Browser
+
+    from tests.services.query.console.browser import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+VIEWS = ("", "#/states/flights", "#/enrichments", "#/letters", f"#/device/flights/{quote(LONG, safe='')}")
+REASONS = tuple(f"reason_number_{number}_of_somebody_else_with_a_long_name" for number in range(20))
+OUTSIDE = """
+[...document.querySelectorAll("svg g:is(.node, .field, .enrichment)")].flatMap((group) => {
+  const room = group.querySelector("rect").getBoundingClientRect();
+  const texts = [...group.querySelectorAll("text")].filter((one) => !one.closest(".badge"));
+  return texts.filter((one) => one.getBoundingClientRect().right > room.right + 0.5).map((one) => one.textContent);
+})
+"""
+OVERLAPPING = """
+[...document.querySelectorAll("svg :is(.api, .enrichment)")].filter((group) => {
+  const [name, rate] = [".name", ".rate"].map((one) => group.querySelector(one).getBoundingClientRect());
+  return rate.width && name.right > rate.left;
+}).map((group) => group.textContent)
+"""
+
+
+def crowding(stage: Stage, since: int = 0, **told: Any) -> None:
+    for at in range(since, since + 12, 2):
+        stage.look(crowd(at, **told))
+
+
+def long_lived() -> dict[str, Any]:
+    """A snapshot with long names and values in every place."""
+    value = flight(1, 5)
+    answer = {"version": 1, "ts": "2013-01-01T10:00:00Z", "fingerprint": "f"}
+    found = {"a_field_of_a_result_with_a_very_long_name_indeed": "words " * 200, "list": [1, 2, 3] * 100}
+    failed = {"status": "failure", "reason": "503 Service Unavailable, " * 20}
+    told: list[dict[str, Any]] = [
+        {"status": "result", "result": found},
+        failed,
+        {"status": "skipped", "reason": "x" * 300},
+    ]
+    enrichments = {name: answer | told[number % len(told)] for number, name in enumerate(NAMES)}
+    state = value["state"] | {"a_field_with_a_very_long_name_" * 4: "x" * 3000, "list": ["JFK", "SFO"] * 200}
+    return value | {"device_id": LONG, "state": state, "enrichments": enrichments}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def crowded_stage() -> AsyncIterator[Stage]:
+    """Give a console over much of everything."""
+    async with Stage(application=crowded()).serving() as serving:
+        crowding(serving, down=APIS[3:5], gone=WORKERS[2:4])
+        for number in range(60):
+            serving.put(f"{LONG}{number:03}", 1_234_567, long_lived())
+        serving.put(LONG, 1_234_567, long_lived())
+        for number in range(80):
+            serving.letters.note(serving.letter("detail " * 100, REASONS[number % len(REASONS)]))
+        yield serving
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def crowded_visit(browser: Browser, crowded_stage: Stage) -> AsyncIterator[Visit]:
+    """Give a page that looks at it."""
+    async with visiting(browser, crowded_stage) as found:
+        yield found
+        found.check()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("route", VIEWS)
+async def test_nothing_is_cut_off_or_overlaps(crowded_stage: Stage, browser: Browser, route: str, width: int) -> None:
+    async with visiting(browser, crowded_stage, width=width, height=740) as visit:
+        await visit.go(route)
+        await visit.until("document.querySelector('main').innerText.length > 200")
+        assert await visit.page.evaluate("document.documentElement.scrollWidth") == width
+        assert await visit.page.evaluate(OUTSIDE) == []
+        assert await visit.page.evaluate(OVERLAPPING) == []
+        visit.check()
+
+
+async def test_apis_that_are_down_come_first_and_the_others_are_summed(crowded_visit: Visit) -> None:
+    await crowded_visit.go()
+    rows = crowded_visit.page.locator("svg .api")
+    assert [await rows.nth(number).get_attribute("data-node") for number in (0, 1)] == [
+        f"api:{one}" for one in APIS[3:5]
+    ]
+    assert await rows.count() == 6
+    assert "9 more" in (await rows.last.text_content() or "")
+
+
+async def test_of_many_workers_those_that_are_away_are_shown(crowded_visit: Visit) -> None:
+    await crowded_visit.go()
+    rows = crowded_visit.page.locator(".processes tbody tr")
+    assert await rows.count() == 1 + 1 + 2
+    assert "24 × worker" in await rows.nth(1).inner_text()  # noqa: RUF001  # as the page writes it
+    assert "2 away" in await rows.nth(1).inner_text()
+    button = crowded_visit.page.get_by_role("button", name="Show each worker")
+    await button.focus()
+    await crowded_visit.page.keyboard.press("Enter")
+    assert await rows.count() == 1 + 1 + 24
+    crowding(crowded_visit.stage, 12)
+    await crowded_visit.until("document.querySelector('.processes tr.sum').innerText.includes('all up')")
+    assert await crowded_visit.page.evaluate("document.activeElement.textContent") == "Show fewer"
+
+
+async def test_troubles_of_a_kind_are_told_once(crowded_visit: Visit) -> None:
+    await crowded_visit.go()
+    kinds = crowded_visit.page.locator(".troubles > li")
+    assert await kinds.evaluate_all("(all) => all.map((one) => one.dataset.what)") == ["part_away", "breaker_open"]
+    assert "4 troubles" in await crowded_visit.text(".verdict h2")
+    await kinds.first.get_by_text("and 1 more like it").click()
+    crowding(crowded_visit.stage, 12, down=APIS[3:5], gone=(*WORKERS[2:4], WORKERS[7]))
+    await kinds.first.get_by_text("and 2 more like it").wait_for()
+    assert await kinds.first.get_by_text(WORKERS[3].url).is_visible()  # what was opened stays open
+
+
+async def test_each_of_many_enrichments_is_counted(crowded_visit: Visit) -> None:
+    await crowded_visit.go("#/states/flights")
+    tally = crowded_visit.page.locator("td.tally").first
+    await tally.wait_for()
+    assert await tally.locator(".mark").all_inner_texts() == ["✓ 5", "✗ 5", "» 4"]
+    assert await crowded_visit.page.locator("table.keys td.mark").count() == 0
+
+
+async def test_of_many_reasons_the_rarest_are_shown_on_demand(crowded_visit: Visit) -> None:
+    await crowded_visit.go("#/letters")
+    reasons = crowded_visit.page.locator(".reason")
+    await reasons.first.wait_for()
+    assert await reasons.count() == 8
+    await crowded_visit.page.get_by_role("button", name="Show 12 more reasons").click()
+    assert await reasons.count() == 20
+    await crowded_visit.page.get_by_role("button", name="Show 60 more").click()
+    assert await crowded_visit.page.locator(".letters > li").count() == 80
+
+
+async def test_a_letter_stays_as_one_reads_it_while_others_come(crowded_visit: Visit) -> None:
+    await crowded_visit.go("#/letters")
+    first = crowded_visit.page.locator(".letters details").first
+    await first.locator("summary").click()
+    await first.locator("pre").focus()
+    await crowded_visit.page.evaluate("getSelection().selectAllChildren(document.querySelector('details[open] pre'))")
+    crowded_visit.stage.letters.note(crowded_visit.stage.letter("a new one"))
+    await crowded_visit.page.locator(".letters summary", has_text="a new one").wait_for()
+    assert await crowded_visit.page.evaluate("document.activeElement.tagName") == "PRE"
+    assert "detail" in await crowded_visit.page.evaluate("getSelection().toString()")
+
+
+async def test_a_reason_none_of_the_latest_has_is_said_to_be_older(crowded_visit: Visit) -> None:
+    for number in range(200):
+        crowded_visit.stage.letters.note(crowded_visit.stage.letter(f"{number}", "malformed"))
+    await crowded_visit.go("#/letters")
+    reason = crowded_visit.page.get_by_role("button", name=REASONS[0])
+    await reason.focus()
+    await crowded_visit.page.keyboard.press("Enter")
+    await crowded_visit.page.get_by_text(f"None of the latest 100 is {REASONS[0]}").wait_for()
+    crowded_visit.stage.letters.note(crowded_visit.stage.letter("again", REASONS[0]))
+    await crowded_visit.page.locator(".letters summary", has_text="again").wait_for()
+    assert await reason.evaluate("(one) => one === document.activeElement")
