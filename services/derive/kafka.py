@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from contracts.record import Record
 from contracts.topics import PARTITIONER
+from services.derive.commits import Commits
 from services.derive.errors import KafkaFailed, NoTopic
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class RealKafka:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._consumer = Consumer(dict(consumer), logger=log)
+        self._commits = Commits(self._consumer, stopping)
         self._producer = Producer(
             {
                 **client,
@@ -143,8 +145,9 @@ class RealKafka:
         return True
 
     def close(self) -> None:
-        """Leave the group."""
-        self._consumer.close()
+        """Leave the group; not while a commit hangs, for its broker is away."""
+        if not self._commits.undone:
+            self._consumer.close()
 
     def _gave_up(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
         self._gone.update(one.partition for one in partitions)
@@ -155,14 +158,7 @@ class RealKafka:
         return False
 
     def _commit(self, ends: Mapping[int, int]) -> bool:
-        """Whether the group took it, and so still knows this member. If not, the snapshots may be read again."""
-        offsets = [TopicPartition(self._topic, number, offset) for number, offset in ends.items()]
-        try:
-            self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:
-            log.warning("not committed", extra={"facts": {"detail": error.args[0].str()}})
-            return False
-        return True
+        return self._commits.commit([TopicPartition(self._topic, number, offset) for number, offset in ends.items()])
 
     def _produce(self, one: Written) -> None:
         while True:

@@ -1,0 +1,66 @@
+"""Commits that do not keep who waits for them from stopping."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from confluent_kafka import Consumer, TopicPartition
+
+log = logging.getLogger(__name__)
+
+SLICE_S = 0.1
+STOP_S = 2.0
+"""How long one is still waited for when it is to stop. The client itself waits for a whole session for its broker."""
+
+
+class Commits:
+    """The consumer's. Once one was left undone the consumer must not be closed: that would wait for it."""
+
+    def __init__(self, consumer: Consumer, stopping: Callable[[], bool]) -> None:
+        self._consumer = consumer
+        self._stopping = stopping
+        self.undone = False
+
+    def commit(self, offsets: list[TopicPartition]) -> bool:
+        """Whether the group took it, and so still knows this member. If not, what was read may be read again."""
+        done, errors = threading.Event(), list[KafkaException]()
+
+        def work() -> None:
+            try:
+                self._consumer.commit(offsets=offsets, asynchronous=False)
+            except KafkaException as error:
+                errors.append(error)
+            finally:
+                done.set()
+
+        threading.Thread(target=work, name="commit", daemon=True).start()
+        if not self._waited(done):
+            self.undone = True
+            return self._told("it was to stop")
+        return not errors or self._told(_detail(errors))
+
+    def _waited(self, done: threading.Event) -> bool:
+        """Whether it was done before it was time to stop."""
+        end = float("inf")
+        while not done.wait(SLICE_S):
+            if self._stopping():
+                end = min(end, time.monotonic() + STOP_S)
+            if time.monotonic() >= end:
+                return False
+        return True
+
+    def _told(self, detail: str) -> bool:
+        log.warning("not committed", extra={"facts": {"detail": detail}})
+        return False
+
+
+def _detail(errors: Sequence[KafkaException]) -> str:
+    return str(errors[0].args[0].str())
