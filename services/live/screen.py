@@ -32,7 +32,7 @@ def screen(view: View, width: int, height: int) -> RenderableType:
     if view.dead_letters:
         above.append(Text(f"dead letters  {_counts(view)}", style="red"))
     if view.parts:
-        above.append(_parts(view))
+        above.append(_parts(view, width))
     used = 1 + 7 + bool(view.dead_letters) + _lines(view, width) + 3
     return Group(*above, Text(), devices(view, width, max(1, height - used)))
 
@@ -116,14 +116,19 @@ def _counts(view: View) -> str:
     return ", ".join(f"{reason} {count:,}" for reason, count in view.dead_letters.items())
 
 
-def _parts(view: View) -> Text:
-    text = Text("parts  ", style="dim")
+def _parts(view: View, width: int) -> Text:
+    """The parts with their marks, in as many lines as they need: none is broken."""
+    title = "parts"
+    lines = [Text(title, style="dim")]
     for name, state in view.parts.items():
         well = state in HEALTHY
-        text.append("● " if well else "◌ ", style="green" if well else "yellow")
-        text.append(f"{name}  " if state == "runs" else f"{name} ({state})  ", style="" if well else "yellow")
-    return text
+        mark = ("● ", "green") if well else ("◌ ", "yellow")
+        part = Text.assemble(mark, (name if state == "runs" else f"{name} ({state})", "" if well else "yellow"))
+        if lines[-1].cell_len + 2 + part.cell_len > width:
+            lines.append(Text(" " * len(title)))
+        lines[-1].append("  ").append_text(part)
+    return Text("\n").join(lines)
 
 
 def _lines(view: View, width: int) -> int:
-    return -(-_parts(view).cell_len // width) if view.parts else 0
+    return _parts(view, width).plain.count("\n") + 1 if view.parts else 0

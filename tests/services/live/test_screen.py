@@ -80,6 +80,15 @@ def test_the_figures_are_shown() -> None:
     assert "◌ job (died, starts again in 1 s)" in text
 
 
+@pytest.mark.parametrize("width", range(30, 120, 3))
+def test_no_part_is_broken_over_two_lines(width: int) -> None:
+    names = ("broker", "reference", "worker-1", "worker-2", "derive", "query", "replay", "live")
+    lines = drawn(replace(VIEW, parts=dict.fromkeys(names, "runs") | {"topics": "done"}), width, 24)
+    assert len(lines) <= 24
+    for told in (*names, "topics (done)"):
+        assert any(f"● {told}" in line for line in lines)
+
+
 def test_trouble_is_all_that_is_shown() -> None:
     view = replace(VIEW, trouble="Waiting for the topics on 127.0.0.1:9092")
     assert drawn(view, 80, 24) == ["Waiting for the topics on 127.0.0.1:9092"]
