@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
         ("README.md", "examples/scooters/application.py"),
         ("docs/enrichments.md", "tests/examples/scooters/test_ride.py"),
         ("docs/query.md", "tests/docs/asking.py"),
+        ("docs/topics.md", "tests/docs/riding.py"),
     ],
 )
 def test_the_page_shows_this_very_file(page: str, file: str) -> None:

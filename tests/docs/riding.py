@@ -1,0 +1,31 @@
+"""Sends what a scooter measures, and follows what becomes of it."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+
+
+def ping(kafka: str, scooter: str, ride: datetime, *, topic: str = "events", **measured: float) -> None:
+    now = datetime.now(UTC).isoformat()  # with an offset: a time without one is refused
+    event = {"device_id": scooter, "event_id": now, "first_seen": ride.isoformat(), "ts": now, **measured}
+    producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random"})
+    producer.produce(topic, key=scooter, value=json.dumps(event))
+    producer.flush()
+
+
+def follow(kafka: str, group: str, *, topic: str = "snapshots") -> Iterator[dict[str, Any]]:
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": group, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    newest: dict[str, tuple[str, int]] = {}
+    while True:
+        message = consumer.poll(1.0)
+        if message is None or message.error() or (value := message.value()) is None:
+            continue
+        snapshot = json.loads(value)
+        place = snapshot["first_seen"], snapshot["version"]
+        if place > newest.get(snapshot["device_id"], ("", 0)):  # after a crash some are published again
+            newest[snapshot["device_id"]] = place
+            yield snapshot

@@ -1,0 +1,53 @@
+"""The example of docs/topics.md, run against a real broker."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.partition import partition
+from contracts.wire import Snapshot
+from examples.scooters.application import Ping
+from tests.docs.riding import follow, ping
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+RIDE = datetime(2026, 5, 1, 8, tzinfo=UTC)
+PARTITIONS = 4
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, topics_prefix: str) -> str:
+    """Give an empty topic."""
+    name = f"{topics_prefix}topic"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
+    return name
+
+
+def test_what_is_sent_is_an_event_of_the_application(broker: EmbeddedBroker, topic: str) -> None:
+    ping(broker.bootstrap, "s7", RIDE, topic=topic, speed=12.5, lat=52.5, lon=13.4)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    message = consumer.poll(30)
+    consumer.close()
+    assert message is not None
+    event = Ping.model_validate_json(message.value() or b"")
+    assert (event.device_id, event.first_seen, event.speed, event.lat) == ("s7", RIDE, 12.5, 52.5)
+    assert message.partition() == partition(b"s7", PARTITIONS), "where the job and the query service look for it"
+
+
+def test_what_was_passed_is_not_told_again(broker: EmbeddedBroker, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    later = RIDE + timedelta(hours=2)
+    for life, version in ((RIDE, 1), (RIDE, 2), (RIDE, 1), (RIDE, 2), (RIDE, 3), (later, 1), (RIDE, 4), (later, 2)):
+        snapshot = Snapshot(device_id="s7", first_seen=life, version=version, as_of=life, state={}, enrichments={})
+        producer.produce(topic, key="s7", value=snapshot.encode())
+    assert producer.flush(30) == 0
+    told = follow(broker.bootstrap, topic, topic=topic)
+    assert [next(told)["version"] for _ in range(5)] == [1, 2, 3, 1, 2]
