@@ -18,9 +18,10 @@ from bench.harness.figures import percentiles, within
 from bench.harness.jobs import Job
 from bench.harness.latency import LEAD_S, Latency
 from bench.harness.load import EVENTS, Reading, keyed, steady
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import Reader, Verdict
 from bench.harness.plan import Stream
 from bench.harness.process import RunningJob
+from bench.harness.receive import receive
 from bench.harness.results import Result
 from bench.query.doors import HttpDoor
 from bench.query.facts import told
@@ -28,11 +29,16 @@ from bench.query.servers import SERVICE
 from bench.yardstick.application import app
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from bench.harness.figures import Figures
     from bench.harness.plan import Plan, Site
     from bench.harness.progress import Show
+    from bench.harness.receive import Received
     from bench.query.measures import Loop
+
+    Published = Mapping[tuple[str, int], float]
+    """When a snapshot came, in seconds of the epoch, by its device and how many events it is made of."""
 
 DEVICES = 20
 BETWEEN_S = 0.02
@@ -47,8 +53,10 @@ ASKED = Job(
 
 
 class Shown(NamedTuple):
-    """When an event was handed to the client, in seconds of the epoch, and how long it took, in seconds."""
+    """Which event of a device, when it was handed to the client, in seconds of the epoch, and how long it took."""
 
+    device: str
+    number: int
     at: float
     took_s: float
 
@@ -84,14 +92,16 @@ class EventsShown:
             RunningJob(ASKED, self._plan, self._site, f"{name}-service", facts) as service,
             RunningJob(job, self._plan, self._site, name) as running,
             Background(steady, boot, loop.rate, self._stream.devices),
+            Background(receive, boot) as receiver,
             closing(HttpDoor(int(facts["port"]), app.name)) as door,
         ):
             begin = Latency(self._stream, self._plan, self._site).warm_up(running, show)
             show("sending events and asking for them", 0.5)
             events = shown(boot, door, loop.seconds)
             service.require_life()
-            commits = running.commits()
-        figures = outside(events, commits) | {"boundaries": within(commits, begin, events[-1].at)}
+            commits, received = running.commits(), receiver.finish()
+        figures = outside(events, commits, published(received, Reader(job)))
+        figures["boundaries"] = within(commits, begin, events[-1].at)
         verdict = Verdict(events=len(events), snapshots=len(events), gives="answer that shows it")
         return Result(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
 
@@ -110,17 +120,35 @@ def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
         made.produce(EVENTS, event, device)
         made.poll(0)
         answer = door.read(f"{device}?min_version={number}&wait={PATIENCE_S}") or b"nothing"
-        found.append(Shown(at, time.monotonic() - begun))
+        found.append(Shown(device, number, at, time.monotonic() - begun))
         if not answer.startswith(b"{") or orjson.loads(answer)["value"]["state"]["events"] != number:
             raise NotShown(device, number, answer)
     made.flush()
     return found
 
 
-def outside(events: Sequence[Shown], commits: Sequence[float]) -> dict[str, float]:
-    """The latencies of those that were not sent around the end of a batch, and the longest of all."""
-    apart = [one.took_s for one in events if not any(-BEFORE_S < one.at - end < LEAD_S for end in commits)]
-    figures = {f"visible_{name}": value for name, value in percentiles(apart).items()}
+def published(received: Iterable[Received], reader: Reader) -> Published:
+    """When each snapshot came first to somebody who reads the topic."""
+    found: dict[tuple[str, int], float] = {}
+    for at, value in received:
+        if snapshot := reader.read(value):
+            found.setdefault((snapshot.device, snapshot.events), at)
+    return found
+
+
+def outside(events: Sequence[Shown], commits: Sequence[float], snapshots: Published) -> Figures:
+    """The latencies of those that were not sent around the end of a batch, and the longest of all.
+
+    `visible` is until the answer, `snapshot` until its snapshot came to a consumer of the topic, `shown` the rest.
+    """
+    apart = [one for one in events if not any(-BEFORE_S < one.at - end < LEAD_S for end in commits)]
+    found = [(one.took_s, snapshots[one[:2]] - one.at) for one in apart if one[:2] in snapshots]
+    times = {
+        "visible": [one.took_s for one in apart],
+        "snapshot": [there for _, there in found],
+        "shown": [took - there for took, there in found],
+    }
+    figures = {f"{what}_{name}": value for what, took in times.items() for name, value in percentiles(took).items()}
     return figures | {"max_ms": max(one.took_s for one in events) * 1000}
 
 

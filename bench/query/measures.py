@@ -51,5 +51,5 @@ def measures(scale: int) -> tuple[Keys | Loop, ...]:
     return (
         Keys("query-5m", 5_000_000 // scale, rate, seconds, subscribers),
         Keys("push-1k", 100_000 // scale, rate, 2 * seconds, subscribers, pushes_only=True),
-        Loop("query-loop", 1_000, max(10, 120 // scale), max(5, 30 // scale)),
+        Loop("query-loop", 1_000, max(10, 120 // scale), max(20, 60 // scale)),
     )

@@ -9,7 +9,9 @@ import orjson
 import pytest
 
 from bench.harness import topics
-from bench.query.loop import NotShown, Shown, outside, shown
+from bench.harness.jobs import STATELOOP
+from bench.harness.oracle import Reader
+from bench.query.loop import NotShown, Shown, outside, published, shown
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
@@ -30,10 +32,22 @@ class Answers:
 
 
 def test_events_around_the_end_of_a_batch_are_told_apart() -> None:
-    events = [Shown(10.0, 0.02), Shown(19.5, 0.7), Shown(21.0, 0.5), Shown(40.0, 0.01)]
-    figures = outside(events, [20.0])
+    events = [Shown("a", 1, 10.0, 0.02), Shown("a", 2, 19.5, 0.7), Shown("b", 1, 21.0, 0.5), Shown("b", 2, 40.0, 0.01)]
+    figures = outside(events, [20.0], {})
     assert figures["visible_max_ms"] == 20
     assert figures["max_ms"] == 700
+
+
+def test_the_way_to_the_topic_and_the_way_from_there_are_told_apart() -> None:
+    events = [Shown("a", 1, 10.0, 0.5), Shown("a", 2, 11.0, 0.75)]
+    received = [
+        (10.125, b'{"device_id":"a","state":{"events":1}}'),
+        (10.25, b"no snapshot"),
+        (11.5, b'{"device_id":"a","state":{"events":2}}'),
+        (11.625, b'{"device_id":"a","state":{"events":2}}'),
+    ]
+    figures = outside(events, [], published(received, Reader(STATELOOP)))
+    assert (figures["snapshot_max_ms"], figures["shown_max_ms"]) == (500, 375)
 
 
 @pytest.mark.kafka
