@@ -27,9 +27,14 @@ class Outbox:
         self._lock = threading.Lock()
         self._changes: list[Change] = []
         self._taken = threading.Event()
+        self._told = threading.Event()
+        self._told.set()
 
     def add(self, changes: list[Change]) -> None:
-        """Readers see these now. Waits while the event loop is far behind."""
+        """Readers see these now. Waits while the event loop is far behind, and a little while it tells of others.
+
+        Both at once would take turns with the interpreter, and a thousand who watch one key would be told later.
+        """
         if not changes:
             return
         with self._lock:
@@ -39,6 +44,7 @@ class Outbox:
             self._taken.clear()
         if not called:
             self._loop.call_soon_threadsafe(self._hand_over)
+        self._told.wait(PATIENCE_S)
         if full:
             self._wait(self._taken)
 
@@ -67,7 +73,11 @@ class Outbox:
         with self._lock:
             changes, self._changes = self._changes, []
         self._taken.set()
-        self._listener.changed(changes)
+        self._told.clear()
+        try:
+            self._listener.changed(changes)
+        finally:
+            self._told.set()
 
     def _wait(self, event: threading.Event) -> bool:
         while not event.wait(PATIENCE_S):

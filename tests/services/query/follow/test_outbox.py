@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,60 @@ async def test_a_question_comes_after_what_was_told_before_and_is_waited_for() -
 
     await asyncio.to_thread(ask)
     assert order == [["a"], ["answered"]]
+
+
+class Slow(Counting):
+    """Has not told of the changes before a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.telling, self.go_on = threading.Event(), threading.Event()
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        self.telling.set()
+        assert self.go_on.wait(WAIT_S)
+        super().changed(changes)
+
+
+async def test_the_thread_goes_on_when_the_loop_has_told_of_the_changes_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The loop is busy with telling, so the thread alone can see whether it goes on."""
+    monkeypatch.setattr(outbox, "PATIENCE_S", WAIT_S)
+    told, order = Slow(), list[str]()
+    box = made(told)
+
+    def follow() -> None:
+        box.add(changes("a"))
+        assert told.telling.wait(WAIT_S)
+        other = threading.Thread(target=add)
+        other.start()
+        other.join(0.05)
+        order.append("told")
+        told.go_on.set()
+        other.join(WAIT_S)
+
+    def add() -> None:
+        box.add(changes("b"))
+        order.append("added")
+
+    await asyncio.to_thread(follow)
+    assert order == ["told", "added"]
+    await until(lambda: len(told.changes) == 2)
+
+
+async def test_the_thread_does_not_wait_for_a_telling_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "PATIENCE_S", WAIT_S)
+    told, failed = Counting(), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, facts: failed.append(facts["exception"]))
+    box = made(told)
+    monkeypatch.setattr(told, "changed", None)
+    box.add(changes("a"))
+    await until(lambda: bool(failed))
+    began = time.monotonic()
+    box.add(changes("b"))
+    assert time.monotonic() - began < WAIT_S / 2
+    await until(lambda: len(failed) == 2)
 
 
 async def test_the_thread_waits_for_a_loop_that_is_far_behind(monkeypatch: pytest.MonkeyPatch) -> None:
