@@ -112,12 +112,16 @@ class Holds:
         alone = self._unbroken and now - self._ticked < self._terms.pause and not self.view.peers()
         return alone and self.view.contact is not None
 
-    def decide(self, copies: Mapping[Part, Copy], now: float) -> bool:
-        """Let go what another shall hold, and take what is free and ours; tells whether anything changed.
+    @property
+    def knows_all(self) -> bool:
+        """Whether each of the others was heard since this instance is there: it has their watermarks then.
 
-        Nothing is taken before each of the others was heard since this instance is there: it would show keys as living
-        whose end another has shown.
+        Who took a partition before would show keys as living whose end another has shown.
         """
+        return all(peer.met for peer in self.view.peers())
+
+    def decide(self, copies: Mapping[Part, Copy], now: float) -> bool:
+        """Let go what another shall hold, and take what is free and ours; tells whether anything changed."""
         peers = self.view.peers()
         before = set(self.held)
         for part in before:
@@ -128,7 +132,7 @@ class Holds:
                 self.held[part].of_group = True
             elif any(peer.is_assigned(part) for peer in peers):
                 self.held[part].of_group = False
-        if now < self._until and all(peer.met for peer in peers):  # it has the watermarks of all who are there
+        if now < self._until and self.knows_all:
             for part, copy in copies.items():
                 if part not in self.held and copy.ready and self._is_ours(part, copy, peers):
                     self.held[part] = Hold(of_group=copy.assigned, term=1 + self.view.term(part))

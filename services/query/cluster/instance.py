@@ -200,14 +200,18 @@ class Instance:
 
     def _facts(self, now: float) -> object:
         """What others act on."""
-        leased = self.holds.leased(now)
-        return leased, tuple(
-            (part, part in self.assigned, barrier.passed, part in self.holds.held)
-            for part, barrier in self._followed.items()
+        return (
+            self.holds.leased(now),
+            self.holds.knows_all,
+            tuple(
+                (part, part in self.assigned, barrier.passed, part in self.holds.held)
+                for part, barrier in self._followed.items()
+            ),
         )
 
     def _states(self, now: float, *, answered: bool = False) -> dict[str, AnnouncedState]:
-        leased = self.holds.leased(now)  # who cannot read the announcements cannot take a partition over
+        leased = self.holds.leased(now)
+        able = leased and self.holds.knows_all  # others must not let go for who cannot take a partition over
         held = {part for part, hold in self.holds.held.items() if not answered or (hold.standing and leased)}
         parts: dict[str, list[AnnouncedPart]] = {}
         for part, barrier in sorted(self._followed.items(), key=lambda item: item[0]):
@@ -216,7 +220,7 @@ class Instance:
                 AnnouncedPart(
                     partition=part.partition,
                     assigned=part in self.assigned,
-                    ready=barrier.passed and leased,
+                    ready=barrier.passed and able,
                     held=part in held,
                     term=self.holds.held[part].term if part in held else 0,
                     position=progress.position if progress else 0,

@@ -162,6 +162,27 @@ def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: in
     assert world.answering(part) == ["a"]
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_nobody_lets_go_for_who_waits_to_hear_of_one_that_is_gone(seed: int) -> None:
+    """One is killed, and another is started in its place: what a third one answers for is answered for all the time."""
+    world = World(random.Random(seed), names="abc", parts=1, replicas=1)
+    (part,) = world.ends
+    for disk in world.disks[:2]:
+        world.start(disk)
+    world.assign(part, ["a"])
+    world.most_read = 50
+    calm(world, 5)
+    world.kill(world.disks[1])
+    world.start(world.disks[2])
+    world.assign(part, ["c"])
+    silent = 0
+    for _ in range(500):
+        world.pass_time(0.02, lively=0.9)
+        silent = 0 if world.answering(part) else silent + 1
+        assert silent < 25, "half a second"
+    assert world.answering(part) == ["c"]
+
+
 def test_who_comes_back_waits_for_nobody_who_is_gone() -> None:
     world = World(random.Random(1), names="ab", parts=1, replicas=1)
     (part,) = world.ends
