@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 NEAR = 1000
 """So many records further it is quicker to read on than to ask anew."""
-POLL_S = 0.5
-CONFIG = {"enable.auto.commit": False, "auto.offset.reset": "error", "fetch.wait.max.ms": 10, "group.id": GROUP}
+CONFIG = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10, "group.id": GROUP}
+"""What was deleted just now is told by the first record that is left."""
 
 
 class Origins:

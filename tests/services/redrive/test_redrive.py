@@ -1,0 +1,84 @@
+"""The main path, in memory: what goes back, when, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from contracts.record import Reason
+from services.redrive.redrive import ROOT, Redrive
+from services.redrive.way import Way
+from tests.services.redrive.in_memory import KEPT_MS, Kept
+from tests.services.redrive.test_way import LATER, LIVE, START, found
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from services.redrive.letters import Found
+
+
+class Written(NamedTuple):
+    """A record that went back."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    root: str | None
+
+
+class Loop:
+    """Where records are and go; notes what was done in which order."""
+
+    def __init__(self, *kept: Kept) -> None:
+        self.kept = {(one.topic(), one.offset()): one for one in kept}
+        self.written: list[Written] = []
+        self.paced = 0
+        self.progress: list[int] = []
+
+    def record(self, topic: str, _: int, offset: int) -> Message | None:
+        return cast("Message | None", self.kept.get((topic, offset)))
+
+    def write(self, *told: object) -> None:
+        self.written.append(Written(*told))  # type: ignore[arg-type]
+        assert self.paced == len(self.written), "each waits for its turn"
+
+    def pace(self) -> None:
+        self.paced += 1
+
+    def back(self, *letters: Found) -> dict[Way, int]:
+        """How many went which way."""
+        tell = self.progress.append
+        redrive = Redrive(LIVE, self, self, lambda: LATER, self.pace, lambda counts: tell(counts.total()))
+        return dict(redrive.run(letters))
+
+
+def refused(offset: int) -> Found:
+    return found(Reason.MALFORMED, topic="events", offset=offset)
+
+
+def test_a_refused_record_keeps_its_time_and_learns_where_it_was() -> None:
+    loop = Loop(Kept("events", 7))
+    assert loop.back(refused(7), refused(8)) == {Way.PRODUCED: 1, Way.GONE: 1}
+    assert loop.written == [Written("events", b"d1", b"7", KEPT_MS + 7, "events/0/7")]
+    assert loop.progress == [1, 2]
+    assert loop.paced == 1, "what does not go back takes nothing of the rate"
+
+
+def test_of_a_record_that_was_refused_again_the_first_place_counts() -> None:
+    """Whether the client gives its header as text or as bytes."""
+    again = [Kept("events", 9, headers=[(ROOT, b"events/0/7")]), Kept("events", 11, headers=[(ROOT, "events/0/7")])]
+    loop = Loop(Kept("events", 7), *again)
+    assert loop.back(refused(7), refused(9), refused(11)) == {Way.PRODUCED: 1, Way.AGAIN: 2}
+    assert [one.root for one in loop.written] == ["events/0/7"]
+    loop = Loop(*again)
+    assert loop.back(refused(9)) == {Way.PRODUCED: 1}
+    assert [one.root for one in loop.written] == ["events/0/7"], "text, as it was"
+
+
+def test_a_failed_request_is_asked_for_in_its_life() -> None:
+    loop = Loop()
+    assert loop.back(found()) == Counter({Way.ASKED: 1})
+    (written,) = loop.written
+    assert (written.topic, written.key, written.root) == (LIVE.topics.feedback, b"d1", None)
+    assert written.timestamp == round(START.timestamp() * 1000), "not late, and not ahead"

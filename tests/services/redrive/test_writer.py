@@ -1,0 +1,133 @@
+"""What is brought back is there in the end, or it is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from contracts.topics import PARTITIONER
+from services.redrive import writer
+from services.redrive.errors import NotWritten
+from services.redrive.redrive import ROOT
+from services.redrive.writer import KafkaWriter
+from tests.services.redrive.in_memory import AWAY, Kept
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LARGEST_EVENT = 10 * 1024 * 1024
+
+
+class Broker:
+    """A producer whose broker takes some records, and tells of each when it is polled."""
+
+    def __init__(self) -> None:
+        self.config: Mapping[str, Any] = {}
+        self.written: list[tuple[str, bytes | None, Mapping[str, str]]] = []
+        self.reports: list[Callable[[], None]] = []
+        self.full = 0
+        self.refused: KafkaError | None = None
+        self.raises = False
+        self.left = 0
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        _key: bytes | None,
+        *,
+        timestamp: int,
+        headers: Mapping[str, str],
+        on_delivery: Callable[[KafkaError | None, Kept], None],
+    ) -> None:
+        if self.full:
+            raise BufferError
+        if self.raises:
+            raise KafkaException(AWAY)
+        self.written.append((topic, value, headers))
+        self.reports.append(lambda: on_delivery(self.refused, Kept(topic, timestamp)))
+
+    def poll(self, timeout: float) -> int:
+        self.full = max(0, self.full - bool(timeout))
+        reports, self.reports = self.reports, []
+        for report in reports:
+            report()
+        return len(reports)
+
+    def flush(self, _: float) -> int:
+        self.poll(0)
+        return self.left
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    made = Broker()
+
+    def producer(config: Mapping[str, Any]) -> Broker:
+        made.config = config
+        return made
+
+    monkeypatch.setattr(writer, "Producer", producer)
+    return made
+
+
+def write(ours: KafkaWriter, value: bytes = b"v", root: str | None = None) -> None:
+    ours.write("events", b"d1", value, 7, root)
+
+
+def test_a_record_is_written_once_with_where_it_was_first(broker: Broker) -> None:
+    ours = KafkaWriter({})
+    write(ours, b"a", "events/0/7")
+    write(ours, b"b")
+    ours.close()
+    assert broker.written == [("events", b"a", {ROOT: "events/0/7"}), ("events", b"b", {})]
+
+
+def test_a_record_waits_for_room(broker: Broker) -> None:
+    broker.full = 2
+    ours = KafkaWriter({})
+    write(ours)
+    assert len(broker.written) == 1
+    assert not broker.full, "it lets the client work meanwhile"
+
+
+def test_what_the_broker_refuses_is_told_with_the_next_record(broker: Broker) -> None:
+    ours = KafkaWriter({})
+    broker.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    write(ours)
+    with pytest.raises(NotWritten, match="events"):
+        write(ours)
+    assert len(broker.written) == 1, "and nothing more is written"
+
+
+def test_what_the_broker_refuses_in_the_end_is_told_there(broker: Broker) -> None:
+    ours = KafkaWriter({})
+    broker.refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+    write(ours)
+    with pytest.raises(NotWritten, match="MSG_SIZE_TOO_LARGE"):
+        ours.close()
+
+
+def test_what_is_not_confirmed_is_told(broker: Broker) -> None:
+    ours = KafkaWriter({})
+    write(ours)
+    broker.left = 3
+    with pytest.raises(NotWritten, match="3 records were not confirmed"):
+        ours.close()
+
+
+def test_what_the_client_cannot_take_is_told(broker: Broker) -> None:
+    broker.raises = True
+    with pytest.raises(NotWritten, match="events"):
+        write(KafkaWriter({}))
+
+
+def test_a_record_goes_where_it_was_whole_and_not_twice(broker: Broker) -> None:
+    """The client's own limit is a tenth of what a broker may be told to take, and its partitioner another."""
+    KafkaWriter({"bootstrap.servers": "b"})
+    assert broker.config["bootstrap.servers"] == "b"
+    assert broker.config["partitioner"] == PARTITIONER
+    assert broker.config["enable.idempotence"] is True
+    assert broker.config["message.max.bytes"] > LARGEST_EVENT
