@@ -6,6 +6,8 @@ import { page, states } from "./states.js";
 
 const WAIT_MS = 120;
 const MOST = 10;
+/** A value may be large, and is not shown here. */
+const KEY_ALONE = "device_id";
 
 /** The form: {node, focus()}. */
 export function search() {
@@ -77,7 +79,7 @@ class Suggestions {
     const state = this.#chosen.value;
     if (!state || document.activeElement !== this.#input) return;
     try {
-      const found = await page(state, { prefix: this.#input.value.trim(), limit: MOST }, { signal: this.#asking.signal });
+      const found = await page(state, { prefix: this.#input.value.trim(), limit: MOST, fields: KEY_ALONE }, { signal: this.#asking.signal });
       this.#show(found.answers.map((one) => one.key));
     } catch (error) {
       if (error.name !== "AbortError") this.#tell(error.message);
@@ -88,6 +90,7 @@ class Suggestions {
     if (document.activeElement !== this.#input) return;
     this.#keys = keys;
     this.#at = -1;
+    this.#input.removeAttribute("aria-activedescendant");
     if (!keys.length) return this.#tell(this.#input.value ? "No key begins so. Enter looks for it all the same." : "There are no keys yet.");
     this.#list.replaceChildren(...keys.map((key, number) => el("li", { role: "option", id: `suggestion-${number}`, "aria-selected": "false", onmousedown: () => this.#go(key) }, key)));
     this.#open();

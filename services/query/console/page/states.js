@@ -10,11 +10,12 @@ export async function states(options) {
   return Array.isArray(told) ? told : (told.states ?? told.items ?? []);
 }
 
-/** Some keys with their answers: {answers, after}. */
-export async function page(state, { prefix = "", after = null, limit = 50 } = {}, options) {
+/** Some keys with their answers: {answers, after}; of the values only these fields, if some are named. */
+export async function page(state, { prefix = "", after = null, limit = 50, fields = "" } = {}, options) {
   const query = new URLSearchParams({ limit });
   if (prefix) query.set("prefix", prefix);
   if (after) query.set("after", after);
+  if (fields) query.set("fields", fields);
   const told = await ask(`${path(state)}?${query}`, options);
   return { answers: told.answers ?? told.items ?? [], after: told.after ?? null };
 }

@@ -170,3 +170,22 @@ async def test_a_reason_none_of_the_latest_has_is_said_to_be_older(crowded_visit
     crowded_visit.stage.letters.note(crowded_visit.stage.letter("again", REASONS[0]))
     await crowded_visit.page.locator(".letters summary", has_text="again").wait_for()
     assert await reason.evaluate("(one) => one === document.activeElement")
+
+
+async def test_of_large_values_fewer_are_asked_for(crowded_visit: Visit) -> None:
+    for number in range(40):
+        value = flight(number, 5) | {"enrichments": {}}
+        value["state"]["large"] = "x" * 100_000
+        crowded_visit.stage.put(f"!{number:02}", 1, value)
+    await crowded_visit.go("#/states/flights")
+    await crowded_visit.until("document.querySelectorAll('table.keys tbody tr').length === 9")
+
+
+async def test_suggestions_bring_keys_without_their_values(crowded_visit: Visit) -> None:
+    answers: list[int] = []
+    crowded_visit.page.on("response", lambda one: answers.append(one.status) if "fields=device_id" in one.url else None)
+    await crowded_visit.go()
+    await crowded_visit.page.keyboard.press("/")
+    await crowded_visit.page.keyboard.type(LONG[:8])
+    await crowded_visit.page.locator("#suggestions [role=option]").nth(9).wait_for()
+    assert set(answers) == {200}

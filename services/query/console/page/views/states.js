@@ -14,6 +14,9 @@ import { standing } from "./enrichments.js";
 
 const EVERY_MS = 2000;
 const ROWS = 40;
+const LEAST_ROWS = 5;
+/** Of an answer: with large values, fewer rows are asked for. */
+const MOST_CHARACTERS = 1_000_000;
 const COLUMNS = 6;
 /** With more enrichments than these each has no column, but they are counted. */
 const MOST_MARKS = 10;
@@ -30,7 +33,7 @@ export function statesView(chosen) {
   const notice = el("p", { class: "muted", role: "status" });
   const keys = el("section", { class: "panel", "aria-label": "Keys", hidden: true }, el("div", { class: "bar" }, el("h2", {}, "Keys"), filter, more), notice, el("div", { class: "scroll" }, table));
   const node = el("div", {}, el("h1", {}, "Named states"), list, keys);
-  const looking = { state: chosen, after: null, next: null, graph: [], seen: new Map(), at: null };
+  const looking = { state: chosen, after: null, next: null, graph: [], seen: new Map(), at: null, rows: ROWS };
   const cards = new Kept();
   let asking = new AbortController();
   const look = async () => {
@@ -77,8 +80,9 @@ function stateCard(name) {
 }
 
 async function showKeys(looking, prefix, table, notice, more, signal) {
-  const found = await page(looking.state, { prefix, after: looking.after, limit: ROWS }, { signal });
+  const found = await page(looking.state, { prefix, after: looking.after, limit: looking.rows }, { signal });
   looking.next = found.after;
+  looking.rows = rowsFor(found.answers);
   more.hidden = found.after === null && looking.after === null;
   say(more, found.after === null ? "First keys" : "Next keys");
   say(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
@@ -91,6 +95,11 @@ async function showKeys(looking, prefix, table, notice, more, signal) {
     el("tbody", {}, found.answers.map((one) => keyRow(looking, one, columns, named))),
   );
   if (focused !== undefined) [...table.querySelectorAll("tbody tr")].find((row) => row.dataset.key === focused)?.querySelector("a").focus();
+}
+
+function rowsFor(answers) {
+  const each = JSON.stringify(answers).length / Math.max(1, answers.length);
+  return Math.max(LEAST_ROWS, Math.min(ROWS, Math.floor(MOST_CHARACTERS / each)));
 }
 
 function keyRow(looking, one, columns, named) {
