@@ -35,6 +35,7 @@ class Form:
             b'"source":{"topic":' + topic + b',"partition":%d,"offset":%%d},"lag":{"records":%d},"role":"%b",'
             b'"instance":' + told + b',"value":%%b}'
         )
+        self._blanks: dict[int, tuple[Standing, bytes]] = {}
         kept_s = round(state.asked.stale_after.total_seconds())
         self._kept = f"max-age={kept_s}" if kept_s else "no-cache"
 
@@ -43,8 +44,12 @@ class Form:
         return filled(self.blank(entry.partition, standing), key, entry, now, value)
 
     def blank(self, partition: int, standing: Standing) -> bytes:
-        """An answer's JSON of a key in the partition, to be `filled`."""
-        return self._body % (partition, standing.lag, ROLES[standing.role])
+        """An answer's JSON of a key in the partition, to be `filled`. Kept until the standing changes."""
+        kept = self._blanks.get(partition)
+        if kept is None or kept[0] != standing:
+            kept = standing, self._body % (partition, standing.lag, ROLES[standing.role])
+            self._blanks[partition] = kept
+        return kept[1]
 
     def headers(self, tag: str, role: str, lag: str) -> Headers:
         """What is said with each answer, also where there is no body."""
