@@ -8,7 +8,7 @@ from aiohttp import web
 from cachetools import LRUCache
 
 from contracts.metrics import query as metrics
-from services.query.api.access import ANYBODY, PEER, holder
+from services.query.api.access import ANYBODY, PEER
 from services.query.api.hosts import Hosts
 from services.query.api.problems import Problem, ProblemError
 
@@ -58,6 +58,10 @@ class Meter:
         return max(1, round(self._free_at - self._clock()))
 
 
+METER = web.RequestKey("meter", Meter)
+"""What counts the keys of who asks, of a request below /v1/."""
+
+
 class Gate:
     """Who is let in. The rate is that of a token, or of an address where no token is needed; instances have none."""
 
@@ -95,7 +99,7 @@ class Gate:
     def charge(self, request: web.Request, keys: int) -> None:
         """Take from the rate all that the request asks for: once, however often it is tried."""
         if (more := keys - request.get(CHARGED, 1)) > 0:
-            self.meter(holder(request), request.remote or "").charge(more)
+            request[METER].charge(more)
             request[CHARGED] = keys
 
     def meter(self, holder: Holder, address: str) -> Meter:

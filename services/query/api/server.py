@@ -13,6 +13,7 @@ from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.api.access import HOLDER, holder
+from services.query.api.gate import METER
 from services.query.api.handover import Patience, settled
 from services.query.api.listener import Listener
 from services.query.api.offered import offered
@@ -85,7 +86,9 @@ class Server:
         try:
             self._gate.check_host(request)
             if request.path.startswith(GUARDED):
-                request[HOLDER] = self._gate.admitted(offered(request), request.remote or "")
+                address = request.remote or ""
+                request[HOLDER] = who = self._gate.admitted(offered(request), address)
+                request[METER] = self._gate.meter(who, address)
             response = await settled(request, handler, Patience(request, self._parts.clock))
         except ProblemError as error:
             response = told(error.problem, error.headers).response()

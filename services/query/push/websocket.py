@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from contracts.metrics import query as metrics
 from services.query.api.access import ANYBODY, PEER
+from services.query.api.gate import METER
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.server import holder
 from services.query.parts import HOP
@@ -22,6 +23,7 @@ from services.query.push.stream import Begun, Denied, Mark, Present, Refused, Re
 from services.query.push.tags import order
 
 if TYPE_CHECKING:
+    from services.query.api.gate import Meter
     from services.query.parts import Parts
     from services.query.push.stream import Item, Sign, Stream
     from services.query.push.watching import Watching
@@ -37,7 +39,8 @@ UNHEARD_MOST = 100
 class Conversation:
     """One connection: reads what the client says, and writes what it is told."""
 
-    def __init__(self, parts: Parts, watching: Watching, stream: Stream, *, relays: bool) -> None:
+    def __init__(self, parts: Parts, watching: Watching, stream: Stream, meter: Meter, *, relays: bool) -> None:
+        self._meter = meter
         self._counts = parts.counts
         self._clock = parts.clock
         self._watching = watching
@@ -85,6 +88,10 @@ class Conversation:
         return told("subscribed", {"id": asked.id})
 
     def _subscribe(self, asked: Subscribe) -> None:
+        if not self._meter.take(1):
+            self._counts.add(metrics.REFUSED, "rate")
+            again_s = self._meter.again_s()
+            raise ProblemError(Problem("too_many", f"Subscribe again in {again_s} s", retry_after=again_s))
         interest = asked.interest()
         self._stream.who.check(interest.state, interest.reach)
         most = self._watching.limits.subscriptions
@@ -140,7 +147,7 @@ class Sockets:
         relays = HOP in request.headers and who in (PEER, ANYBODY)
         with self._watching.stream(who, relays=relays) as stream, suppress(ConnectionError):
             outlet = Outlet(request, await socket.prepare(request), limits.stalled_s)
-            conversation = Conversation(self._parts, self._watching, stream, relays=relays)
+            conversation = Conversation(self._parts, self._watching, stream, request[METER], relays=relays)
             await self._converse(conversation, stream, socket, outlet)
         return socket
 

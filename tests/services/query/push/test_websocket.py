@@ -277,3 +277,14 @@ async def test_connections_end_when_the_service_does() -> None:
         await asyncio.gather(running, return_exceptions=True)
         ended = await client.socket.receive()
         assert (ended.type, ended.data) == (WSMsgType.CLOSE, 1001)
+
+
+async def test_subscriptions_take_from_the_rate() -> None:
+    """Each reads a key, or many: who subscribes again and again would read faster than who asks."""
+    async with Instance(rate=5).serving() as instance, connected(instance) as client:
+        told = [await client.subscribe("one", key="a", current=False) for _ in range(100)]
+        refused = [one for one in told if one["type"] == "error"]
+        assert told[0]["type"] == "subscribed"
+        assert {one["problem"]["type"] for one in refused} == {"too_many"}
+        assert len(refused) > 50
+        assert instance.parts.counts.get(names.REFUSED, "rate") == len(refused)
