@@ -20,8 +20,9 @@ LAG_S = 5.0
 GROWTH_S = 1.0
 """Nor is one that has grown by less than what comes in so many."""
 SILENT_S = 20.0
+SILENT_AT_FIRST_S = 5.0
 LEAST_SILENT = 10
-"""Nothing came out for so long beside the time that rates are over, and so many records went in: one is no silence."""
+"""Nothing came out for so long beside the time that rates are over, and so many records in 20 s went in."""
 LETTERS_SHARE = 0.001
 """The share of records that may become dead letters."""
 STILL_S = 600.0
@@ -103,14 +104,18 @@ def _silence(figures: Figures, course: Sequence[Point]) -> Iterator[Trouble]:
     """Records go in, and nothing comes out, from a job that is there: its own figures come with its batches only."""
     if any(one.starting or not one.up for one in figures.job):
         return
-    lately = [one for one in course if one.at >= course[-1].at - SILENT_S * 1000]
-    if course[-1].at - course[0].at < SILENT_S * 1000 or any(one.snapshots != 0 or one.dead_letters for one in lately):
+    is_new = any(one.committed_s is None for one in figures.job)
+    patience_ms = 1000 * (SILENT_AT_FIRST_S if is_new else SILENT_S)
+    lately = [one for one in course if one.at >= course[-1].at - patience_ms]
+    if course[-1].at - course[0].at < patience_ms or any(one.snapshots != 0 or one.dead_letters for one in lately):
         return
     rate = sum((one.events or 0.0) + (one.feedback or 0.0) for one in lately) / len(lately)
-    if rate * SILENT_S >= LEAST_SILENT:
-        says = f"Nothing comes out of the job, and {rate:.1f} records a second go in"
-        do = "Look at its log; if it hangs, restart it: it loses nothing. It is no fault if all of them came before"
-        yield _trouble("job_silent", "job", says, do)
+    if rate * SILENT_S < LEAST_SILENT:
+        return
+    says = f"Nothing comes out of the job{' yet' * is_new}, and {rate:.1f} records a second go in"
+    wait = "Wait: it has just begun. If it takes minutes, look at its log"
+    hangs = "Look at its log; if it hangs, restart it: it loses nothing. It is no fault if all of them came before"
+    yield _trouble("job_silent", "job", says, wait if is_new else hangs)
 
 
 def _breakers(figures: Figures) -> Iterator[Trouble]:

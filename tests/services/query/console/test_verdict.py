@@ -148,6 +148,19 @@ def test_who_gets_few_records_is_not_silent() -> None:
     assert troubles(one_a_minute(2.0 * number) for number in range(60)) == []
 
 
+def test_job_that_has_just_begun_is_called_silent_sooner() -> None:
+    course = Course(app, 2.0)
+    told: dict[int, str] = {}
+    for at in range(0, 60, 2):
+        course.note(well(at, snapshots=min(at, 20), committed_at=-BEGIN.timestamp() if at > 20 else at))
+        found = course.answer(None)
+        assert found
+        if found.verdict.troubles:
+            told[at] = found.verdict.troubles[0].says
+    assert min(told) == 34  # the last came at 20, rates are over 10 s, and one waits for some 5 s
+    assert "yet" in told[34]
+
+
 def test_job_that_is_away_is_not_called_silent() -> None:
     def without(at: float) -> Look:
         there = well(at, snapshots=0)
