@@ -15,7 +15,7 @@ from services.derive.commits import Commits
 from services.derive.errors import KafkaFailed, NoTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from confluent_kafka import Message
     from confluent_kafka.admin import TopicMetadata
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 POLL_S = 0.2
 LISTED_S = 1.0
 TRIES = 30
+LOOKS, AGAIN_S = 10, 0.3
+"""How often it is looked for a topic that is not there."""
 FRESH_S = 3.0
 """After so long, what was read is written only if the group still knows this member. With the next it is less than
 the session's time, after which another worker has the partitions."""
@@ -89,23 +91,34 @@ class RealKafka:
         self._held: Sequence[Record] = ()
         self._held_before = False
 
-    def partitions(self, topics: Iterable[str], kafka: str) -> dict[str, int]:
-        """How many each topic has; none if it is to stop. Raises NoTopic, KafkaFailed."""
-        listed: dict[str, TopicMetadata] = {}
+    def partitions(self, topics: Sequence[str], kafka: str) -> dict[str, int]:
+        """How many each topic has; none if it is to stop. Raises NoTopic, KafkaFailed.
+
+        A topic that was made just now is waited for: a broker may not know of it yet.
+        """
+        listed = self._listed()
+        looks_left = LOOKS
+        while (missing := [one for one in topics if one not in listed]) and not self._stopping():
+            looks_left -= 1
+            if not looks_left:
+                raise NoTopic(missing[0], kafka)
+            time.sleep(AGAIN_S)
+            listed = self._listed()
+        return {} if self._stopping() else {topic: len(listed[topic].partitions) for topic in topics}
+
+    def _listed(self) -> dict[str, TopicMetadata]:
+        """The topics that a broker knows; waits for one."""
         tries_left = TRIES
-        while not listed and not self._stopping():
+        while not self._stopping():
             tries_left -= 1
             try:
-                listed = self._consumer.list_topics(timeout=LISTED_S).topics
+                listed: dict[str, TopicMetadata] = self._consumer.list_topics(timeout=LISTED_S).topics
             except KafkaException as error:
                 if not tries_left:
                     raise failed("no broker answers", error.args[0]) from error
-        if self._stopping():
-            return {}
-        for topic in topics:
-            if topic not in listed:
-                raise NoTopic(topic, kafka)
-        return {topic: len(listed[topic].partitions) for topic in topics}
+            else:
+                return listed
+        return {}
 
     def join(self) -> None:
         """Take part in the group."""
