@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ANSWER_S = 2.0
 PATIENCE_S = 60.0
+MADE_S = 3.0
+"""How long a topic that a broker does not list may take to come: another broker may have made it just now."""
 AGAIN_S = 0.2
 
 
@@ -42,7 +44,7 @@ def _partitions(
     topics: Collection[str], client: Mapping[str, str], stopping: Callable[[], bool]
 ) -> dict[str, int] | None:
     admin = AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 1000})
-    deadline = time.monotonic() + PATIENCE_S
+    deadline, listed_at = time.monotonic() + PATIENCE_S, float("inf")
     while not stopping():
         try:
             listed = admin.list_topics(timeout=ANSWER_S).topics
@@ -51,8 +53,15 @@ def _partitions(
                 raise NoBrokerError(client["bootstrap.servers"], error.args[0].str()) from error
         else:
             found = {name: len(topic.partitions) for name, topic in listed.items()}
-            being_made = any(found.get(topic) == 0 for topic in topics)
-            if not being_made or time.monotonic() >= deadline:
+            listed_at = min(listed_at, time.monotonic())
+            if time.monotonic() >= _awaited(topics, found, listed_at, deadline):
                 return found
             time.sleep(AGAIN_S)
     return None
+
+
+def _awaited(topics: Collection[str], found: Mapping[str, int], listed_at: float, deadline: float) -> float:
+    """Until when it is looked again: for topics that are being made, or may be soon."""
+    if any(found.get(topic) == 0 for topic in topics):
+        return deadline
+    return listed_at if all(topic in found for topic in topics) else min(deadline, listed_at + MADE_S)

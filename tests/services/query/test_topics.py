@@ -44,11 +44,11 @@ class Listed(NamedTuple):
     partitions: tuple[int, ...] = ()
 
 
-@pytest.mark.parametrize(("answers", "looked"), [((0, 0, 7), 3), ((7,), 1)])
+@pytest.mark.parametrize(("answers", "looked"), [((0, 0, 7), 3), ((7,), 1), ((None, None, 0, 7), 4)])
 def test_a_topic_that_is_just_being_made_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, answers: tuple[int, ...], looked: int
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[int | None, ...], looked: int
 ) -> None:
-    told = [Listed({"cars": Listed({}, tuple(range(count)))}) for count in answers]
+    told = [Listed({} if count is None else {"cars": Listed({}, tuple(range(count)))}) for count in answers]
     admin = Mock()
     admin.list_topics.side_effect = told
     monkeypatch.setattr(topics, "AGAIN_S", 0.0)
@@ -58,10 +58,13 @@ def test_a_topic_that_is_just_being_made_is_waited_for(
     assert (found["cars"].partitions, admin.list_topics.call_count) == (7, looked)
 
 
-def test_a_topic_without_partitions_is_said_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("listed", "patience"), [({"cars": Listed({})}, "PATIENCE_S"), ({}, "MADE_S")])
+def test_a_topic_without_partitions_is_said_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, listed: dict[str, Listed], patience: str
+) -> None:
     admin = Mock()
-    admin.list_topics.return_value = Listed({"cars": Listed({})})
-    monkeypatch.setattr(topics, "PATIENCE_S", 0.0)
+    admin.list_topics.return_value = Listed(listed)
+    monkeypatch.setattr(topics, patience, 0.0)
     monkeypatch.setattr(topics, "AdminClient", lambda _: admin)
     with pytest.raises(NoTopicError, match="cars"):
         sized(_state("cars"), {"bootstrap.servers": "nowhere"})
