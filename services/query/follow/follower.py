@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from contracts.errors import DeclarationError
 from services.query.cluster.polling import Polling
-from services.query.follow.decode import Decoder, Garbage, Read
+from services.query.follow.decode import Decoder, Garbage, Read, made
 from services.query.follow.ends import Ends
 from services.query.follow.errors import FollowingFailed
 from services.query.follow.followed import Followed
@@ -224,4 +224,4 @@ def _check_topics(states: Mapping[str, NamedState]) -> None:
 
 def _read(message: Message) -> Read:
     _, timestamp = message.timestamp()
-    return Read(message.key(), message.value(), message.partition() or 0, message.offset() or 0, timestamp)
+    return made(Read, (message.key(), message.value(), message.partition() or 0, message.offset() or 0, timestamp))

@@ -22,7 +22,7 @@ POLL_S = 0.05
 FEW = 100
 """A batch of these is written in about a millisecond."""
 MANY = 10_000
-GATHER_S = 0.001
+GATHER_S = 0.003
 """How long it waits for more when records come one soon after the other: a transaction for each would cost more."""
 AT_ONCE = 500
 """The client makes objects of so many records without letting the event loop in between."""

@@ -142,7 +142,7 @@ class LmdbStore:
         many = len(batch) >= MANY
         if many:
             batch.sort(key=KEY)
-        lives = {update.entry.life for update in batch if update.entry is not None}
+        lives = {entry.life for _, _, _, entry in batch if entry is not None}
         watermark = max(self.watermark(), *lives) if lives else self.watermark()
         oldest = self._buckets.oldest(watermark)
         homes = {life: self._buckets.of(life) for life in lives}
@@ -249,7 +249,7 @@ class LmdbStore:
 
 
 def _size(updates: Sequence[Update]) -> int:
-    return sum(len(update.entry.value) for update in updates if update.entry is not None)
+    return sum([len(entry.value) for _, _, _, entry in updates if entry is not None])
 
 
 def _shape(state: NamedState, times: Buckets) -> dict[str, Any]:

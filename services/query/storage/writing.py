@@ -54,7 +54,7 @@ class Batch:
         """Write the entry into its bucket, if it is newer than the key's."""
         txn, name, home = self._txn, key.encode(), self._slots[bucket]
         if self._many:  # most keys are new then, and are not looked for twice
-            if not self._leave(name, entry, bucket):
+            if self._others[bucket] and not self._leave(name, entry, bucket):
                 return
             if self._put_new(name, entry, home):
                 self._changed(key, entry)
@@ -81,7 +81,8 @@ class Batch:
         new = self._index.marks(entry.value)
         if not self._txn.put(name, pack(entry, new), db=home.entries, overwrite=False):
             return False
-        self._index.move(self._txn, home.index, name, b"", new)
+        if new:
+            self._index.move(self._txn, home.index, name, b"", new)
         return True
 
     def remove(self, key: str) -> None:
