@@ -96,18 +96,18 @@ class RealKafka:
 
         A topic that was made just now is waited for: a broker may not know of it yet.
         """
-        listed = self._listed()
+        known = self._known()
         looks_left = LOOKS
-        while (missing := [one for one in topics if one not in listed]) and not self._stopping():
+        while (missing := [one for one in topics if not known.get(one)]) and not self._stopping():
             looks_left -= 1
             if not looks_left:
                 raise NoTopic(missing[0], kafka)
             time.sleep(AGAIN_S)
-            listed = self._listed()
-        return {} if self._stopping() else {topic: len(listed[topic].partitions) for topic in topics}
+            known = self._known()
+        return {} if self._stopping() else {topic: known[topic] for topic in topics}
 
-    def _listed(self) -> dict[str, TopicMetadata]:
-        """The topics that a broker knows; waits for one."""
+    def _known(self) -> dict[str, int]:
+        """How many partitions each topic has that a broker knows, none while it is made. Waits for a broker."""
         tries_left = TRIES
         while not self._stopping():
             tries_left -= 1
@@ -117,7 +117,7 @@ class RealKafka:
                 if not tries_left:
                     raise failed("no broker answers", error.args[0]) from error
             else:
-                return listed
+                return {name: len(topic.partitions) for name, topic in listed.items()}
         return {}
 
     def join(self) -> None:

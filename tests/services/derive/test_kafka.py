@@ -14,16 +14,18 @@ CLIENT = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 
 
 class Listing:
-    """A consumer whose broker knows of a topic from a certain look on."""
+    """A consumer whose broker knows of a topic from a certain look on, and of its partitions from another."""
 
     def __init__(self, known_at: int) -> None:
         self.known_at = known_at
+        self.made_at = 1
         self.looks = 0
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
         assert timeout
         self.looks += 1
-        known = {"aircraft": SimpleNamespace(partitions=range(4))} if self.looks >= self.known_at else {}
+        made = SimpleNamespace(partitions=range(4 if self.looks >= self.made_at else 0))
+        known = {"aircraft": made} if self.looks >= self.known_at else {}
         return SimpleNamespace(topics={"other": SimpleNamespace(partitions=range(9)), **known})
 
 
@@ -44,6 +46,15 @@ def test_a_topic_that_was_made_just_now_is_waited_for(listing: Listing, known_at
     listing.known_at = known_at
     assert of(listing).partitions(["aircraft"], "nowhere") == {"aircraft": 4}
     assert listing.looks == known_at
+
+
+def test_a_topic_without_partitions_is_one_that_is_being_made(listing: Listing) -> None:
+    """No key has a place in it: each snapshot would be a dead letter."""
+    listing.made_at = 3
+    assert of(listing).partitions(["aircraft"], "nowhere") == {"aircraft": 4}
+    listing.looks, listing.made_at = 0, LOOKS + 1
+    with pytest.raises(NoTopic, match="aircraft"):
+        of(listing).partitions(["aircraft"], "nowhere")
 
 
 def test_a_topic_that_is_not_there_is_told_in_the_end(listing: Listing) -> None:
