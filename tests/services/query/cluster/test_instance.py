@@ -215,6 +215,37 @@ def test_who_is_new_hears_at_once_what_the_others_have() -> None:
     assert instance.step(world.now), "who is back waits for it too"
 
 
+def test_who_can_take_a_partition_now_says_so_at_once() -> None:
+    """Who is to let go waits for it: not for the next time that it would announce itself anyway."""
+    world = World(random.Random(1), names="a", parts=1)
+    world.start(world.disks[0])
+    (part,) = world.ends
+    world.assign(part, ["a"])
+    calm(world, 5)
+    instance = world.processes["a"].instance
+    instance.holds.view.hear(claim("b", 1, term=9), world.now)
+    (peer,) = instance.holds.view.peers()
+    for peer.met in (False, True):
+        assert instance.step(world.now)
+        (told,) = instance.announce(world.now, EPOCH).states["flights"].parts
+        assert told.ready == peer.met
+        assert not instance.step(world.now)
+
+
+def test_who_cannot_hear_of_itself_is_not_ready() -> None:
+    """Whoever let go for it would let go for nobody."""
+    world = World(random.Random(1), names="a", parts=1)
+    world.start(world.disks[0])
+    (part,) = world.ends
+    world.assign(part, ["a"])
+    calm(world, 5)
+    instance = world.processes["a"].instance
+    instance.holds.view.hear(claim("b", 1), world.now)
+    for later, ready in ((0.0, True), (TERMS.lease, False)):
+        (told,) = instance.announce(world.now + later, EPOCH).states["flights"].parts
+        assert told.ready == ready
+
+
 def claim(name: str, number: int, *, term: int = 0, watermark: int = 0, run: int = 1) -> Announcement:
     """What another instance announces, which says that it holds the partition if it has a term."""
     part = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
