@@ -18,7 +18,7 @@ from services.query.push.interest import Interest
 from services.query.push.limits import Limits
 from services.query.push.links import Links
 from services.query.push.notice import Kind
-from services.query.push.places import Places
+from services.query.push.places import HERE, Places
 from services.query.push.reading import Reader
 from services.query.push.stream import Present, Stream
 from services.query.push.subscription import Subscription
@@ -290,3 +290,20 @@ def test_what_changed_while_a_partition_was_away_is_read_though_an_earlier_readi
     world.take(50)
     (view,) = world.views.values()
     assert view.versions == {key: world.store.get(key).version for key in keys}  # type: ignore[union-attr]
+
+
+def test_a_partition_that_is_read_anew_is_told_from_its_beginning() -> None:
+    """Its topic may have been made anew: what was to be read after an offset is told whole."""
+    world = World()
+    world.record("a1", "landed")
+    world.tell(1)
+    world.subscribe(2, current=True)
+    world.take(5)
+    (one,) = world.views
+    world.away(3)
+    world.record("a1", "flying")
+    world.tell(1)
+    world.here(3)
+    assert world.course.since(one, HERE)[3] is not None
+    world.hub.forget("flights", 3)
+    assert world.course.since(one, HERE)[3] is None
