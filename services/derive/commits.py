@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from confluent_kafka import Consumer, TopicPartition
 
@@ -31,12 +31,12 @@ class Commits:
 
     def commit(self, offsets: list[TopicPartition]) -> bool:
         """Whether the group took it, and so still knows this member. If not, what was read may be read again."""
-        done, errors = threading.Event(), list[KafkaException]()
+        done, errors = threading.Event(), list[Exception]()
 
         def work() -> None:
             try:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
-            except KafkaException as error:
+            except Exception as error:  # noqa: BLE001 (the thread that waits is told)
                 errors.append(error)
             finally:
                 done.set()
@@ -45,7 +45,9 @@ class Commits:
         if not self._waited(done):
             self.undone = True
             return self._told("it was to stop")
-        return not errors or self._told(_detail(errors))
+        if errors and not isinstance(errors[0], KafkaException):
+            raise errors[0]
+        return not errors or self._told(errors[0].args[0].str())
 
     def _waited(self, done: threading.Event) -> bool:
         """Whether it was done before it was time to stop."""
@@ -60,7 +62,3 @@ class Commits:
     def _told(self, detail: str) -> bool:
         log.warning("not committed", extra={"facts": {"detail": detail}})
         return False
-
-
-def _detail(errors: Sequence[KafkaException]) -> str:
-    return str(errors[0].args[0].str())

@@ -28,7 +28,7 @@ class Away:
     def __init__(self) -> None:
         self.back = threading.Event()
         self.begun = threading.Event()
-        self.error: KafkaException | None = None
+        self.error: Exception | None = None
         self.closed = False
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> None:
@@ -73,6 +73,13 @@ def test_what_the_group_refuses_is_told(consumer: Away, caplog: pytest.LogCaptur
     assert not ours.commit(OFFSETS)
     assert not ours.undone
     assert "not committed" in caplog.text
+
+
+def test_what_nobody_foresaw_is_not_taken_for_a_commit(consumer: Away) -> None:
+    consumer.back.set()
+    consumer.error = RuntimeError("Consumer closed")
+    with pytest.raises(RuntimeError, match="closed"):
+        committed(consumer).commit(OFFSETS)
 
 
 def test_who_is_to_stop_gives_an_answer_that_comes_soon_its_time(consumer: Away) -> None:
