@@ -80,8 +80,10 @@ def _path(path: str | None) -> tuple[str, ...] | None:
 
 
 def _at(document: dict[str, Any], path: tuple[str, ...]) -> Any:
-    found = document.get(path[0])
-    for name in path[1:]:
+    if len(path) == 1:  # as nearly all have it
+        return document.get(path[0])
+    found: Any = document
+    for name in path:
         found = found.get(name) if type(found) is dict else None
     return found
 
