@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,6 +47,16 @@ class Source(NamedTuple):
     state: NamedState
     store: Store
     decoder: Decoder
+
+
+class Gathered:
+    """What was read of one state, and is written next."""
+
+    __slots__ = ("offsets", "updates")
+
+    def __init__(self) -> None:
+        self.updates: list[Update] = []
+        self.offsets: defaultdict[int, list[int]] = defaultdict(list)
 
 
 class Tally:
@@ -127,7 +137,7 @@ class Follower:
             self._followed.mend()
         self._torn = True
         self._follow()
-        self._write(self._reader.read(wait=not self._followed.busy))
+        self._read(self._reader.read(wait=not self._followed.busy))
         self._settle()
         self._torn = False
 
@@ -137,63 +147,63 @@ class Follower:
             self._orders.popleft()()
         self._followed.forget()
 
-    def _write(self, messages: list[Message]) -> None:
-        records: dict[str, list[Message]] = {}
+    def _read(self, pieces: Iterable[list[Message]]) -> None:
+        """Decode each piece as it comes, while the processor has it at hand, and write all at once."""
+        gathered: defaultdict[str, Gathered] = defaultdict(Gathered)
         troubles = []
-        for message in messages:
-            if message.error() is None:
-                records.setdefault(message.topic() or "", []).append(message)
-            else:
-                troubles.append(message)
-        for topic, read in records.items():
-            self._take(self._sources[topic], read)
+        for messages in pieces:
+            for message in messages:
+                if message.error() is None:
+                    topic = message.topic() or ""
+                    self._gather(self._sources[topic], _read(message), gathered[topic])
+                else:
+                    troubles.append(message)
+        for topic, one in gathered.items():
+            self._write(self._sources[topic], one)
         for message in troubles:
             self._face(message)
+
+    def _gather(self, source: Source, read: Read, gathered: Gathered) -> None:
+        gathered.offsets[read.partition].append(read.offset)
+        try:
+            update = source.decoder.decode(read)
+        except Garbage as error:
+            self.tally.garbage[source.state.name] += 1
+            place = {"topic": source.state.topic, "partition": read.partition, "offset": read.offset}
+            log.warning("a record is passed over", extra={"facts": {**place, "reason": error.reason}})
+            return
+        if update is not None:
+            gathered.updates.append(update)
 
     def _settle(self) -> None:
         """Of states that are read for the first time since the start: say that they are."""
         for name in [name for name in self._rebuilding if self._followed.kept_up(name)]:
             self._outbox.ask(self._rebuilding.pop(name).settle)
 
-    def _take(self, source: Source, messages: list[Message]) -> None:
+    def _write(self, source: Source, gathered: Gathered) -> None:
         """Write a batch, and tell of it."""
-        name, updates, positions = source.state.name, [], {}
-        lost = {one for one in {message.partition() or 0 for message in messages} if self._lost(name, one, messages)}
-        for message in messages:
-            read = _read(message)
-            if read.partition in lost:
-                continue
-            positions[read.partition] = read.offset + 1
-            update = self._decoded(source, read)
-            if update is not None:
-                updates.append(update)
+        name, updates = source.state.name, gathered.updates
+        lost = {one for one, offsets in gathered.offsets.items() if self._lost(Part(name, one), offsets)}
+        if lost:
+            updates = [one for one in updates if one.partition not in lost]
+        positions = {one: offsets[-1] + 1 for one, offsets in gathered.offsets.items() if one not in lost}
         if not positions:
             return
         self.misplaced.look(name, updates)
         self._outbox.add(source.store.apply(updates, positions))
         for partition, position in positions.items():
             self._followed.reached(Part(name, partition), position)
-        self.tally.records[name] += len(messages)
+        self.tally.records[name] += sum(len(gathered.offsets[one]) for one in positions)
 
-    def _lost(self, state: str, partition: int, messages: Iterable[Message]) -> bool:
+    def _lost(self, part: Part, offsets: Iterable[int]) -> bool:
         """Whether it has to be read from its beginning; then that is done."""
-        part = Part(state, partition)
-        lost = self._followed.lost(part, (one.offset() or 0 for one in messages if one.partition() == partition))
+        lost = self._followed.lost(part, offsets)
         if lost:
             self._restart(part, "it was away for longer than its topic keeps removals")
         return lost
 
     def _restart(self, part: Part, why: str) -> None:
         self._followed.restart(part, why, lambda: self._outbox.ask(lambda: self._listener.restarted(part)))
-
-    def _decoded(self, source: Source, read: Read) -> Update | None:
-        try:
-            return source.decoder.decode(read)
-        except Garbage as error:
-            self.tally.garbage[source.state.name] += 1
-            place = {"topic": source.state.topic, "partition": read.partition, "offset": read.offset}
-            log.warning("a record is passed over", extra={"facts": {**place, "reason": error.reason}})
-            return None
 
     def _face(self, message: Message) -> None:
         """What the client says in place of a record."""
@@ -203,7 +213,7 @@ class Follower:
         if error.fatal():
             raise FollowingFailed(error.name(), error.str())
         if part is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the client's public name)
-            if not self._lost(*part, [message]):  # the last records may be among those that are gone
+            if not self._lost(part, [message.offset() or 0]):  # the last records may be among those that are gone
                 self._followed.reached(part, message.offset() or 0)
         elif part is not None and part in self._followed and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             self._restart(part, "its topic no longer has what comes next")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from confluent_kafka import Consumer, Message
 
@@ -55,26 +55,27 @@ class Reader:
         _, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
         return end if end >= 0 else None
 
-    def read(self, *, wait: bool) -> list[Message]:
-        """What there is; may wait a little for the first. Twice as much as last time if that was all it might be.
+    def read(self, *, wait: bool) -> Iterator[list[Message]]:
+        """What there is, a piece at a time; may wait a little for the first. After a full one it may be twice as much.
 
         Raises KafkaException: what was read before is lost then, unless all is placed again.
         """
         first = self._consumer.poll(POLL_S if wait else 0)
         if first is None:
             self._most = FEW
-            return []
-        messages, begun = [first], self._clock()
+            return
+        begun, read = self._clock(), 1
+        yield [first]
         wait_s = GATHER_S if begun - self._ended < GATHER_S else 0
-        while len(messages) < self._most:
-            more = self._consumer.consume(min(AT_ONCE, self._most - len(messages)), wait_s)
-            messages += more
+        while read < self._most:
+            more = self._consumer.consume(min(AT_ONCE, self._most - read), wait_s)
             if not more:
                 break
+            read += len(more)
             wait_s = 0
+            yield more
         self._ended = self._clock()
-        self._most = min(MANY, 2 * self._most) if len(messages) >= self._most else FEW
-        return messages
+        self._most = min(MANY, 2 * self._most) if read >= self._most else FEW
 
 
 def _offset(position: int | None) -> int:

@@ -77,6 +77,6 @@ async def test_an_error_that_the_client_cannot_survive_ends_it() -> None:
     stores: dict[str, Store] = {"flights": MemoryStore()}
     state = NamedState("flights", "topic", {}, 1)
     follower = Follower({"bootstrap.servers": "127.0.0.1:1"}, {"flights": state}, stores, Told())
-    follower._reader.read = Mock(return_value=[message])  # type: ignore[method-assign]  # noqa: SLF001
+    follower._reader.read = Mock(return_value=[[message]])  # type: ignore[method-assign]  # noqa: SLF001
     with pytest.raises(FollowingFailed, match="start the service again"):
         await asyncio.wait_for(follower.run(), 30)
