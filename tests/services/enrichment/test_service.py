@@ -57,8 +57,10 @@ async def stop(*processes: subprocess.Popen[bytes]) -> None:
 
 async def test_one_worker_from_snapshot_to_feedback(cluster: Cluster, registry: Registry) -> None:
     cluster.produce(("d1", b"rubbish"), ("d1", None))
-    cluster.publish(snapshot(1, "P1"), snapshot(2, "P1"), snapshot(1, "P1"), snapshot(3, "missing"))
+    cluster.publish(snapshot(1, "P1"), snapshot(2, "P1"), snapshot(1, "P1"))
     with cluster.worker(registry.url) as process:
+        await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2)
+        cluster.publish(snapshot(3, "missing"))  # now: an answer to it that came first would overtake the others
         found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 4)
         await condition(lambda: cluster.committed() == 6, "all committed")
         process.send_signal(signal.SIGTERM)

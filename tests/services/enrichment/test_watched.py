@@ -43,7 +43,7 @@ def urls(cluster: Cluster) -> list[str]:
 
 
 async def test_a_worker_tells_its_figures_and_that_it_works(cluster: Cluster, registry: Registry) -> None:
-    cluster.publish(snapshot(1, "P1"), snapshot(2, "missing"))
+    cluster.publish(snapshot(1, "P1", "d1"), snapshot(1, "missing", "d2"))
     with cluster.worker(registry.url, http_port="0", stats_every="0.1") as process:
         await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 4)
         await condition(lambda: cluster.committed() == 2, "all committed")
