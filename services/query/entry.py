@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+made = tuple.__new__
+"""Makes a NamedTuple at half of what it costs to call its class: this is done for every record."""
+
 
 class Entry(NamedTuple):
     """One version of a key. Times are in milliseconds since 1970; `life` is 0 in a state without lives."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from services.query.entry import Entry
+from services.query.entry import Entry, made
 from services.query.store import KEY_BYTES, Update
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ MILLISECOND = timedelta(milliseconds=1)
 AHEAD_MS = 24 * 3600 * 1000
 """How much later than its record was written a life may begin: one wrong clock must not end all other lives."""
 TIMES_KEPT = 10_000
-made = tuple.__new__
-"""Makes a NamedTuple at half of what it costs to call its class: this is done for every record."""
 
 
 class Garbage(Exception):

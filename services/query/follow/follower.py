@@ -14,7 +14,8 @@ from confluent_kafka import KafkaError
 
 from contracts.errors import DeclarationError
 from services.query.cluster.polling import Polling
-from services.query.follow.decode import Decoder, Garbage, Read, made
+from services.query.entry import made
+from services.query.follow.decode import Decoder, Garbage, Read
 from services.query.follow.ends import Ends
 from services.query.follow.errors import FollowingFailed
 from services.query.follow.followed import Followed
@@ -137,7 +138,7 @@ class Follower:
             self._followed.mend()
         self._torn = True
         self._follow()
-        self._read(self._reader.read(wait=not self._followed.busy))
+        self._take(self._reader.read(wait=not self._followed.busy))
         self._settle()
         self._torn = False
 
@@ -147,7 +148,7 @@ class Follower:
             self._orders.popleft()()
         self._followed.forget()
 
-    def _read(self, pieces: Iterable[list[Message]]) -> None:
+    def _take(self, pieces: Iterable[list[Message]]) -> None:
         """Decode each piece as it comes, while the processor has it at hand, and write all at once."""
         gathered: defaultdict[str, Gathered] = defaultdict(Gathered)
         troubles = []

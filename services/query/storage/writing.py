@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.entry import Change
+from services.query.entry import Change, made
 from services.query.storage.packing import order, pack, partition
 
 if TYPE_CHECKING:
@@ -134,4 +134,4 @@ class Batch:
 
     def _changed(self, key: str, entry: Entry | None) -> None:
         self._changes.pop(key, None)
-        self._changes[key] = tuple.__new__(Change, (self._state, key, entry))  # half of what it costs to call Change
+        self._changes[key] = made(Change, (self._state, key, entry))
