@@ -90,13 +90,7 @@ def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
 
 
 def test_of_two_whom_a_clock_misled_the_later_goes_on() -> None:
-    world = World(random.Random(1), names="ab", parts=1, replicas=2)
-    (part,) = world.ends
-    for disk in world.disks:
-        world.start(disk)
-    world.assign(part, ["a"])
-    world.most_read = 50
-    calm(world, 5)
+    world, part = owned("ab", replicas=2)
     assert world.answering(part) == ["a"]
     world.suspend("a", 20)
     world.assign(part, ["b"])
@@ -143,13 +137,7 @@ def test_a_watermark_is_that_of_who_is_there() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: int) -> None:
     """It has the partition at once, for nobody else has a copy, and has forgotten what it was told before."""
-    world = World(random.Random(seed), names="ab", parts=1, replicas=1)
-    (part,) = world.ends
-    for disk in world.disks:
-        world.start(disk)
-    world.assign(part, ["a"])
-    world.most_read = 50
-    calm(world, 5)
+    world, part = owned("ab", seed=seed)
     world.processes["b"].mark.advance(NOW)
     calm(world, 2)
     assert world.processes["a"].mark.watermark() == NOW
@@ -165,13 +153,7 @@ def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: in
 @pytest.mark.parametrize("seed", range(10))
 def test_nobody_lets_go_for_who_waits_to_hear_of_one_that_is_gone(seed: int) -> None:
     """One is killed, and another is started in its place: what a third one answers for is answered for all the time."""
-    world = World(random.Random(seed), names="abc", parts=1, replicas=1)
-    (part,) = world.ends
-    for disk in world.disks[:2]:
-        world.start(disk)
-    world.assign(part, ["a"])
-    world.most_read = 50
-    calm(world, 5)
+    world, part = owned("abc", seed=seed, running=2)
     world.kill(world.disks[1])
     world.start(world.disks[2])
     world.assign(part, ["c"])
@@ -184,13 +166,7 @@ def test_nobody_lets_go_for_who_waits_to_hear_of_one_that_is_gone(seed: int) -> 
 
 
 def test_who_comes_back_waits_for_nobody_who_is_gone() -> None:
-    world = World(random.Random(1), names="ab", parts=1, replicas=1)
-    (part,) = world.ends
-    for disk in world.disks:
-        world.start(disk)
-    world.assign(part, ["a"])
-    world.most_read = 50
-    calm(world, 5)
+    world, part = owned("ab")
     for disk in world.disks:
         world.kill(disk)
     world.start(world.disks[0])
@@ -290,6 +266,18 @@ def chaos(seed: int, replicas: int) -> World:
         _something_happens(world)
         world.pass_time(world.rng.choice((0.02, 0.1, 0.1, 0.5)))
     return world
+
+
+def owned(names: str, *, running: int | None = None, replicas: int = 1, seed: int = 1) -> tuple[World, Part]:
+    """The first of these instances run, all is calm, and `a` answers for the one partition that there is."""
+    world = World(random.Random(seed), names=names, parts=1, replicas=replicas)
+    (part,) = world.ends
+    for disk in world.disks[:running]:
+        world.start(disk)
+    world.assign(part, ["a"])
+    world.most_read = 50
+    calm(world, 5)
+    return world, part
 
 
 def order(world: World) -> dict[Part, str]:

@@ -14,7 +14,7 @@ from services.query.follow import removals
 from services.query.follow.following import Part
 from services.query.follow.removals import DAY_MS, Removals, kept
 from services.query.storage.lmdb_store import LmdbStore
-from tests.services.query.follow.following import COMPACTED, Topic, compacted, following, until
+from tests.services.query.follow.following import COMPACTED, Running, Topic, compacted, following, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +33,12 @@ class Clock:
 
     def __call__(self) -> int:
         return self.time
+
+
+async def fresh(running: Running, clock: Clock) -> None:
+    """All is read, and the store has noted that it was so at this time."""
+    await running.caught_up()
+    await until(lambda: running.store.fresh(0) == clock.time)
 
 
 @pytest.fixture
@@ -57,8 +63,7 @@ async def test_a_folder_that_was_away_too_long_does_not_show_what_was_removed(
     lost = Removals({"flights": DAY_MS}, clock)
     table.write(("gone", b"{}"), ("a", b"{}"))
     async with following(table, state, tmp_path, removals=lost) as running:
-        await running.caught_up()
-        await until(lambda: running.store.fresh(0) == clock.time)
+        await fresh(running, clock)
     clock.time += DAY_MS + 1
     table.write(("gone", None), ("b", b"{}"))
     await compacted(table, 2)
@@ -75,8 +80,7 @@ async def test_a_folder_that_was_away_for_a_while_goes_on_where_it_was(
     table.write(("a", b"{}"), ("c", b"{}"))
     lost = Removals({"flights": DAY_MS}, clock)
     async with following(table, state, tmp_path, removals=lost) as running:
-        await running.caught_up()
-        await until(lambda: running.store.fresh(0) == clock.time)
+        await fresh(running, clock)
     clock.time += DAY_MS
     async with following(table, state, tmp_path, removals=lost) as running:
         await until(lambda: running.store.fresh(0) == clock.time)
@@ -94,8 +98,7 @@ async def test_a_partition_that_was_left_too_long_is_read_anew(
 ) -> None:
     table.write(("gone", b"{}"), ("a", b"{}"))
     async with following(table, state, tmp_path, removals=Removals({"flights": DAY_MS}, clock)) as running:
-        await running.caught_up()
-        await until(lambda: running.store.fresh(0) == clock.time)
+        await fresh(running, clock)
         running.follower.leave(running.part(0))
         await until(lambda: running.follower.progress(running.part(0)) is None)
         table.write(("gone", None))
@@ -116,16 +119,14 @@ async def test_a_clock_that_jumps_ahead_has_nothing_read_anew(
     lost = Removals({"flights": DAY_MS}, clock)
     table.write(("a", b"{}"))
     async with following(table, state, tmp_path, removals=lost) as running:
-        await running.caught_up()
-        await until(lambda: running.store.fresh(0) == clock.time)
+        await fresh(running, clock)
         clock.time += 2 * DAY_MS
         table.write(("b", b"{}"))
         await until(lambda: running.store.get("b") is not None)
     clock.time += 2 * DAY_MS
     table.write(("c", b"{}"))
     async with following(table, state, tmp_path, removals=lost) as running:
-        await running.caught_up()
-        await until(lambda: running.store.fresh(0) == clock.time)
+        await fresh(running, clock)
         assert running.told.restarts == []
         assert running.follower.tally.records == {"flights": 1}
 
@@ -143,8 +144,7 @@ async def test_what_is_missing_at_the_end_is_missed_too(
     producer.commit_transaction()
     for restarts in ([], [Part("flights", 0)]):
         async with following(table, state, tmp_path, removals=lost) as running:
-            await running.caught_up()
-            await until(lambda: running.store.fresh(0) == clock.time)
+            await fresh(running, clock)
             assert running.told.restarts == restarts
             assert running.store.get("a")
         clock.time += DAY_MS + 1
