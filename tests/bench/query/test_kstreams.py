@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import time
 from contextlib import suppress
 from http.client import HTTPConnection
@@ -18,6 +17,7 @@ from bench.harness.load import keyed
 from bench.harness.plan import Plan, Site
 from bench.harness.process import RunningJob
 from bench.peers.build import FOLDER, up_to_date
+from bench.query.facts import told
 from bench.query.measures import Keys
 from bench.query.servers import KSTREAMS
 from bench.query.service import KeysAsked
@@ -56,7 +56,7 @@ def record(version: int) -> bytes:
 
 
 @pytest.fixture
-def port(site: Site, tmp_path: Path) -> Iterator[int]:
+def port(site: Site) -> Iterator[int]:
     """Where it answers for a topic of four records, one of which removes its key."""
     topics.renew(site.boot, ("snapshots",))
     made = keyed(site.boot, linger_ms=0)
@@ -64,10 +64,11 @@ def port(site: Site, tmp_path: Path) -> Iterator[int]:
         made.produce("snapshots", value, key)
     made.produce("snapshots", record(2), "k1")
     made.flush()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        number = int(probe.getsockname()[1])
-    facts = {"core": "0", "port": str(number), "data": str(tmp_path / "data"), "group": "kstreams-test"}
-    with RunningJob(KSTREAMS, PLAN, site, "kstreams-test", facts) as running:
+    with (
+        told(site, "kstreams-test") as facts,
+        RunningJob(KSTREAMS, PLAN, site, "kstreams-test", facts | {"core": "0"}) as running,
+    ):
+        number = int(facts["port"])
         deadline = time.monotonic() + WITHIN_S
         while time.monotonic() < deadline:
             running.require_life()
