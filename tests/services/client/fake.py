@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 LIFE = "2026-01-01T12:00:00Z"
 EVENT_TIME = "2026-01-01T12:34:56.789Z"
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 def entry(key: str, version: int, life: str | None = LIFE, state: str = "flights", **fields: Any) -> dict[str, Any]:

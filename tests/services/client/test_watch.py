@@ -40,7 +40,7 @@ def told(version: int, **others: Any) -> dict[str, Any]:
 
 async def following(updates: AsyncGenerator[Any, None], count: int) -> list[Any]:
     """The next so many."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         return [await anext(updates) for _ in range(count)]
 
 

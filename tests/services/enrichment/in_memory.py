@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from services.enrichment.source import Listener
 
 ROUND_S = 0.001
-DEADLINE_S = 10
+DEADLINE_S = 60
 
 
 class Log:

@@ -157,7 +157,7 @@ async def test_a_client_that_takes_nothing_for_long_is_cut_off() -> None:
 async def _all_of(client: socket.socket, end: bytes) -> bytes:
     """What was sent, up to a mark after this."""
     loop, told = asyncio.get_running_loop(), b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while end not in told or b"event: mark" not in told.partition(end)[2]:
             told += await loop.sock_recv(client, 65536)
     return told + await loop.sock_recv(client, 65536)
