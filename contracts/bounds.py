@@ -63,7 +63,8 @@ def instant_sql(written: str) -> str:
     """The SQL of the time that a text is; null if it is none. For a session in UTC."""
     # Without an offset the cast takes the session's time zone, and need not look one up for each record.
     offsets = " ".join(f"WHEN endswith({written}, '{utc}') THEN {len(utc)}" for utc in ("Z", "+00:00"))
-    bare = f"left({written}, length({written}) - CASE {offsets} ELSE 0 END)"
+    # As bytes: a text is measured and cut character by character.
+    bare = f"CAST(left(CAST({written} AS BINARY), octet_length({written}) - CASE {offsets} ELSE 0 END) AS STRING)"
     return f"CASE WHEN {written} RLIKE {text(RFC3339)} THEN try_cast({bare} AS TIMESTAMP) END"
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.application import Application
 from contracts.columns import sql_type, struct_type, text
+from contracts.near import MICROSECOND
 from contracts.record import LARGEST_HEAD, Reason
 from contracts.shape import feedback_shape
 from contracts.tracing import FIELD, carried_sql
@@ -78,12 +79,12 @@ def _answer_type(application: Application, name: str) -> str:
 
 def _with_time(application: Application, ahead: str) -> Column:
     """The verdict, after both times were held against the broker's clock."""
-    life = application.kept_for
-    skew = f"INTERVAL {application.skew.total_seconds()} SECONDS"
+    # As numbers: an interval is added to a time by the calendar.
+    skew, life = (f"{duration // MICROSECOND}L" for duration in (application.skew, application.kept_for))
     return F.expr(
         f"CASE WHEN reason IS NOT NULL THEN reason"
-        f" WHEN {ahead} > timestamp + {skew} THEN {refused(Reason.INCREDIBLE_TIME)}"
-        f" WHEN timestamp > f_first_seen + INTERVAL {life.total_seconds()} SECONDS THEN {refused(Reason.LATE)} END"
+        f" WHEN unix_micros({ahead}) > unix_micros(timestamp) + {skew} THEN {refused(Reason.INCREDIBLE_TIME)}"
+        f" WHEN unix_micros(timestamp) > unix_micros(f_first_seen) + {life} THEN {refused(Reason.LATE)} END"
     )
 
 
