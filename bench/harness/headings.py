@@ -22,6 +22,7 @@ HEADINGS = {
     "p99_ms": ("p99 ms", ".1f"),
     "p999_ms": ("p99.9 ms", ".1f"),
     "max_ms": ("max ms", ".0f"),
+    "others_p99_ms": ("p99 ms without the busiest device", ".1f"),
     "gap_ms": ("largest gap ms", ".0f"),
     "cores": ("cores", ".2f"),
     "gets_per_s": ("GET/s", ",.0f"),

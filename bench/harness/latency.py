@@ -42,7 +42,7 @@ class Latency:
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS))
         with (
             Background(receive, boot) as receiver,
-            Background(steady, boot, stream.rate, stream.devices) as load,
+            Background(steady, boot, stream.rate, stream.fleet()) as load,
             RunningJob(job, self._plan, self._site, f"{stream.name}-{job.name}-{run}") as running,
         ):
             begin = self.warm_up(running, show)

@@ -1,7 +1,9 @@
 """The load: readings of devices, sent all at once or at a steady rate."""
 
 import gc
+import itertools
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from multiprocessing.synchronize import Event as Flag
@@ -17,6 +19,8 @@ EVENTS = "events"
 SEED = 7
 STEP_S = 1e-4
 """Between the times of two readings that are sent all at once."""
+ZIPF = 1.1
+"""Beside a busy device, the k-th of the others takes a turn 1/k**ZIPF times as often as their first."""
 SAY_EVERY = 10_000
 PAUSE_S = 0.0005
 
@@ -54,20 +58,34 @@ class Sent(NamedTuple):
 class Fleet:
     """Devices that take turns at random. The same seed gives the same turns and temperatures."""
 
-    def __init__(self, prefix: str, devices: int, seed: int = SEED) -> None:
+    def __init__(self, prefix: str, devices: int, hot: float = 0.0, seed: int = SEED) -> None:
+        """With `hot`, the first device has this share of all turns, and the others share the rest by Zipf's law."""
         self._random = Random(seed)  # noqa: S311  # a load keeps no secret
+        self._turns = skewed(devices, hot) if hot else None
         self._prefix = prefix
         self._numbers = [0] * devices
         self._first_seen = [""] * devices
 
     def reading(self, at: float) -> Reading:
         """The next reading, taken at this time."""
-        index = self._random.randrange(len(self._numbers))
+        index = self._turn()
         ts = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
         self._numbers[index] += 1
         self._first_seen[index] = self._first_seen[index] or ts
         temperature = self._random.gauss(20, 5)
         return Reading(f"{self._prefix}{index}", self._numbers[index], self._first_seen[index], ts, temperature)
+
+    def _turn(self) -> int:
+        if self._turns is None:
+            return self._random.randrange(len(self._numbers))
+        return bisect(self._turns, self._random.random())
+
+
+def skewed(devices: int, hot: float) -> list[float]:
+    """Up to which number in [0, 1) it is each device's turn: but the last's, whose share ends at 1."""
+    weights = [place**-ZIPF for place in range(1, devices)]
+    one = (1 - hot) / sum(weights)
+    return list(itertools.accumulate((one * weight for weight in weights[:-1]), initial=hot))
 
 
 def readings(count: int, devices: int, ends: float) -> Iterator[Reading]:
@@ -86,10 +104,10 @@ def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], say: Calla
     producer.flush()
 
 
-def steady(boot: str, rate: int, devices: int, stop: Flag) -> list[Sent]:
-    """Send `rate` readings a second until told to stop; those that are late are sent at once."""
+def steady(boot: str, rate: int, fleet: Fleet, stop: Flag) -> list[Sent]:
+    """Send `rate` readings a second of these devices until told to stop; those that are late are sent at once."""
     gc.disable()  # a collection would be a pause of the load
-    producer, fleet, sent = keyed(boot, linger_ms=1), Fleet("d", devices), list[Sent]()
+    producer, sent = keyed(boot, linger_ms=1), list[Sent]()
     began = time.time()
     while not stop.is_set():
         due = int((time.time() - began) * rate) + 1

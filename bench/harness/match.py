@@ -1,5 +1,6 @@
 """Events and their snapshots, brought together."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from bench.harness.figures import Figures, largest_gap, percentile, percentiles, within
@@ -23,7 +24,11 @@ class Match:
         keys = [(one, first.get((one.reading.device, one.reading.number))) for one in sent]
         pairs = [(one, at) for one, at in keys if at is not None]
         late = sorted(one.at - one.due for one in sent)
+        turns = Counter(one.reading.device for one in sent)
+        busiest = max(turns, key=turns.__getitem__, default=None)
+        others = [at - one.at for one, at in pairs if one.reading.device != busiest]
         return percentiles([at - one.at for one, at in pairs]) | {
+            "others_p99_ms": percentiles(others)["p99_ms"],
             "p99_from_due_ms": percentiles([at - one.due for one, at in pairs])["p99_ms"],
             "late_p99_ms": 1000 * percentile(late, 0.99),
             "late_max_ms": 1000 * percentile(late, 1.0),

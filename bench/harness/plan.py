@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.enrichment.measures import Calls, measures
+from bench.harness.load import Fleet
 from bench.query.measures import Keys, Loop
 from bench.query.measures import measures as queries
 
@@ -38,9 +39,16 @@ class Stream:
     warm_s: int
     """after the job has run for so long, and its first batch has ended."""
     devices: int = 2_000
+    hot: float = 0.0
+    """The share of one device, where the others differ too. 0: all are alike."""
 
     def __str__(self) -> str:
-        return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
+        hot = f", one of them with {self.hot:.0%}," if self.hot else ""
+        return f"{self.rate:,} events/s of {self.devices:,} devices{hot} for {self.seconds} s"
+
+    def fleet(self) -> Fleet:
+        """The devices, from their first turn."""
+        return Fleet("d", self.devices, self.hot)
 
 
 Measure = Backlog | Stream | Calls | Keys | Loop
@@ -85,6 +93,7 @@ FULL = Plan(
         Backlog("drain-2m", events=3_000_000, devices=2_000_000),
         Stream("latency-1k", rate=1_000, seconds=600, warm_s=60),
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
+        Stream("hot-10k", rate=10_000, seconds=300, warm_s=30, hot=0.2),
         *measures(1),
         *queries(1),
     )
@@ -95,6 +104,7 @@ QUICK = Plan(
         Backlog("drain-2m", events=200_000, devices=140_000),
         Stream("latency-1k", rate=1_000, seconds=10, warm_s=5),
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
+        Stream("hot-10k", rate=10_000, seconds=10, warm_s=10, hot=0.2),
         *measures(5),
         *queries(20),
     ),

@@ -91,7 +91,7 @@ class EventsShown:
             told(self._site, name) as facts,
             RunningJob(ASKED, self._plan, self._site, f"{name}-service", facts) as service,
             RunningJob(job, self._plan, self._site, name) as running,
-            Background(steady, boot, loop.rate, self._stream.devices),
+            Background(steady, boot, loop.rate, self._stream.fleet()),
             Background(receive, boot) as receiver,
             closing(HttpDoor(int(facts["port"]), app.name)) as door,
         ):

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 
 import orjson
+import pytest
 
-from bench.harness.load import readings
+from bench.harness.load import ZIPF, Fleet, readings
 from bench.yardstick.application import Reading
 
 NOW = 1_800_000_000.0
@@ -33,3 +35,17 @@ def test_times_are_written_with_microseconds_always() -> None:
     for reading in readings(20, 2, NOW):
         assert len(reading.ts) == len("2026-01-01T00:00:00.000000+00:00")
         assert datetime.fromisoformat(reading.ts).tzinfo
+
+
+def test_a_busy_device_has_its_share_and_the_others_theirs_by_zipf() -> None:
+    fleet, turns = Fleet("d", 50, hot=0.2), 40_000
+    found = Counter(fleet.reading(NOW).device for _ in range(turns))
+    assert found["d0"] / turns == pytest.approx(0.2, rel=0.05)
+    assert found["d1"] / found["d4"] == pytest.approx(4**ZIPF, rel=0.1)
+    assert len(found) == 50
+
+
+def test_without_one_all_are_alike() -> None:
+    fleet, turns = Fleet("d", 10), 20_000
+    found = Counter(fleet.reading(NOW).device for _ in range(turns))
+    assert min(found.values()) / max(found.values()) > 0.9

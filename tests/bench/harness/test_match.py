@@ -43,3 +43,14 @@ def test_how_late_the_load_was_is_given() -> None:
 
 def test_the_largest_gap_between_snapshots() -> None:
     assert matched(20.0, 70.0)["gap_ms"] == pytest.approx(1000)
+
+
+def test_the_busiest_device_is_left_out_where_the_others_are_asked_for() -> None:
+    busy = [reading for reading in LOAD if reading.device == LOAD[0].device]
+    other = next(reading for reading in LOAD if reading.device != LOAD[0].device and reading.number == 1)
+    events = [*(sent(reading, float(at)) for at, reading in enumerate(busy)), sent(other, 50.0)]
+    snapshots = encoded(honest([*busy, other]))
+    received = [*((at + 0.5, value) for at, value in enumerate(snapshots[:-1])), (50.003, snapshots[-1])]
+    found = Match(events, received, [], Reader(STATELOOP)).figures(0.0, 60.0)
+    assert found["p50_ms"] == pytest.approx(500)
+    assert found["others_p99_ms"] == pytest.approx(3)

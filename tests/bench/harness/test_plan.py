@@ -20,6 +20,10 @@ def test_another_size_is_said() -> None:
     assert PLAN.sized(None, None) == PLAN
 
 
+def test_so_is_a_device_that_is_busier_than_the_others() -> None:
+    assert "of 2,000 devices, one of them with 20%, for 60 s" in PLAN.size(replace(STREAM, hot=0.2))
+
+
 def test_so_is_another_length_of_batches_than_each_job_has() -> None:
     assert replace(PLAN, batch_s=15).size(DRAIN) == "1,000 events of 10 devices, batches of 15 s"
 

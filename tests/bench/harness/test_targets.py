@@ -8,7 +8,7 @@ RIGHT = Verdict(events=10, snapshots=10)
 WRONG = Verdict(events=10, snapshots=10, wrong=1)
 RATIO, GOAL = TARGETS[:2]
 ABSOLUTE = next(one for one in TARGETS if one.measure == "latency-10k")
-BESIDE = next(one for one in TARGETS if one.beside)
+BESIDE = next(one for one in TARGETS if one.measure == "worker-slow")
 
 
 def drain(job: str, rate: float, verdict: Verdict = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
