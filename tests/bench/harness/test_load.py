@@ -5,8 +5,9 @@ from datetime import datetime
 
 import orjson
 import pytest
+from confluent_kafka import KafkaException, Producer
 
-from bench.harness.load import ZIPF, Fleet, readings
+from bench.harness.load import IN_ORDER, ZIPF, Fleet, keyed, readings
 from bench.yardstick.application import Reading
 
 NOW = 1_800_000_000.0
@@ -49,3 +50,9 @@ def test_without_one_all_are_alike() -> None:
     fleet, turns = Fleet("d", 10), 20_000
     found = Counter(fleet.reading(NOW).device for _ in range(turns))
     assert min(found.values()) / max(found.values()) > 0.9
+
+
+def test_a_retry_changes_no_order() -> None:
+    assert keyed("127.0.0.1:1", linger_ms=0)
+    with pytest.raises(KafkaException, match="idempotence"):
+        Producer(IN_ORDER | {"acks": 0})
