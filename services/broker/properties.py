@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
-def server_properties(log_dir: Path, port: int, controller_port: int) -> str:
+def server_properties(log_dir: Path, port: int, controller_port: int, session: timedelta) -> str:
     """Give the properties of a one-process broker on this machine only, its log in `log_dir`."""
     properties = {
         "process.roles": "broker,controller",
@@ -39,7 +40,7 @@ def server_properties(log_dir: Path, port: int, controller_port: int) -> str:
         "group.consumer.min.session.timeout.ms": "6000",
         "group.consumer.session.timeout.ms": "10000",
         # After a kill -9 the new process waits until the session of the old one is over: 12 s with Kafka's own 9 s.
-        "broker.session.timeout.ms": "3000",
+        "broker.session.timeout.ms": str(session // timedelta(milliseconds=1)),
         "broker.heartbeat.interval.ms": "500",
     }
     return "".join(f"{key}={value}\n" for key, value in properties.items())

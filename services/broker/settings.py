@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contracts.settings import Duration
 
 
 class JarsSettings(BaseSettings):
@@ -24,6 +27,9 @@ class BrokerSettings(JarsSettings):
     broker_data: Path = Path(".stateloop/broker")
     broker_port: int = Field(default=9092, ge=1, le=65534)
     broker_heap: str = Field(default="512m", pattern=r"^\d+[kmgKMG]$")
+    broker_session: Duration = Field(default=timedelta(seconds=3), ge=timedelta(seconds=1))
+    """How long the controller hears nothing from the broker before it takes all partitions from it. A start after a
+    kill -9 waits for it, so it is short; where the machine is full, and nobody kills, a longer one spares the pause."""
 
     @property
     def controller_port(self) -> int:

@@ -58,5 +58,6 @@ def _format(settings: BrokerSettings, data: Path, java: Path, classpath: str) ->
 
 
 def _write(settings: BrokerSettings, path: Path, logs: Path) -> Path:
-    path.write_text(server_properties(logs, settings.broker_port, settings.controller_port), encoding="ascii")
+    properties = server_properties(logs, settings.broker_port, settings.controller_port, settings.broker_session)
+    path.write_text(properties, encoding="ascii")
     return path

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -9,33 +10,40 @@ from hypothesis import strategies as st
 
 from services.broker.properties import cluster_id, escaped, server_properties
 
+SESSION = timedelta(seconds=3)
+
 
 def parsed(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines())
 
 
 def test_the_broker_listens_on_this_machine_only() -> None:
-    properties = parsed(server_properties(Path("/data/log"), 9092, 9093))
+    properties = parsed(server_properties(Path("/data/log"), 9092, 9093, SESSION))
     assert properties["listeners"] == "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
     assert properties["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9092"
     assert properties["controller.quorum.voters"] == "1@127.0.0.1:9093"
 
 
 def test_topics_are_made_on_purpose_only() -> None:
-    properties = parsed(server_properties(Path("/data/log"), 9092, 9093))
+    properties = parsed(server_properties(Path("/data/log"), 9092, 9093, SESSION))
     assert properties["auto.create.topics.enable"] == "false"
     assert properties["num.partitions"] == "1"
 
 
 def test_nothing_asks_for_a_second_broker() -> None:
-    properties = parsed(server_properties(Path("/data/log"), 9092, 9093))
+    properties = parsed(server_properties(Path("/data/log"), 9092, 9093, SESSION))
     replicas = {key: value for key, value in properties.items() if key.endswith(("replication.factor", "min.isr"))}
     assert len(replicas) == 6
     assert set(replicas.values()) == {"1"}
 
 
+def test_the_session_is_as_long_as_it_is_told() -> None:
+    properties = parsed(server_properties(Path("/data/log"), 9092, 9093, timedelta(seconds=1.5)))
+    assert properties["broker.session.timeout.ms"] == "1500"
+
+
 def test_data_is_in_its_folder() -> None:
-    assert parsed(server_properties(Path("/my data/log"), 9092, 9093))["log.dirs"] == "/my data/log"
+    assert parsed(server_properties(Path("/my data/log"), 9092, 9093, SESSION))["log.dirs"] == "/my data/log"
 
 
 @pytest.mark.parametrize(
