@@ -14,10 +14,11 @@ from bench.enrichment.workers import WORKERS
 from bench.harness.broker import broker
 from bench.harness.errors import BenchError
 from bench.harness.jobs import JOBS, USUAL, Job
+from bench.harness.machine import wake_up_us
 from bench.harness.plan import CHECKOUT, FULL, QUICK, Plan
 from bench.harness.progress import Display
 from bench.harness.report import described, show
-from bench.harness.results import Result, kept
+from bench.harness.results import Result, Session, kept
 from bench.harness.rounds import Rounds
 from bench.harness.targets import missed
 from bench.peers.build import build
@@ -63,9 +64,10 @@ def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[Result]:
             build(job.peer, console.print)
     shutil.rmtree(FOLDER / "run", ignore_errors=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    rounds = Rounds(sizes, jobs, RESULTS, datetime.now(UTC).isoformat(timespec="seconds"))
+    session = Session(datetime.now(UTC).isoformat(timespec="seconds"), wake_up_us())
+    rounds = Rounds(sizes, jobs, RESULTS, session)
     about, file = timedelta(minutes=round(rounds.expected / 60)), RESULTS.relative_to(CHECKOUT)
-    console.print(f"About {about}; results are appended to {file} as they come", highlight=False)
+    console.print(f"About {about}, on {session}; results are appended to {file} as they come", highlight=False)
     with broker(FOLDER, sys.executable) as site, Display(console, rounds.expected) as display:
         return rounds.measure(site, display)
 

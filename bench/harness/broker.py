@@ -20,6 +20,9 @@ PORTS = range(20_000, 29_000, 2)
 """Below those that outgoing connections get, so that nobody takes the port by chance."""
 READY_S = 90
 ANSWER_S = 1.0
+SESSION_S = 60
+"""A full machine holds the broker up for seconds. Nobody kills it here, so it need not lose its partitions for that:
+while it has none, nothing flows, which would count as the job's."""
 
 
 @contextmanager
@@ -28,7 +31,12 @@ def broker(folder: Path, python: str) -> Iterator[Site]:
     port, jars = _free_ports(), CHECKOUT / ".stateloop" / "jars"
     site = Site(f"127.0.0.1:{port}", folder, jars / "spark")
     data = folder / "broker"
-    environment = {"STATELOOP_BROKER_DATA": str(data), "STATELOOP_BROKER_PORT": str(port), "STATELOOP_JARS": str(jars)}
+    environment = {
+        "STATELOOP_BROKER_DATA": str(data),
+        "STATELOOP_BROKER_PORT": str(port),
+        "STATELOOP_BROKER_SESSION": str(SESSION_S),
+        "STATELOOP_JARS": str(jars),
+    }
     group = Group([python, "-m", "services.broker"], environment, site.log("broker"))
     try:
         _await(group, site)

@@ -33,11 +33,25 @@ class Result:
         return self.verdict is not None and self.verdict.right
 
 
-def keep(results: Iterable[Result], path: Path, session: str) -> None:
-    """Append results to a file of JSON lines. A session is what is measured in one go, on one machine."""
+@dataclass(frozen=True)
+class Session:
+    """What is measured in one go, on one machine: when it began, and what the machine is like."""
+
+    session: str
+    wake_us: float | None = None
+    """What it costs to wake another core; see bench/harness/machine.py."""
+    cpus: int | None = field(default_factory=os.cpu_count)
+
+    def __str__(self) -> str:
+        woken = f"; one wakes another in {self.wake_us:.0f} µs" if self.wake_us else ""
+        return f"{self.cpus} CPU{woken}"
+
+
+def keep(results: Iterable[Result], path: Path, session: Session) -> None:
+    """Append results to a file of JSON lines."""
     with path.open("ab") as file:
         for result in results:
-            facts = {"at": datetime.now(UTC), "session": session, "cpus": os.cpu_count(), "right": result.right}
+            facts = {"at": datetime.now(UTC), "right": result.right} | vars(session)
             file.write(orjson.dumps(facts | vars(result)) + b"\n")
 
 

@@ -16,7 +16,7 @@ from bench.harness.latency import Latency
 from bench.harness.plan import Backlog, Measure, Plan, Site, Stream
 from bench.harness.progress import Display
 from bench.harness.report import described
-from bench.harness.results import Result, keep
+from bench.harness.results import Result, Session, keep
 from bench.query.loop import EventsShown
 from bench.query.measures import Keys, Loop
 from bench.query.servers import QUERIES, SERVERS
@@ -67,7 +67,7 @@ def estimate(run: Run, plan: Plan) -> float:
 class Rounds:
     """Measures everything; results are written to the file as they come."""
 
-    def __init__(self, plan: Plan, jobs: Sequence[Job], file: Path, session: str) -> None:
+    def __init__(self, plan: Plan, jobs: Sequence[Job], file: Path, session: Session) -> None:
         self._plan, self._file, self._session = plan, file, session
         self._runs = [(one, list(turns(one, able(one, jobs), plan.runs))) for one in plan.measures]
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench.harness.errors import NothingKept
 from bench.harness.oracle import Verdict
-from bench.harness.results import Result, keep, kept, middle
+from bench.harness.results import Result, Session, keep, kept, middle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,18 +28,25 @@ def file(tmp_path: Path) -> Path:
 def test_what_is_kept_is_read_back(file: Path) -> None:
     results = [drain("flink", 1.0), drain("stateloop", 2.0, WRONG), Result("drain-2m", "kstreams", 1, problem="ended")]
     for result in results:
-        keep([result], file, "today")
+        keep([result], file, Session("today"))
     assert kept(file) == results
 
 
+def test_beside_each_stands_what_the_machine_was_like(file: Path) -> None:
+    keep([drain("flink", 1.0)], file, Session("today", wake_us=75.2, cpus=2))
+    assert b'"session":"today","wake_us":75.2,"cpus":2' in file.read_bytes()
+    assert str(Session("today", wake_us=75.2, cpus=2)) == "2 CPU; one wakes another in 75 µs"
+    assert str(Session("today", cpus=1)) == "1 CPU"
+
+
 def test_of_each_measure_the_last_session_counts(file: Path) -> None:
-    keep([drain("flink", 1.0), drain("flink", 5.0, measure="drain-100k")], file, "monday")
-    keep([drain("flink", 2.0)], file, "tuesday")
+    keep([drain("flink", 1.0), drain("flink", 5.0, measure="drain-100k")], file, Session("monday"))
+    keep([drain("flink", 2.0)], file, Session("tuesday"))
     assert kept(file) == [drain("flink", 5.0, measure="drain-100k"), drain("flink", 2.0)]
 
 
 def test_what_was_no_number_is_no_figure(file: Path) -> None:
-    keep([Result("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT)], file, "today")
+    keep([Result("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT)], file, Session("today"))
     assert kept(file)[0].figures == {"cpu_s": 1.0}
 
 
@@ -47,7 +54,7 @@ def test_results_of_an_older_harness_are_passed_over(file: Path) -> None:
     file.write_bytes(b'{"measure":"drain","job":"bare","run":1}\n')
     with pytest.raises(NothingKept, match="measure first, with make bench"):
         kept(file)
-    keep([drain("flink", 1.0)], file, "today")
+    keep([drain("flink", 1.0)], file, Session("today"))
     assert kept(file) == [drain("flink", 1.0)]
 
 

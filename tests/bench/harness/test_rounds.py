@@ -9,6 +9,7 @@ from bench.enrichment.measures import Calls
 from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, FLINK, STATELOOP
 from bench.harness.plan import FULL, Backlog, Stream
+from bench.harness.results import Session
 from bench.harness.rounds import Rounds, Run, able, estimate, turns
 from bench.query.measures import Keys, Loop
 from bench.query.servers import QUERIES
@@ -43,6 +44,6 @@ def test_a_job_with_batches_is_waited_for_until_one_has_ended() -> None:
 
 def test_the_whole_takes_all_runs_and_the_filling(tmp_path: Path) -> None:
     runs = sum(estimate(Run(one, FLINK, 1), PLAN) for one in PLAN.measures)
-    whole = Rounds(PLAN, [FLINK], tmp_path / "results", "today").expected
+    whole = Rounds(PLAN, [FLINK], tmp_path / "results", Session("today")).expected
     assert 2 * runs < whole < 2 * runs + 60
-    assert Rounds(PLAN, [FLINK, FLINK], Path(), "today").expected == pytest.approx(2 * whole, rel=0.1)
+    assert Rounds(PLAN, [FLINK, FLINK], Path(), Session("today")).expected == pytest.approx(2 * whole, rel=0.1)

@@ -1,0 +1,54 @@
+"""What a machine is like for those who hand work from thread to thread: what it costs to wake another core.
+
+A virtual machine may take ten times as long for it as a real one. Every hand-over pays: a job's tasks, the clients of
+Kafka, the broker. So latencies, and CPU at low rates, compare only between sessions where this is alike.
+"""
+
+import multiprocessing
+import os
+import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+from bench.harness.figures import percentile
+
+TURNS = 3_000
+
+
+def wake_up_us() -> float | None:
+    """How long until a process that sleeps on another core has heard, in microseconds.
+
+    It is half of a question's way there and back, the median of many. None where there is one core, or nobody can be
+    kept on one.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) < 2:  # noqa: PLR2004  # one to ask, another to answer
+        return None
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    other = context.Process(target=_answer, args=(theirs, cores[-1]), daemon=True)
+    other.start()
+    os.sched_setaffinity(0, {cores[0]})
+    try:
+        ours.recv_bytes()
+        return 1e6 * percentile(sorted(_turn(ours) for _ in range(TURNS)), 0.5) / 2
+    finally:
+        os.sched_setaffinity(0, cores)
+        ours.close()
+        other.join()
+
+
+def _turn(connection: Connection) -> float:
+    began = time.perf_counter()
+    connection.send_bytes(b"?")
+    connection.recv_bytes()
+    return time.perf_counter() - began
+
+
+def _answer(connection: Connection, core: int) -> None:
+    """Until the other one is gone."""
+    os.sched_setaffinity(0, {core})
+    connection.send_bytes(b"ready")
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            connection.send_bytes(connection.recv_bytes())
