@@ -92,7 +92,7 @@ def test_a_state_is_gone_after_its_life_and_late_feedback_does_not_bring_it_back
     late = answer_record(answer | {"answer": ("owner", "absence", None)})
     topics.send(topics.names.feedback, [_at(late, old + timedelta(minutes=1)), _at(late, later)])
     letters = topics.read(topics.names.dead_letters, 1)
-    batches = job.batches(2)
+    batches = job.batches(3)
     assert [DeadLetter.model_validate_json(letter.value() or b"").reason for letter in letters] == ["late"]
     assert sum(batch["late"] for batch in batches) == 1
     assert {life[0]: len(them) for life, them in snapshots(topics.read(topics.names.snapshots, 2)).items()} == {
@@ -170,8 +170,10 @@ def test_a_clock_two_hours_ahead_expires_nobody(
         honest = {"device_id": "honest", "event_id": "1", "first_seen": now, "ts": now}
         wrong = {"device_id": "wrong", "event_id": "1", "first_seen": now + timedelta(hours=2), "ts": now}
         topics.send(topics.names.events, [event_record(honest), event_record(wrong)])
-        topics.read(topics.names.snapshots if not survives else topics.names.dead_letters, 1)
-        job.batches(2)
+        read, count = (topics.names.dead_letters, 1) if survives else (topics.names.snapshots, 2)
+        topics.read(read, count)
+        # The end of the batch before may not have been told yet, and a batch's late ones are those by the last but one.
+        job.batches(3)
         topics.send(topics.names.events, [event_record(honest | {"event_id": "2"})])
         if survives:
             found = snapshots(topics.read(topics.names.snapshots, 2))
