@@ -27,7 +27,7 @@ IN_ORDER: dict[str, str | int | bool] = {
     "enable.idempotence": True,
     "queue.buffering.max.messages": 1_000_000,
 }
-"""How a device's readings come to the job as they were taken."""
+"""How a device's readings all come to one partition, in the order in which they were taken."""
 SAY_EVERY = 10_000
 PAUSE_S = 0.0005
 
@@ -130,7 +130,7 @@ def steady(boot: str, rate: int, fleet: Fleet, stop: Flag) -> list[Sent]:
 
 
 def keyed(boot: str, linger_ms: int) -> Producer:
-    """A producer that puts keys where the job does."""
+    """A producer that puts keys where the job does, and keeps each key's records in order."""
     return Producer({"bootstrap.servers": boot, "linger.ms": linger_ms, **IN_ORDER})
 
 

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
+from bench.harness import cores
 from bench.harness.figures import percentile
 
 TURNS = 3_000
@@ -21,19 +22,17 @@ def wake_up_us() -> float | None:
     It is half of a question's way there and back, the median of many. None where there is one core, or nobody can be
     kept on one.
     """
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    if len(cores) < 2:  # noqa: PLR2004  # one to ask, another to answer
+    if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == 1:
         return None
-    context = multiprocessing.get_context("spawn")
+    core, context = cores.measured(), multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    other = context.Process(target=_answer, args=(theirs, cores[-1]), daemon=True)
+    other = context.Process(target=_answer, args=(theirs, core), daemon=True)
     other.start()
-    os.sched_setaffinity(0, {cores[0]})
     try:
         ours.recv_bytes()
-        return 1e6 * percentile(sorted(_turn(ours) for _ in range(TURNS)), 0.5) / 2
+        with cores.left_to(core, os.getpid()):
+            return 1e6 * percentile(sorted(_turn(ours) for _ in range(TURNS)), 0.5) / 2
     finally:
-        os.sched_setaffinity(0, cores)
         ours.close()
         other.join()
 
