@@ -3,6 +3,7 @@
 from contracts.application import Application
 from contracts.batch import Batch
 from contracts.budget import Budget
+from contracts.echo import Echo
 from contracts.enrichment import Api, Enrichment, enrichment
 from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
 from contracts.event import Event
@@ -47,6 +48,7 @@ __all__ = [
     "Distinct",
     "DistinctApprox",
     "Earliest",
+    "Echo",
     "Enriched",
     "Enrichment",
     "Event",

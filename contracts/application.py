@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, get_args
+
+from pydantic import create_model
 
 from contracts.budget import Budget
 from contracts.columns import without_none
@@ -13,6 +15,7 @@ from contracts.enrichment import Enrichment
 from contracts.errors import DeclarationError
 from contracts.event import Event
 from contracts.graph import ordered
+from contracts.key import Key, MaxBytes
 from contracts.named import Asked, Derived, NamedState, check_names
 from contracts.policy import Policy
 from contracts.reducers import Enriched, Reducer
@@ -27,13 +30,13 @@ LARGEST_RECORD = 960 * 1024
 
 
 class Application:
-    """An event model, a state model and enrichments. Raises DeclarationError, saying what to write instead.
+    """An event model, a state model and enrichments. Raises DeclarationError, with what to write instead.
 
-    `apis` has the policy of each API that is not to be called by the default one; `budget` bounds the requests of each
-    device.
-    `skew` is how far a device's clock may be ahead of the broker's. `deduplicate` counts an event delivered twice once.
-    `largest_record` is in bytes. `traced` carries the trace context of events and feedback through the state.
-    `asked` says how the state may be asked, by the application's name; `derived` and `states` what else may be.
+    `apis` has a policy for each API that needs another than `Policy()`. `budget` limits the requests of each device.
+    `skew` is how far a device's clock may be ahead of the record's timestamp. `deduplicate` counts an event once that
+    is delivered twice. `largest_record` is in bytes. `traced` carries the trace context of events and feedback through
+    the state. `asked` has the options of queries of the state, under the application's name; `derived` and `states` are
+    further states that can be queried.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -72,6 +75,15 @@ class Application:
         self.derived = derived
         self.states = states
         check_names((name, *(one.name for one in derived), *(one.name for one in states)))
+
+    @cached_property
+    def event_shape(self) -> type[Event]:
+        """The event as its records are read: the field that is the key is bounded as keys are."""
+        key = self.event.model_fields[self.state.key]
+        if any(isinstance(one, MaxBytes) for one in key.metadata):
+            return self.event
+        fields: dict[str, Any] = {self.state.key: (Annotated[key.annotation, *key.metadata, *get_args(Key)[1:]], ...)}
+        return create_model(self.event.__name__, __base__=self.event, __doc__=self.event.__doc__, **fields)
 
     @property
     def enrichment_group(self) -> str:

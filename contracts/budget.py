@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Budget(Declared):
-    """At most so many `requests` for one life in each period of `per`, counted from its `first_seen`.
+    """At most this number of `requests` for one window in each period of `per`, counted from its `first_seen`.
 
-    A request counts once, however many calls it takes, and as soon as it begins. Past the budget the device is left as
-    it is until the next period.
+    A request counts once, with all its calls, and as soon as it begins. Beyond the budget, a device gets no request
+    until the next period.
     """
 
     requests: int

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import orjson
 
 from contracts.record import Reason, Refused
+from contracts.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT
 
 LONE_SURROGATE = (
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -38,15 +39,15 @@ def parse(value: bytes) -> Object:
     except UnicodeDecodeError as error:
         raise Refused(Reason.NOT_UTF8) from error
     if re.search(LONE_SURROGATE, written):
-        raise Refused(Reason.MALFORMED, "half a character")
+        raise Refused(Reason.MALFORMED, HALF_A_CHARACTER)
     try:
         parsed = json.loads(
             written, parse_constant=_no_constant, parse_float=_float, parse_int=_int, object_pairs_hook=Object
         )
     except (ValueError, RecursionError) as error:
-        raise Refused(Reason.MALFORMED, str(error)) from error
+        raise Refused(Reason.MALFORMED, NOT_AN_OBJECT) from error
     if not isinstance(parsed, Object):
-        raise Refused(Reason.MALFORMED, "not an object")
+        raise Refused(Reason.MALFORMED, NOT_AN_OBJECT)
     return parsed
 
 

@@ -19,11 +19,11 @@ class DeclarationError(StateloopError):
 
 
 class SettingsRefused(StateloopError):
-    """Settings are missing or wrong. `problems` has the name of each in the environment, and what is the matter."""
+    """Settings are missing, wrong or unknown. `problems` has the variable of each, and what is wrong with it."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
         told = "; ".join(f"{variable}: {problem}" for variable, problem in problems)
-        super().__init__(f"{told} (set {'them' if len(problems) > 1 else 'it'} in the environment)")
+        super().__init__(f"{told} (correct {'them' if len(problems) > 1 else 'it'} in the environment)")
         self.problems = problems
 
 

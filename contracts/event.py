@@ -8,21 +8,23 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from contracts import columns
 from contracts.bounds import bounds
 from contracts.errors import DeclarationError
+from contracts.key import Key
 
 
 class Event(BaseModel):
     """One record of a device. An application's own event adds its fields to these.
 
-    A field is either required or `T | None = None`: nobody fills in defaults on the way.
+    A field is either required or `T | None = None`: the job fills in no defaults.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
-    device_id: str = Field(min_length=1, max_length=256)
+    device_id: Key
     event_id: str = Field(min_length=1, max_length=256)
     first_seen: AwareDatetime
-    """The time of the device's initial event: with device_id it names the life that this event belongs to."""
+    """The time of the device's initial event: the start of the window. All events of the window have the same value."""
     ts: AwareDatetime
+    """The time of this event. Like `first_seen`, it has an offset from UTC."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

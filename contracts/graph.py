@@ -12,7 +12,8 @@ from contracts.state import State, reducers, slots
 def ordered(state: type[State], declared: tuple[Enrichment, ...]) -> tuple[Enrichment, ...]:
     """The enrichments with each after all that it needs.
 
-    Raises DeclarationError for a need that nothing meets, a slot with no or two writers, a type that differs, a cycle.
+    Raises DeclarationError for a need that nothing meets, a slot with no or two writers, a type that differs, a cycle,
+    and a need whose last digits depend on the order of events.
     (That of an enrichment that reads its own result is bounded where it is declared.)
     """
     by_slot = _by_slot(state, declared)
@@ -55,7 +56,8 @@ def _by_slot(state: type[State], declared: tuple[Enrichment, ...]) -> dict[str, 
 
 
 def _check_need(state: type[State], one: Enrichment, need: Need) -> None:
-    fields: dict[str, Any] = {name: kind for name, (_, kind) in reducers(state).items()}
+    declared = reducers(state)
+    fields: dict[str, Any] = {name: kind for name, (_, kind) in declared.items()}
     where = f"{one.name}({need.name})"
     if need.name not in fields:
         known = ", ".join(sorted(fields))
@@ -64,3 +66,15 @@ def _check_need(state: type[State], one: Enrichment, need: Need) -> None:
     if expected != need.annotation:
         spelled = getattr(expected, "__name__", expected)
         raise DeclarationError(where, "differs from the state's type", f"Write `{need.name}: {spelled}`")
+    if declared[need.name][0].depends_on_order and expected is not int and not need.near:
+        _refuse_unrounded(where, need, type(declared[need.name][0]).__name__)
+
+
+def _refuse_unrounded(where: str, need: Need, reducer: str) -> None:
+    """After a crash other last digits would be other inputs, for which the API is called again."""
+    if need.annotation is float:
+        kind = f"Annotated[float, Near(0.01)]{' | None' if need.optional else ''}"
+        write = f"Write `{need.name}: {kind}`, with the step that matters to the API"
+    else:
+        write = "Need another field, such as one of Histogram or Max"
+    raise DeclarationError(where, f"the last digits of {reducer} depend on the order of events", write)

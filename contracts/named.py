@@ -24,11 +24,11 @@ PATH = re.compile(r"[^.]+(\.[^.]+)*")
 
 @dataclass(frozen=True)
 class Asked:
-    """How a state may be asked. Field paths are dotted, from the top of the record's value: `state.status`.
+    """The options of queries of a state. Field paths are dotted, from the top of the record's value: `state.status`.
 
-    `history` is how many versions of a key are kept, `indexes` the paths that one may filter by, `stale_after` for how
-    long a reader may keep an answer, and `remember` how long an ended life is told from one never seen (its lifetime,
-    where that is None).
+    The query service stores `history` versions of a key. `indexes` has the paths of fields that a query can filter by.
+    A client may cache an answer for `stale_after`. An expired key is answered as expired for `remember` (by default
+    the state's lifetime), and as never seen after that.
     """
 
     history: int = 1
@@ -48,10 +48,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Derived:
-    """A state derived from the snapshots, by another key: of several devices, the one whose life began last counts.
+    """A state that is derived from the snapshots, under another key. Of several devices, the newest window counts.
 
-    `of` is a pure function: of a snapshot, the keys that it says something of, and what. `lifetime` is how long after
-    its device's life began a key is known; where it is None, as long as the device.
+    `of` is a pure function of a snapshot, and returns pairs of a key and its value. A key expires `lifetime` after the
+    start of its device's window; by default that is the lifetime of the application's state.
     """
 
     name: str
@@ -63,13 +63,19 @@ class Derived:
 
 @dataclass(frozen=True)
 class NamedState:
-    """A keyed topic that can be asked. `life`, `version` and `event_time` are the paths of what orders its records.
+    """A keyed topic that can be queried. `life`, `epoch`, `version` and `event_time` are paths in its records.
 
-    `key` is the path of a record's key in its value, for a topic that keeps several records of one; without it the
-    record's own key is the key. A record is newer than another of its key if its life began later, or it did not and
-    the version is greater. Without `life` all records of a key are of one life; without `version` the offset is the
-    version; without `event_time` the record's timestamp is the event time. Without `lifetime` a key stays until a
-    record without value removes it.
+    `key` is the path of the key in a record's value, for a topic with several records of one key; without it, the
+    record's own key is used. Of two records of a key, the one with the greater (life, epoch, version) is newer. Without
+    `life`, all records of a key are of one window; without `epoch`, or in a record that lacks it, the epoch is 0;
+    without `version`, the offset is the version; without `event_time`, the record's timestamp is the event time.
+    Without `lifetime`, a key stays until a record without value removes it. `event_offset` is the path of the largest
+    offset of the events that a record has merged; the events have the same keys, in a topic with the same number of
+    partitions.
+
+    A key expires when a window starts more than `lifetime` after its own. With `expires_by_clock`, it also expires
+    `lifetime` and `grace` after its window starts, by the clock, while no record comes: the times of the topic must
+    be the present ones, not those of a replay.
     """
 
     name: str
@@ -78,11 +84,16 @@ class NamedState:
     partitions: int
     key: str | None = None
     life: str | None = "first_seen"
+    epoch: str | None = "epoch"
     version: str | None = "version"
     event_time: str | None = "as_of"
+    event_offset: str | None = None
     lifetime: timedelta | None = None
     grace: timedelta = NO_TIME
+    expires_by_clock: bool = False
     asked: Asked = Asked()
+    windowed: bool = False
+    """The record's own key is the `window_key` of `key`, so a record without value removes that window only."""
 
 
 def check_names(names: Iterable[str]) -> None:

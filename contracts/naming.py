@@ -22,8 +22,12 @@ def named(application: Application) -> dict[str, NamedState]:
         topic=application.topics.snapshots,
         schema=schemas(application)["snapshot"],
         partitions=application.topics.partitions,
+        key="device_id",
+        windowed=True,
+        event_offset="event_offset",
         lifetime=application.state.lifetime,
-        grace=application.state.grace,
+        grace=application.state.grace + application.skew,
+        expires_by_clock=not application.topics.replay,
         asked=application.asked,
     )
     derived = (_derived(application, one) for one in application.derived)
@@ -44,5 +48,7 @@ def _derived(application: Application, one: Derived) -> NamedState:
         partitions=application.topics.partitions,
         key="key",
         lifetime=one.lifetime or application.state.lifetime,
+        grace=application.state.grace + application.skew,
+        expires_by_clock=not application.topics.replay,
         asked=one.asked,
     )

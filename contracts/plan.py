@@ -1,7 +1,7 @@
 """Which requests a snapshot calls for: the one decision that the loop turns on, as pure functions."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from contracts.budget import afford
 from contracts.enrichment import Enrichment
 from contracts.fingerprint import fingerprint, skip_fingerprint
 from contracts.question import NO_INPUTS, Question, question
-from contracts.wire import Answer, Snapshot, Status
+from contracts.wire import LARGEST_COUNT, Answer, Order, Snapshot, Status
 
 __all__ = ["Progress", "Request", "fingerprint", "plan", "progress", "settled", "wanted"]
 
@@ -29,7 +29,7 @@ class Progress(StrEnum):
     """The device's budget is spent: the first snapshot of the next period plans it."""
     ANSWERED = "answered"
     CLOSED = "closed"
-    """An answer could not count any more: the life is over, or the slot has one of a version that is still to come."""
+    """An answer could not count: the window has expired, or the slot has one of a version that is still to come."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,18 @@ class Request:
     """Of an iterative enrichment."""
     spent: int | None = None
     """How many requests the enrichment has made with this one in the present period of the budget, if there is one."""
+    epoch: int = 0
+    """With `version`, the snapshot that it was planned on."""
 
     @property
     def life(self) -> tuple[str, datetime]:
         """The life that it is for."""
         return self.device_id, self.first_seen
+
+    @property
+    def order(self) -> Order:
+        """The order of its answer in the slot."""
+        return self.epoch, self.version
 
     @property
     def identity(self) -> tuple[str, datetime, str, str]:
@@ -116,7 +123,10 @@ def _standings(application: Application, snapshot: Snapshot, now: datetime) -> d
     found: dict[str, _Standing] = {}
     for one in application.enrichments:
         needs = {need.name: found.get(need.name) or _field(snapshot.state.get(need.name)) for need in one.needs}
-        found[one.name] = _blocked(one, needs, snapshot, over=over) or _free(one, needs, snapshot, now, over=over)
+        closed = over or not _can_replace(snapshot.enrichments.get(one.name), snapshot, now, application.state.grace)
+        found[one.name] = _blocked(one, needs, snapshot, closed=closed) or _free(
+            one, needs, snapshot, now, closed=closed
+        )
     return found
 
 
@@ -133,7 +143,7 @@ def _field(value: Any) -> _Standing:
     return _Standing(Progress.WAITING if value is None else Progress.ANSWERED, value)
 
 
-def _blocked(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, *, over: bool) -> _Standing | None:
+def _blocked(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, *, closed: bool) -> _Standing | None:
     """What keeps an enrichment from running now, if anything does."""
     nothing, lacks, coming = [], False, False
     for need in one.needs:
@@ -144,50 +154,54 @@ def _blocked(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, *
             if standing.gives_nothing:
                 nothing.append(f"{need.name}: {standing.status}")
     if nothing:
-        return _skipped(one, ", ".join(nothing), snapshot, over=over)
+        return _skipped(one, ", ".join(nothing), snapshot, closed=closed)
     return _Standing(Progress.WAITING, coming=not lacks) if lacks or coming else None
 
 
-def _free(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
+def _free(
+    one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, now: datetime, *, closed: bool
+) -> _Standing:
     """Where an enrichment stands that has its inputs."""
     inputs = {name: need.result for name, need in needs.items()}
     asked = question(one, inputs, snapshot.enrichments.get(one.name))
     if one.when and (unmet := one.when.unmet(asked.inputs)):
-        return _skipped(one, unmet, snapshot, over=over)
-    return _asked(one, asked, snapshot, now, over=over)
+        return _skipped(one, unmet, snapshot, closed=closed)
+    return _asked(one, asked, snapshot, now, closed=closed)
 
 
-def _asked(one: Enrichment, asked: Question, snapshot: Snapshot, now: datetime, *, over: bool) -> _Standing:
+def _asked(one: Enrichment, asked: Question, snapshot: Snapshot, now: datetime, *, closed: bool) -> _Standing:
     """Where an enrichment stands that can run, by the answer in its slot."""
     answer = snapshot.enrichments.get(one.name)
-    counts = not over and _counts(answer, snapshot)
     if answer is not None and asked.answered:
-        if not counts or not _is_stale(one, answer, now):
+        if closed or not _is_stale(one, answer, now):
             return _Standing(Progress.ANSWERED, answer.result, status=answer.status)
         request = _request(one, asked, snapshot)
         return _Standing(Progress.PLANNABLE, answer.result, status=answer.status, request=request)
-    if not counts:
+    if closed:
         return _Standing(Progress.CLOSED)
     return _Standing(Progress.PLANNABLE, coming=True, request=_request(one, asked, snapshot))
 
 
-def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, over: bool) -> _Standing:
+def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, closed: bool) -> _Standing:
     """The standing of one that is skipped: its slot must say so, and why, for whoever reads the state."""
     answer, named = snapshot.enrichments.get(one.name), skip_fingerprint(one, reason)
     told = answer is not None and answer.fingerprint == named
-    if told or over or not _counts(answer, snapshot):
+    if told or closed:
         return _Standing(Progress.SKIPPED, status="skipped")
     request = _request(one, Question(NO_INPUTS, named, 1, answered=False), snapshot, reason)
     return _Standing(Progress.SKIPPED, status="skipped", request=request)
 
 
-def _counts(answer: Answer | None, snapshot: Snapshot) -> bool:
-    """Whether an answer that is computed now would win over what the slot has.
+def _can_replace(answer: Answer | None, snapshot: Snapshot, now: datetime, grace: timedelta) -> bool:
+    """Whether an answer that is computed now may replace the slot's.
 
-    An honest answer was merged after the version that it was computed from. One of this version or a later one (forged,
-    or of a state that is being rebuilt) would win over any that is computed now.
+    A true answer is merged after the version that it was computed from. One of this version or a later one is either
+    about to be caught up with, while the job reads again what it had read before a crash, or forged. The job does that
+    within the grace, so an answer that is older (or from the future) is forged, and is replaced.
     """
-    return answer is None or answer.version < snapshot.version
+    if answer is None or answer.order < snapshot.order:
+        return True
+    return answer.version < LARGEST_COUNT and not timedelta(0) <= now - answer.ts <= grace
 
 
 def _is_stale(one: Enrichment, answer: Answer, now: datetime) -> bool:
@@ -200,10 +214,16 @@ def _request(one: Enrichment, asked: Question, snapshot: Snapshot, skipped: str 
         first_seen=snapshot.first_seen,
         enrichment=one.name,
         fingerprint=asked.fingerprint,
-        version=snapshot.version,
+        version=_version(snapshot.enrichments.get(one.name), snapshot),
         as_of=snapshot.as_of,
         inputs=asked.inputs,
         skipped=skipped,
         traceparent=snapshot.traceparent,
         round=asked.round,
+        epoch=snapshot.epoch,
     )
+
+
+def _version(answer: Answer | None, snapshot: Snapshot) -> int:
+    """The version that the answer will have: the snapshot's, or one that replaces an impossible one in the slot."""
+    return snapshot.version if answer is None or answer.order < snapshot.order else answer.version + 1

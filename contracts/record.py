@@ -10,6 +10,9 @@ LARGEST_SNAPSHOT = 1_000_000
 LARGEST_HEAD = 1_000
 """How many characters of a refused record a dead letter shows."""
 
+HEARTBEAT_KEY = b"stateloop heartbeat"
+"""The key of a record without value that the job writes for itself: it only lets time pass."""
+
 
 class Reason(StrEnum):
     """Why there is a dead letter: the job's reasons in the order in which it checks them, then the workers'."""
@@ -19,11 +22,15 @@ class Reason(StrEnum):
     OVERSIZED = "oversized"
     NOT_UTF8 = "not_utf8"
     MALFORMED = "malformed"
-    """Not one JSON object whose fields have the declared types. (Any JSON will do as text, as the parser writes it.)"""
+    """Not one JSON object whose fields have the declared types; the detail names the field.
+
+    (Any JSON will do as text, as the parser writes it.)"""
     INVALID_FIELD = "invalid_field"
     """A required field is missing, or a value is outside its bounds; the detail names the field."""
+    WRONG_KEY = "wrong_key"
+    """The record's key is not its device's, or there is none: then nothing keeps the device's records in order."""
     INCREDIBLE_TIME = "incredible_time"
-    """The device's clock is ahead of the broker's by more than the application's skew."""
+    """A time is ahead of the broker's clock, or of the job's, by more than the application's skew."""
     LATE = "late"
     """The life had ended, and its grace with it, when the broker took the record."""
     LARGE_SNAPSHOT = "large_snapshot"
@@ -62,6 +69,8 @@ class Delta:
     slot: str | None = None
     answer: dict[str, Any] | None = None
     traceparent: str | None = None
+    event_offset: int | None = None
+    """The offset of the event; None for feedback."""
 
 
 class Refused(Exception):

@@ -15,7 +15,7 @@ from contracts.wire import Answer, DeadLetter, Snapshot
 def schemas(application: Application) -> dict[str, dict[str, Any]]:
     """The schema of each of the application's topics, by the catalogue's name of its model."""
     models: dict[str, type[BaseModel]] = {
-        "event": application.event,
+        "event": application.event_shape,
         "feedback": feedback_shape(application),
         "snapshot": snapshot_shape(application),
         "dead_letter": DeadLetter,

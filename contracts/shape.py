@@ -16,6 +16,7 @@ from contracts.bounds import Bound, all_hold, bounds, instant, needed
 from contracts.columns import is_model, without_none
 from contracts.document import as_text, pairs, parse, parse_own
 from contracts.record import Reason, Refused
+from contracts.refusal import mistyped, oversized
 from contracts.tracing import FIELD
 from contracts.wire import Feedback
 
@@ -46,15 +47,34 @@ def read(shape: type[BaseModel], value: bytes | None, largest: int) -> dict[str,
     if not value:
         raise Refused(Reason.EMPTY)
     if len(value) > largest:
-        raise Refused(Reason.OVERSIZED)
-    fields = _struct(parse(value), shape)
+        raise Refused(Reason.OVERSIZED, oversized(len(value), largest))
+    fields = _typed(parse(value), shape)
     _judge(fields, shape)
     return fields
 
 
 def check_own(shape: type[BaseModel], value: bytes) -> None:
     """Raise Refused for a record that orjson wrote, if `read` would; its size is not looked at."""
-    _judge(_struct(parse_own(value), shape), shape)
+    _judge(_typed(parse_own(value), shape), shape)
+
+
+def _typed(document: dict[str, Any], shape: type[BaseModel]) -> dict[str, Any]:
+    try:
+        return _struct(document, shape)
+    except Refused as refused:
+        raise Refused(Reason.MALFORMED, _first_mistyped(document, shape)) from refused
+
+
+def _first_mistyped(document: dict[str, Any], shape: type[BaseModel]) -> str | None:
+    """The detail of the first field of the shape that any value of its name in the document does not fit."""
+    for name, field in _fields(shape).items():
+        given = [item for given, item in pairs(document) if given == name and item is not None]
+        try:
+            for item in given:
+                field.take(item)
+        except Refused:
+            return mistyped(name, shape.model_fields[name].annotation)
+    return None
 
 
 class _Field(NamedTuple):

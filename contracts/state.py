@@ -1,5 +1,6 @@
 """What is known of a device: a declared merge of its deltas."""
 
+from dataclasses import MISSING, fields
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -12,15 +13,15 @@ HOUR = timedelta(hours=1)
 
 
 class State(BaseModel):
-    """The state of one life. Each field says by which reducer it comes about.
+    """The state of one device in one window. A reducer in the annotation of each field computes its value.
 
-    class Car(State, lifetime=timedelta(hours=1)):
-        speed: Annotated[float | None, Latest()]
-        trips: Annotated[int, Count()]
-        owner: Annotated[Owner | None, Enriched()]
+        class Car(State, lifetime=timedelta(hours=1)):
+            speed: Annotated[float | None, Latest()]
+            trips: Annotated[int, Count()]
+            owner: Annotated[Owner | None, Enriched()]
 
-    `key` is the event's field that names the device, `lifetime` how long after `first_seen` the state lives, `grace`
-    how much later a record may still come (and how far one partition may be ahead of another while the job catches up).
+    The arguments of the class: `key` is the field of the event that identifies the device; the window starts at
+    `first_seen` and ends a `lifetime` later; records are accepted until `grace` after its end.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,6 +56,8 @@ def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
             continue
         parts = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
         declared = [part for part in parts[1:] if isinstance(part, Reducer)]
+        for part in parts[1:]:
+            _check_is_called(f"{state.__name__}.{name}", part)
         if len(declared) != 1:
             raise DeclarationError(
                 f"{state.__name__}.{name}",
@@ -63,6 +66,14 @@ def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
             )
         found[name] = (declared[0], parts[0])
     return found
+
+
+def _check_is_called(where: str, part: Any) -> None:
+    """Refuse the class of a reducer in the place of a reducer."""
+    if isinstance(part, type) and issubclass(part, Reducer):
+        required = any(one.default is MISSING and one.default_factory is MISSING for one in fields(part))
+        write = f"Write {part.__name__}({'…' if required else ''})"
+        raise DeclarationError(where, f"{part.__name__} is a class, not a reducer", write)
 
 
 def slots(state: type[State]) -> dict[str, Any]:

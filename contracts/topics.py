@@ -13,6 +13,8 @@ FOREVER = timedelta(milliseconds=-1)
 PARTITIONER = "murmur2_random"
 """librdkafka's name for the Java clients' partitioner: a device is in one partition number throughout."""
 
+READ_COMMITTED = {"isolation.level": "read_committed"}
+"""Of every consumer. It is the default of librdkafka, but not of Java's clients."""
 MEANING = ("message.timestamp.type", "cleanup.policy")
 """The settings without which a topic's records mean something else. How long they are kept is the operator's choice."""
 
@@ -54,11 +56,11 @@ class Topic:
 
 @dataclass(frozen=True)
 class Topics:
-    """The topics of one application, of so many partitions each. `prefix` tells applications on one broker apart.
+    """The topics of one application, each with this number of `partitions`.
 
-    `outage` is how long events and feedback are kept at least, for a job that was away to catch up. Where one
-    partition then gets ahead of another by more than the grace, the other's lives may come too late: the job counts
-    them. A `replay` of old data carries its own times (so nothing may be dropped by age, for all of it is old).
+    Their names begin with `prefix`, which separates applications on one broker. The topics store events and feedback
+    for `outage` at least, so that a job can catch up after it. With `replay`, the producer stamps events and feedback,
+    in place of the broker, and the topics store them without limit of age: it is for history.
     """
 
     prefix: str = ""
@@ -99,11 +101,11 @@ class Topics:
         return (*topics, instances)
 
     def _derived(self, name: str, lifetime: timedelta) -> Topic:
-        """Its records are of a key and a device, so that the earlier of two devices never outlives the later."""
+        """Its records are of a key and a device's window: the earlier of two windows never replaces the later one."""
         kept = max(2 * lifetime, timedelta(days=1))
         return Topic(
             f"{self.prefix}{name}",
-            "key and device_id",
+            "key, device_id and first_seen",
             "derived",
             "compact,delete",
             kept,
@@ -121,7 +123,9 @@ class Topics:
         return (
             Topic(self.events, "device_id", "event", "delete", inputs, stamp, count),
             Topic(self.feedback, "device_id", "feedback", "delete", inputs, stamp, count),
-            Topic(self.snapshots, "device_id", "snapshot", "compact,delete", outputs, Stamp.BROKER, count),
+            Topic(
+                self.snapshots, "device_id and first_seen", "snapshot", "compact,delete", outputs, Stamp.BROKER, count
+            ),
             Topic(self.dead_letters, "origin's key", "dead_letter", "delete", self.outage, Stamp.BROKER, count),
         )
 

@@ -7,6 +7,10 @@ import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import override
 
+from contracts.key import Key
+
+Order = tuple[int, int]
+"""Epoch and version."""
 Status = Literal["result", "absence", "failure", "skipped"]
 """How a request ended. Skipped ones were not asked: what they need was not found, or their condition is false."""
 
@@ -14,6 +18,8 @@ ASK_AGAIN = "ask again"
 """The fingerprint of a failure that names no inputs, and so answers none: it opens a slot that a failure had closed."""
 NEVER_WRITTEN = -1
 """The partition and offset of what has none."""
+LARGEST_COUNT = 1 << 53
+"""The largest version or epoch: every JSON parser reads whole numbers up to it exactly."""
 
 
 class Wire(BaseModel):
@@ -29,8 +35,10 @@ class Wire(BaseModel):
 class Answer(Wire):
     """What an enrichment's slot holds: the outcome of one request. The order of fields is the order of the merge."""
 
-    version: int = Field(ge=1)
-    """The version of the snapshot that the request was planned on."""
+    epoch: int = Field(default=0, ge=0, le=LARGEST_COUNT)
+    """The epoch of the snapshot that the request was planned on."""
+    version: int = Field(ge=1, le=LARGEST_COUNT)
+    """The version of that snapshot."""
     status: Status
     ts: AwareDatetime
     """When it was answered, by the worker's clock."""
@@ -42,18 +50,25 @@ class Answer(Wire):
     """How many requests the enrichment has made for this life in the present period of the budget; null without one."""
     result: dict[str, Any] | None = None
 
+    @property
+    def order(self) -> Order:
+        """Of two answers in one slot, the one of greater order wins."""
+        return self.epoch, self.version
+
 
 class Feedback(Wire):
     """The answer to one request, on its way back into the state.
 
     `result` holds it under the enrichment's name, so that one topic carries every model. Two answers with the same
-    enrichment, fingerprint, version, status and time are one delta.
+    enrichment, fingerprint, epoch, version, status and time are one delta.
     """
 
-    device_id: str
+    device_id: Key
     first_seen: AwareDatetime
     enrichment: str
-    version: int = Field(ge=1)
+    epoch: int = Field(default=0, ge=0, le=LARGEST_COUNT)
+    """The epoch of the snapshot that the request was planned on. Releases before 0.2.0 wrote none."""
+    version: int = Field(ge=1, le=LARGEST_COUNT)
     status: Status
     ts: AwareDatetime
     fingerprint: str
@@ -71,14 +86,24 @@ class Feedback(Wire):
 
 
 class Snapshot(Wire):
-    """The whole state of a device after one record."""
+    """The whole state of a device after one record.
+
+    The record's key is the `window_key` of device and life; it is in the device's partition.
+    """
 
     device_id: str
     first_seen: AwareDatetime
+    epoch: int = Field(default=0, ge=0)
+    """The epoch of the job's checkpoint: its creation time in milliseconds since 1970. A rebuild starts a new one."""
     version: int = Field(ge=1)
-    """The number of deltas merged. Within one life it only grows; readers drop a version that they have passed."""
+    """The number of deltas merged. It grows within one window and epoch.
+
+    Readers order the snapshots of a key by (first_seen, epoch, version), and drop those that they have passed.
+    """
     as_of: AwareDatetime
     """The largest broker time of the records merged."""
+    event_offset: int | None = Field(default=None, ge=0)
+    """The largest offset of the events merged; null before the first. Their partition is the snapshot's."""
     state: dict[str, Any]
     enrichments: dict[str, Answer] = Field(default_factory=dict)
     traceparent: str | None = None
@@ -89,19 +114,25 @@ class Snapshot(Wire):
         """The key of the state."""
         return self.device_id, self.first_seen
 
+    @property
+    def order(self) -> Order:
+        """Of two snapshots of one window, the one of greater order is the newer."""
+        return self.epoch, self.version
+
 
 class DerivedRecord(Wire):
     """What a device's snapshot says of another key.
 
-    Of a key's records the one with the greatest life counts, and of those the one with the greatest version. It is in
-    the partition of its key; the record's own key names the device besides, so that compaction, which keeps what was
-    written last, keeps each device's last and does not choose between devices.
+    Of a key's records the one of the greatest (first_seen, epoch, version) counts. It is in the partition of its key;
+    the record's own key names the device's window besides. Compaction keeps what was written last, and so keeps the
+    last record of each window: it does not choose between devices, nor between windows.
     """
 
     key: str
     first_seen: AwareDatetime
+    epoch: int = Field(default=0, ge=0)
     version: int = Field(ge=1)
-    """With `first_seen`, of the snapshot that it was derived from."""
+    """With `first_seen` and `epoch`, of the snapshot that it was derived from."""
     as_of: AwareDatetime
     device_id: str
     """Whose snapshot that was."""
@@ -122,13 +153,15 @@ class DeadLetter(Wire):
     offset: int
     timestamp: AwareDatetime
     """The origin's broker time."""
+    epoch: int | None = None
+    """The job's epoch, or that of the snapshot of a worker's request. A rebuild refuses a record again in its own."""
     head: str | None = None
     """The beginning of the record's value."""
     enrichment: str | None = None
     """What failed; this and all below is only in the letters of a worker's failed requests."""
     first_seen: AwareDatetime | None = None
     version: int | None = None
-    """With `first_seen` and the letter's key: the snapshot that the request was planned on."""
+    """With `first_seen`, `epoch` and the letter's key: the snapshot that the request was planned on."""
     spent: int | None = None
     """What the failure told of the budget; null without one."""
     attempts: int | None = None

@@ -1,33 +1,32 @@
 """Whose checkpoint this is. A checkpoint of another state model, other topics or another partition count is refused."""
 
-import hashlib
-import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
-from pyspark.sql import SparkSession
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from contracts.application import Application
-from spark_app.errors import ForeignCheckpoint
-from spark_app.lift import LIFE, ONCE, kinds
+from spark_app.errors import ForeignCheckpoint, ReplacedCheckpointError, UnreadableCheckpointError
+from spark_app.folder import Folder
+from spark_app.state_model import StateModel, state_model
 from spark_app.topics import TopicIdentity
 
 FILE = "stateloop.json"
+FORMAT: Literal[1] = 1
+"""The version of the file's format. A change of its fields takes the next number."""
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(BaseModel):
     """What a checkpoint belongs to."""
 
-    state_model: str
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    state_model: StateModel
     topics: dict[str, dict[str, str | int]]
     state_partitions: int
 
     def differences(self, other: "Identity") -> list[str]:
         """In what another identity differs from this one, in words."""
-        found = []
-        if self.state_model != other.state_model:
-            found.append(f"its state model is {other.state_model}, the application's is {self.state_model}")
+        found = self.state_model.differences(other.state_model)
         if self.state_partitions != other.state_partitions:
             found.append(f"its state has {other.state_partitions} partitions, this job {self.state_partitions}")
         for name in sorted(self.topics.keys() | other.topics.keys()):
@@ -37,74 +36,76 @@ class Identity:
         return found
 
 
+class FormatVersion(BaseModel):
+    """The one field of stateloop.json that each release reads."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    format: int
+
+
+class CheckpointFile(FormatVersion):
+    """The content of stateloop.json."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    format: Literal[1]
+    epoch: PositiveInt
+    """The creation time of the checkpoint, in milliseconds since 1970."""
+    identity: Identity
+
+
 def identity(application: Application, topics: list[TopicIdentity], state_partitions: int) -> Identity:
     """The identity of the job that is about to start."""
-    return Identity(state_model(application), {topic.name: topic.facts() for topic in topics}, state_partitions)
+    facts = {topic.name: topic.facts() for topic in topics}
+    return Identity(state_model=state_model(application), topics=facts, state_partitions=state_partitions)
 
 
-def state_model(application: Application) -> str:
-    """A short name for all that the layout and the meaning of the state depend on."""
-    meaning = {
-        "columns": kinds(application),
-        "reducers": {name: repr(reducer) for name, reducer in application.reducers.items()},
-        "sources": application.sources,
-        "key": application.state.key,
-        "life": LIFE,
-        "deduplicate": ONCE if application.deduplicate else None,
-    }
-    digest = hashlib.blake2b(json.dumps(meaning, sort_keys=True).encode(), digest_size=6).hexdigest()
-    return f"{application.state.__name__}-{digest}"
+def claim(folder: Folder, mine: Identity, now_ms: int) -> int:
+    """Return the checkpoint's epoch: the time of its creation, in milliseconds since 1970.
 
-
-def claim(spark: SparkSession, folder: str, mine: Identity) -> None:
-    """Write this job's identity into a new checkpoint, or compare it with what is there.
-
-    Raises ForeignCheckpoint.
+    A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. Raises
+    ForeignCheckpoint and UnreadableCheckpointError.
     """
-    hadoop = _Folder(spark, folder)
-    written = hadoop.read(FILE)
-    if written is not None:
-        differences = mine.differences(Identity(**json.loads(written)))
-    else:
-        differences = ["it has no stateloop.json"] if hadoop.has("offsets") else []
-    if differences:
-        raise ForeignCheckpoint(folder, differences)
-    if written is None:
-        hadoop.write(FILE, json.dumps(mine.__dict__, indent=1))
+    found = read(folder)
+    if found is None and folder.has("offsets"):
+        raise ForeignCheckpoint(folder.path, [f"it has no {FILE}"])
+    if found is None:
+        written = CheckpointFile(format=FORMAT, epoch=now_ms, identity=mine)
+        folder.write_new(FILE, written.model_dump_json(indent=1))
+        return now_ms
+    if differences := mine.differences(found.identity):
+        raise ForeignCheckpoint(folder.path, differences)
+    return found.epoch
+
+
+def verify(folder: Folder, mine: Identity, epoch: int) -> None:
+    """Check that a checkpoint is still the one that was claimed. Raises as `claim`, and ReplacedCheckpointError."""
+    found = read(folder)
+    if found is None or found.epoch != epoch:
+        raise ReplacedCheckpointError(folder.path, epoch, found.epoch if found else None)
+    if differences := mine.differences(found.identity):
+        raise ForeignCheckpoint(folder.path, differences)
+
+
+def read(folder: Folder) -> CheckpointFile | None:
+    """Return the folder's stateloop.json; None where there is none. Raises UnreadableCheckpointError."""
+    content = folder.read(FILE)
+    return None if content is None else parse(content, folder.path)
+
+
+def parse(content: str, folder: str) -> CheckpointFile:
+    """Return the content of a stateloop.json. Raises UnreadableCheckpointError."""
+    try:
+        version = FormatVersion.model_validate_json(content).format
+        if version != FORMAT:
+            raise UnreadableCheckpointError(folder, f"it has format {version}, this release reads format {FORMAT}")
+        return CheckpointFile.model_validate_json(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise UnreadableCheckpointError(folder, f"{where}: {problem['msg']}" if where else problem["msg"]) from error
 
 
 def _topic(facts: dict[str, str | int] | None) -> str:
     return "not there" if facts is None else f"{facts['id']} with {facts['partitions']} partitions"
-
-
-class _Folder:
-    """A folder on whatever file system the checkpoint is on, through Hadoop's client, which Spark brings."""
-
-    def __init__(self, spark: SparkSession, folder: str) -> None:
-        context: Any = spark.sparkContext
-        self._path = context._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001  # PySpark has no public way
-        self._folder = folder
-        self._fs = self._path(folder).getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
-        self._io = context._jvm.org.apache.commons.io.IOUtils  # noqa: SLF001
-
-    def has(self, name: str) -> bool:
-        return bool(self._fs.exists(self._path(self._folder, name)))
-
-    def read(self, name: str) -> str | None:
-        if not self.has(name):
-            return None
-        stream = self._fs.open(self._path(self._folder, name))
-        try:
-            return str(self._io.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-
-    def write(self, name: str, content: str) -> None:
-        """Whole or not at all: a crash leaves no half of it under this name."""
-        unfinished, finished = self._path(self._folder, f".{name}.tmp"), self._path(self._folder, name)
-        stream = self._fs.create(unfinished)
-        try:
-            stream.write(content.encode())
-        finally:
-            stream.close()
-        self._fs.rename(unfinished, finished)

@@ -1,7 +1,9 @@
 """Decode: from a record's bytes to typed fields and a verdict, in native expressions (contracts/shape.py in Spark)."""
 
 import secrets
+from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 
 from pydantic import BaseModel
 from pyspark.sql import Column, DataFrame
@@ -12,10 +14,13 @@ from contracts.bounds import bounds, instant_sql, needed
 from contracts.columns import sql_type, text, without_none
 from contracts.document import LONE_SURROGATE
 from contracts.record import Reason
+from contracts.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT, mistyped, oversized_sql
 
 MARK = f"mark_{secrets.token_hex(8)}"
 """A name that no sender can know. The parser stops after the first JSON value, whatever follows; but nothing inside a
 record that is wrapped as {MARK:[record,{MARK:1}]} can close the list early without losing the mark at its end."""
+WRAPPED = f"""concat('{{"{MARK}":[', text, ',{{"{MARK}":1}}]}}')"""
+HALF = f"(contains(text, '\\\\u') AND text RLIKE {text(LONE_SURROGATE)})"
 STRICT = {
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": "malformed",
@@ -31,32 +36,55 @@ def decoded(records: DataFrame, shape: type[BaseModel], application: Application
     """
     largest = application.largest_record
     texts = records.withColumn("text", F.expr(f"CASE WHEN length(value) <= {largest} THEN CAST(value AS STRING) END"))
-    parsed = texts.withColumn("parsed", _parse(shape)).withColumn("record", F.expr(f"get(parsed.{MARK}, 0)"))
-    fields = parsed.select(*texts.columns, _malformed().alias("malformed"), *_fields(shape))
+    parsed = texts.withColumn("parsed", F.expr(_parsed(WRAPPED, _kinds(shape))))
+    broken = F.expr(f"{_is_broken('parsed')} OR {HALF}")
+    records = parsed.withColumn("record", F.expr(f"get(parsed.{MARK}, 0)"))
+    fields = records.select(*texts.columns, broken.alias("malformed"), *_fields(shape))
     return fields.withColumn("reason", F.expr(_verdict(shape, largest)))
 
 
-def refused(reason: Reason, detail: str | None = None) -> str:
-    """The SQL of a verdict."""
-    described = "CAST(NULL AS STRING)" if detail is None else text(detail)
-    return f"struct({text(reason.value)} AS reason, {described} AS detail)"
+def refused(reason: Reason, detail: str = "CAST(NULL AS STRING)") -> str:
+    """The SQL of a verdict. The detail is SQL too."""
+    return f"struct({text(reason.value)} AS reason, {detail} AS detail)"
 
 
-def _parse(shape: type[BaseModel]) -> Column:
-    kinds = ", ".join(
-        f"`{name}`: {sql_type(field.annotation, name, times='STRING')}" for name, field in shape.model_fields.items()
+def _kinds(shape: type[BaseModel]) -> dict[str, str]:
+    return {name: sql_type(field.annotation, name, times="STRING") for name, field in shape.model_fields.items()}
+
+
+def _parsed(wrapped: str, kinds: Mapping[str, str]) -> str:
+    """The SQL that parses a wrapped record by these fields."""
+    fields = ", ".join(f"`{name}`: {kind}" for name, kind in kinds.items())
+    schema = text(f"{MARK} ARRAY<STRUCT<{fields}, {MARK}: INT>>, malformed STRING")
+    return f"from_json({wrapped}, {schema}, map({', '.join(map(text, chain(*STRICT.items())))}))"
+
+
+def _is_broken(parsed: str) -> str:
+    """The SQL of whether a record was not one JSON object of the types that it was parsed by."""
+    return (
+        f"{parsed}.malformed IS NOT NULL OR get({parsed}.{MARK}, 0) IS NULL"
+        f" OR size({parsed}.{MARK}) != 2 OR get({parsed}.{MARK}, 1).{MARK} IS NULL"
     )
-    schema = f"{MARK} ARRAY<STRUCT<{kinds}, {MARK}: INT>>, malformed STRING"
-    wrapped = F.concat(F.lit(f'{{"{MARK}":['), F.col("text"), F.lit(f',{{"{MARK}":1}}]}}'))
-    return F.from_json(wrapped, schema, STRICT)
 
 
-def _malformed() -> Column:
-    return F.expr(
-        f"parsed.malformed IS NOT NULL OR record IS NULL"
-        f" OR size(parsed.{MARK}) != 2 OR get(parsed.{MARK}, 1).{MARK} IS NULL"
-        f" OR (contains(text, '\\\\u') AND text RLIKE {text(LONE_SURROGATE)})"
-    )
+def _described(shape: type[BaseModel]) -> str:
+    """The SQL of the detail of a malformed record, each field of which is parsed by itself.
+
+    Inside `transform` it is interpreted, not compiled: it adds nothing to the code that every record runs through.
+    """
+    texts = _parsed("wrapped", dict.fromkeys(shape.model_fields, "STRING"))
+    cases = [
+        (HALF, HALF_A_CHARACTER),
+        (f"exists(array({texts}), parsed -> {_is_broken('parsed')})", NOT_AN_OBJECT),
+    ] + [
+        (
+            f"{_parsed('wrapped', {name: kind})}.malformed IS NOT NULL",
+            mistyped(name, shape.model_fields[name].annotation),
+        )
+        for name, kind in _kinds(shape).items()
+    ]
+    whens = " ".join(f"WHEN {condition} THEN {text(detail)}" for condition, detail in cases)
+    return f"get(transform(array({WRAPPED}), wrapped -> CASE {whens} END), 0)"
 
 
 def _fields(shape: type[BaseModel]) -> list[Column]:
@@ -77,9 +105,9 @@ def _is_time(annotation: object) -> bool:
 def _verdict(shape: type[BaseModel], largest: int) -> str:
     cases = [
         ("value IS NULL OR length(value) = 0", refused(Reason.EMPTY)),
-        (f"length(value) > {largest}", refused(Reason.OVERSIZED)),
+        (f"length(value) > {largest}", refused(Reason.OVERSIZED, oversized_sql("value", largest))),
         ("NOT is_valid_utf8(text)", refused(Reason.NOT_UTF8)),
-        ("malformed", refused(Reason.MALFORMED)),
+        ("malformed", refused(Reason.MALFORMED, _described(shape))),
     ]
     conditions = bounds(shape)
     for name, field in shape.model_fields.items():
@@ -89,5 +117,5 @@ def _verdict(shape: type[BaseModel], largest: int) -> str:
         elif _is_time(field.annotation):
             broken.insert(0, f"given_{name} AND f_{name} IS NULL")
         if broken:
-            cases.append((" OR ".join(broken), refused(Reason.INVALID_FIELD, name)))
+            cases.append((" OR ".join(broken), refused(Reason.INVALID_FIELD, text(name))))
     return f"CASE {' '.join(f'WHEN {condition} THEN {verdict}' for condition, verdict in cases)} END"

@@ -1,5 +1,7 @@
 """What ends the job on purpose. Each message says what to do."""
 
+from collections.abc import Mapping
+
 from contracts.errors import StateloopError
 
 
@@ -13,6 +15,18 @@ class TopicMissing(JobError):
     def __init__(self, topic: str, kafka: str) -> None:
         super().__init__(f"topic {topic!r} is not on {kafka}: run `python -m services.topics` once")
         self.topic = topic
+
+
+class PartitionsDiffer(JobError):
+    """The topics of the application have different numbers of partitions. `found` is by topic."""
+
+    def __init__(self, found: Mapping[str, int]) -> None:
+        listed = ", ".join(f"{topic} has {count}" for topic, count in found.items())
+        super().__init__(
+            f"the topics must have the same number of partitions, because a device has the same partition in all of "
+            f"them, and {listed}: delete those that differ and run `python -m services.topics`"
+        )
+        self.found = found
 
 
 class UnknownOption(JobError):
@@ -70,6 +84,73 @@ class ForeignCheckpoint(JobError):
             "the state is then rebuilt from the events and the feedback that the topics still hold"
         )
         self.differences = differences
+
+
+class UnreadableCheckpointError(JobError):
+    """The checkpoint's stateloop.json is damaged, or another release wrote it."""
+
+    def __init__(self, folder: str, problem: str) -> None:
+        super().__init__(
+            f"this release cannot read stateloop.json of the checkpoint {folder}: {problem}. Start the release that "
+            "wrote it, restore the file from a backup, or set STATELOOP_CHECKPOINT to a new folder"
+        )
+        self.problem = problem
+
+
+class ReplacedCheckpointError(JobError):
+    """The checkpoint was deleted or replaced while the job ran."""
+
+    def __init__(self, folder: str, epoch: int, found: int | None) -> None:
+        now = "is gone" if found is None else f"has the epoch {found}"
+        super().__init__(
+            f"the checkpoint {folder} of the epoch {epoch} was replaced while the job ran: its stateloop.json {now}. "
+            "Start the job again"
+        )
+        self.epoch = epoch
+        self.found = found
+
+
+class CheckpointUnreachableError(JobError):
+    """The checkpoint's file system refuses an operation."""
+
+    def __init__(self, folder: str, problem: str) -> None:
+        super().__init__(
+            f"the checkpoint {folder} cannot be used ({problem}): let the job's user read and write it, or set "
+            "STATELOOP_CHECKPOINT to another folder"
+        )
+        self.folder = folder
+
+
+class CheckpointInUseError(JobError):
+    """Another job runs on the checkpoint."""
+
+    def __init__(self, folder: str, owner: str) -> None:
+        super().__init__(
+            f"the checkpoint {folder} is in use by {owner}: stop that job first, or set STATELOOP_CHECKPOINT "
+            "to another folder"
+        )
+        self.owner = owner
+
+
+class ConcurrentCommitError(JobError):
+    """Another job, without a lease, committed a batch to the checkpoint."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another job committed a batch to the same checkpoint without a lease (one of an older release?): "
+            "stop that job, then start this one again"
+        )
+
+
+class LeaseLostError(JobError):
+    """Another job took the checkpoint over while this one was frozen or could not reach it."""
+
+    def __init__(self, folder: str, owner: str) -> None:
+        super().__init__(
+            f"this job lost the lease of the checkpoint {folder}, which it did not renew in time, to {owner}: "
+            "nothing is to be done while that job runs"
+        )
+        self.owner = owner
 
 
 class KeepsFailing(JobError):

@@ -28,6 +28,7 @@ class Figures:
         self._now = now
         self._since = clock()
         self._running = False
+        self._catching_up = 0
         self._registry = CollectorRegistry()
         self._counters = {one: _counter(one, self._registry) for one in names.CATALOGUE if one.kind == "counter"}
         self._gauges = {one: _gauge(one, self._registry) for one in names.CATALOGUE if one.kind == "gauge"}
@@ -38,19 +39,36 @@ class Figures:
         return generate_latest(self._registry)
 
     def unhealthy(self) -> str | None:
-        """Why a restart is called for: no batch was committed, nor the query started, for longer than one takes."""
+        """Why a restart is called for: no batch was committed, nor the query started, for longer than one takes.
+
+        A micro-batch that catches up takes as long as its backlog demands.
+        """
         silent = self._clock() - self._since
-        if silent <= self._batch_s + MARGIN.total_seconds():
+        if self._catching_up or silent <= self._batch_s + MARGIN.total_seconds():
             return None
         return f"no batch was committed for {silent:.0f} s, and one lasts {self._batch_s:g} s"
 
     def unready(self) -> str | None:
-        """Why no record is read now; None while the query runs."""
+        """Return why no record gives a snapshot at once; None while the query runs in real-time mode."""
+        if self._catching_up:
+            return f"the job catches up with {self._catching_up} records before it goes live"
         return None if self._running else "the query does not run yet"
 
     def about(self, application: str, state: str, checkpoint: str) -> None:
         """What the job is."""
         self._gauges[names.ABOUT].labels(application, state, checkpoint).set(1)
+
+    def catching_up(self, records: int) -> None:
+        """The next run reads a backlog of so many records, and publishes when it has read all."""
+        self._set_backlog(records)
+
+    def live(self) -> None:
+        """The next run is in real-time mode."""
+        self._set_backlog(0)
+
+    def _set_backlog(self, records: int) -> None:
+        self._catching_up = records
+        self._gauges[names.CATCHING_UP].set(records)
 
     def starting(self) -> None:
         """The query is about to start. One that always fails ends the driver, so this may count as getting on."""

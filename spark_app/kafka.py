@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from contracts.topics import READ_COMMITTED
 from spark_app.errors import UnknownOption
 
 SAME = ("security.protocol", "client.id", "client.rack", "ssl.endpoint.identification.algorithm")
@@ -12,6 +13,8 @@ LOGINS = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 
+CONSUMER = {f"kafka.{name}": value for name, value in READ_COMMITTED.items()}
+"""What the sources' consumers are told besides."""
 PRODUCER = {
     # Snapshots of one device are much alike, and the broker's work goes by requests and bytes: a third more records
     # a second when it shares the machine, for at most a millisecond of latency. While one batch waits behind another,

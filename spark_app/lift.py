@@ -11,10 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.application import Application
 from contracts.columns import sql_type, struct_type, text
+from contracts.decode import ANSWER_IDENTITY, LATER_EPOCH
+from contracts.key import shortened_sql
 from contracts.near import MICROSECOND
-from contracts.record import LARGEST_HEAD, Reason
+from contracts.record import HEARTBEAT_KEY, LARGEST_HEAD, Reason
+from contracts.refusal import JOB, STAMP, ahead_sql, late_sql, wrong_key_sql
 from contracts.shape import feedback_shape
 from contracts.tracing import FIELD, carried_sql
+from contracts.window_key import PATTERN
 from contracts.wire import Answer
 from spark_app.decode import decoded, refused
 
@@ -23,30 +27,55 @@ LIFE = ["device_id", "first_seen", "dead_letter"]
 ONCE = ["first_seen", "delta_id"]
 """What tells a delta from its copies, and when it may be forgotten. A delta's id is the digest of its device and name:
 the store of all of an hour is the larger one, and pays for every byte of its keys."""
-TIMESTAMP_FORMAT = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+_ANSWER = ", ".join("unix_micros(f_ts)" if name == "ts" else f"f_{name}" for name in ANSWER_IDENTITY)
+DELTA_IDS = {
+    "event": "concat('event/', f_event_id)",
+    "feedback": f"concat_ws('/', 'feedback', {_ANSWER})",
+    "refused": "concat_ws('/', 'refused', topic, partition, offset)",
+    # With the length before it, no device can be named so that its delta looks like another's.
+    "digest": "unhex(md5(concat_ws('/', CAST(length(device_id) AS STRING), device_id, delta_id)))",
+}
+"""The expressions of a delta's name, by its origin, and of the digest of device and name."""
+CLOCK = "least(timestamp, timestamp_millis(CAST(reflect('java.lang.System', 'currentTimeMillis') AS BIGINT)))"
+"""The broker's time of a record, or the job's where that is earlier: a broker's clock that is ahead expires no state.
+It is taken for each record; current_timestamp() would be the time at which the batch began."""
+IS_HEARTBEAT = f"value IS NULL AND coalesce(key = X'{HEARTBEAT_KEY.hex()}', false)"
+"""Of the job's own heartbeats: such a record becomes a row that is neither a device's delta nor a dead letter."""
+TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
+DEVICE_PARTITION, RECORD_PARTITION = "device_partition", "record_partition"
+"""The partition of an event, null in an answer; and that of any record. Letters have neither."""
+OFFSET = "events_offset"
+"""The offset of an event, null in an answer. It is not event_offset: so the column of a field `offset` is named."""
 
 
-def events(records: DataFrame, application: Application) -> DataFrame:
-    """The deltas of the topic of events."""
-    fields = decoded(records, application.event, application)
-    judged = fields.withColumn("reason", _with_time(application, ahead="greatest(f_first_seen, f_ts)"))
+def events(records: DataFrame, application: Application, epoch: int) -> DataFrame:
+    """The deltas of the topic of events. The epoch is that of the dead letters."""
+    fields = decoded(records.withColumn("clock", F.expr(CLOCK)), application.event_shape, application)
+    judged = fields.withColumn("reason", _judged(application, application.state.key, ("first_seen", "ts")))
     sources = set(application.sources.values()) - {"ts"}
     values = {f"event_{name}": f"f_{name}" for name in sources}
-    own = {"ts": "f_ts"} | values | _context(application)
-    return _deltas(judged, application, application.state.key, "concat('event/', f_event_id)", own)
+    own = {"ts": "f_ts", DEVICE_PARTITION: "partition", OFFSET: "offset"} | values | _context(application)
+    return _deltas(judged, application, application.state.key, DELTA_IDS["event"], own, epoch=epoch)
 
 
-def feedback(records: DataFrame, application: Application) -> DataFrame:
-    """The deltas of the topic of feedback."""
-    fields = decoded(records, feedback_shape(application), application)
+def feedback(records: DataFrame, application: Application, epoch: int) -> DataFrame:
+    """The deltas of the topic of feedback, for a state of this epoch."""
+    fields = decoded(records.withColumn("clock", F.expr(CLOCK)), feedback_shape(application), application)
+    fields = fields.withColumn("f_epoch", F.expr("coalesce(f_epoch, 0L)"))
     names = application.by_name
     given = " ".join(f"WHEN {text(name)} THEN f_result.`{name}` IS NOT NULL" for name in names)
     unlike = f"(f_status = 'result') != coalesce(CASE f_enrichment {given} END, false)"
-    mistaken = f"coalesce(reason, CASE WHEN {unlike} THEN {refused(Reason.INVALID_FIELD, 'result')} END)"
-    judged = fields.withColumn("reason", F.expr(mistaken)).withColumn("reason", _with_time(application, "f_first_seen"))
-    delta_id = "concat_ws('/', 'feedback', f_enrichment, f_fingerprint, f_version, f_status, unix_micros(f_ts))"
+    later = f"f_epoch > {epoch}L"
+    mistaken = (
+        f"coalesce(reason, CASE WHEN {unlike} THEN {refused(Reason.INVALID_FIELD, text('result'))}"
+        f" WHEN {later} THEN {refused(Reason.INVALID_FIELD, text(LATER_EPOCH))} END)"
+    )
+    fields = fields.withColumn("reason", F.expr(mistaken))
+    judged = fields.withColumn("reason", _judged(application, "device_id", ("first_seen",)))
     answers = {f"answer_{name}": _answer(name) for name in names}
-    return _deltas(judged, application, "device_id", delta_id, answers | _context(application))
+    return _deltas(
+        judged, application, "device_id", DELTA_IDS["feedback"], answers | _context(application), epoch=epoch
+    )
 
 
 def kinds(application: Application) -> dict[str, str]:
@@ -58,7 +87,8 @@ def kinds(application: Application) -> dict[str, str]:
     }
     answers = {f"answer_{one.name}": _answer_type(application, one.name) for one in application.enrichments}
     context = {FIELD: "STRING"} if application.traced else {}
-    return {"ts": "TIMESTAMP"} | values | answers | context
+    origin = {DEVICE_PARTITION: "INT", RECORD_PARTITION: "INT", OFFSET: "BIGINT"}
+    return {"ts": "TIMESTAMP"} | origin | values | answers | context
 
 
 def _context(application: Application) -> dict[str, str]:
@@ -77,39 +107,48 @@ def _answer_type(application: Application, name: str) -> str:
     return f"STRUCT<{', '.join(f'{field}: {kind}' for field, kind in own.items())}>"
 
 
-def _with_time(application: Application, ahead: str) -> Column:
-    """The verdict, after both times were held against the broker's clock."""
+def _judged(application: Application, key: str, times: tuple[str, ...]) -> Column:
+    """The verdict, after the record's key was compared with its device's, and its times with the clock."""
     # As numbers: an interval is added to a time by the calendar.
-    skew, life = (f"{duration // MICROSECOND}L" for duration in (application.skew, application.kept_for))
-    return F.expr(
-        f"CASE WHEN reason IS NOT NULL THEN reason"
-        f" WHEN unix_micros({ahead}) > unix_micros(timestamp) + {skew} THEN {refused(Reason.INCREDIBLE_TIME)}"
-        f" WHEN unix_micros(timestamp) > unix_micros(f_first_seen) + {life} THEN {refused(Reason.LATE)} END"
-    )
+    skew, kept_for = (f"{duration // MICROSECOND}L" for duration in (application.skew, application.kept_for))
+    whose = f"CASE WHEN clock < timestamp THEN {text(JOB)} ELSE {text(STAMP)} END"
+    cases = [
+        ("reason IS NOT NULL", "reason"),
+        (f"NOT key <=> CAST(f_{key} AS BINARY)", refused(Reason.WRONG_KEY, wrong_key_sql(key, "key", f"f_{key}"))),
+    ]
+    for name in times:
+        detail = ahead_sql(name, f"f_{name}", "clock", whose, application.skew)
+        is_ahead = f"unix_micros(f_{name}) > unix_micros(clock) + {skew}"
+        cases.append((is_ahead, refused(Reason.INCREDIBLE_TIME, detail)))
+    detail = late_sql("f_first_seen", "clock", whose, application.kept_for)
+    cases.append((f"unix_micros(clock) > unix_micros(f_first_seen) + {kept_for}", refused(Reason.LATE, detail)))
+    return F.expr(f"CASE {' '.join(f'WHEN {condition} THEN {verdict}' for condition, verdict in cases)} END")
 
 
-def _deltas(
-    judged: DataFrame, application: Application, device_id: str, delta_id: str, own: dict[str, str]
+def _deltas(  # noqa: PLR0913
+    judged: DataFrame, application: Application, device_id: str, delta_id: str, own: dict[str, str], *, epoch: int
 ) -> DataFrame:
     """Deltas of the good records, letters of the others; the columns are the same for every topic."""
     good = {"device_id": f"f_{device_id}", "first_seen": "f_first_seen", "delta_id": delta_id}
     letter = {
-        "device_id": "CAST(key AS STRING)",
-        "first_seen": "CAST(NULL AS TIMESTAMP)" if application.topics.replay else "timestamp",
-        "delta_id": "concat_ws('/', 'refused', topic, partition, offset)",
+        "device_id": f"CASE WHEN NOT ({IS_HEARTBEAT}) THEN {shortened_sql('key')} END",
+        "first_seen": "CAST(NULL AS TIMESTAMP)" if application.topics.replay else "clock",
+        "delta_id": DELTA_IDS["refused"],
     }
     identity = [F.expr(f"CASE WHEN reason IS NULL THEN {good[c]} ELSE {letter[c]} END").alias(c) for c in good]
+    own = own | {RECORD_PARTITION: "partition"}
     carried = [
         F.expr(f"CASE WHEN reason IS NULL THEN {own[c]} END" if c in own else f"CAST(NULL AS {kind})").alias(c)
         for c, kind in kinds(application).items()
     ]
-    deltas = judged.select(*identity, _letter().alias("dead_letter"), F.col("timestamp").alias("record_time"), *carried)
-    # With the length before it, no device can be named so that its delta looks like another's.
-    whole = F.concat_ws("/", F.length("device_id").cast("string"), "device_id", "delta_id")
-    return deltas.withColumn("delta_id", F.unhex(F.md5(whole)))
+    deltas = judged.select(
+        *identity, _letter(epoch).alias("dead_letter"), F.col("timestamp").alias("record_time"), *carried
+    )
+    return deltas.withColumn("delta_id", F.expr(DELTA_IDS["digest"]))
 
 
-def _letter() -> Column:
+def _letter(epoch: int) -> Column:
     head = F.expr(f"left(coalesce(text, CAST(left(value, {LARGEST_HEAD}) AS STRING)), {LARGEST_HEAD})").alias("head")
-    letter = F.struct("reason.reason", "reason.detail", "topic", "partition", "offset", "timestamp", head)
-    return F.when(F.col("reason").isNotNull(), F.to_json(letter, TIMESTAMP_FORMAT))
+    generation = F.lit(epoch).cast("long").alias("epoch")
+    letter = F.struct("reason.reason", "reason.detail", "topic", "partition", "offset", "timestamp", generation, head)
+    return F.when(F.expr(f"reason IS NOT NULL AND NOT ({IS_HEARTBEAT})"), F.to_json(letter, TIMESTAMP_FORMAT))

@@ -5,18 +5,23 @@ import sys
 import threading
 import time
 
-from pyspark.sql.streaming.query import StreamingQuery
-
 from contracts.application import load
 from contracts.errors import StateloopError
 from contracts.settings import read
-from spark_app.checkpoint import claim, identity, state_model
+from spark_app.checkpoint import claim, identity, verify
 from spark_app.endpoints import serving
 from spark_app.figures import Figures
+from spark_app.folder import Folder
+from spark_app.heartbeat import Heartbeat
+from spark_app.keeper import kept
+from spark_app.lease import acquire
 from spark_app.pipeline import pipeline
+from spark_app.process import this_job
 from spark_app.report import Report
-from spark_app.session import session, slots
+from spark_app.session import java_pid, session, slots, stop_queries
 from spark_app.settings import Settings
+from spark_app.start import Run, Starter
+from spark_app.state_model import state_name
 from spark_app.supervise import Failures, supervise
 from spark_app.topics import identify
 
@@ -48,18 +53,26 @@ def run(settings: Settings, report: Report, figures: Figures, http_port: int | N
     needed = slots(application, topics, state_partitions)
     spark = session(settings, needed, state_partitions)
     try:
-        query = pipeline(spark, application, settings)
+        folder = Folder(spark, settings.checkpoint)
+        lease = acquire(folder, this_job(java_pid(spark)), time.monotonic, time.sleep)
+        with kept(lease, lambda: stop_queries(spark)):
+            epoch = claim(folder, identity(application, topics, state_partitions), time.time_ns() // 1_000_000)
+            query = pipeline(spark, application, settings, epoch)
 
-        def start() -> StreamingQuery:
-            """Each time anew, for a topic may have been deleted and made again while the query ran."""
-            found = identify(settings, application)
-            claim(spark, settings.checkpoint, identity(application, found, state_partitions))
-            return query.start()
+            starter = Starter(settings, application, folder, query, report)
 
-        figures.about(application.name, state_model(application), settings.checkpoint)
-        report.started(settings.model_dump(mode="json"), needed, http_port)
-        give_up = max(settings.give_up, 2 * settings.batch)  # only a batch that is over is progress
-        supervise(start, report, Failures(give_up), stopping, time.monotonic)
+            def start() -> Run:
+                """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
+                lease.renew()
+                found = identify(settings, application)
+                verify(folder, identity(application, found, state_partitions), epoch)
+                return starter.start(found)
+
+            figures.about(application.name, state_name(application), settings.checkpoint)
+            report.started(settings.model_dump(mode="json"), needed, http_port)
+            give_up = max(settings.give_up, 2 * settings.batch)  # only a batch that is over is progress
+            heartbeat = Heartbeat(application, settings)
+            supervise(start, report, Failures(give_up, time.monotonic), stopping, heartbeat.after)
     finally:
         spark.stop()
 

@@ -29,6 +29,17 @@ class Report:
         """The settings that are in force, and where /healthz and /metrics answer."""
         self._line("started", slots=slots, http_port=http_port, settings=settings)
 
+    def catching_up(self, records: int) -> None:
+        """The next run reads this many records in one micro-batch."""
+        if self._figures:
+            self._figures.catching_up(records)
+        self._line("catching_up", records=records)
+
+    def live(self) -> None:
+        """The next run is in real-time mode."""
+        if self._figures:
+            self._figures.live()
+
     def starting(self) -> None:
         """The query is about to start."""
         if self._figures:

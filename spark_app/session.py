@@ -1,10 +1,14 @@
 """The Spark session: every setting that the job depends on, with its reason, and how many slots it needs."""
 
 import os
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contracts.application import Application
@@ -20,6 +24,8 @@ CONF: dict[str, bool | float | int | str | None] = {
     # A single key's state is small and there are millions: they belong on disk, with changes logged, not copied.
     f"{STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # Real-time mode needs it, and goes on where a micro-batch that caught up has ended.
+    f"{STATE_STORE}.checkpointFormatVersion": "2",
     # Counting rows costs a read for each write.
     f"{STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # Expiry is spread over the batch instead of making its end longer.
@@ -69,6 +75,19 @@ def session(settings: Settings, slots: int, state_partitions: int) -> SparkSessi
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(settings.log_level)
     return spark
+
+
+def java_pid(spark: SparkSession) -> int:
+    """Return the process number of the JVM that runs Spark."""
+    context: Any = spark.sparkContext
+    return int(context._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001  # PySpark has no public way
+
+
+def stop_queries(spark: SparkSession) -> None:
+    """Stop all running queries."""
+    with suppress(Py4JError, PySparkException):  # the JVM is gone, or the query ended meanwhile
+        for query in spark.streams.active:
+            query.stop()
 
 
 def batches_per_snapshot(batch: timedelta) -> int:

@@ -26,6 +26,9 @@ class Settings(KafkaSettings):
     class_archive: Path | None = None
     """A file of the classes that the job loads, from which the first snapshot comes some three seconds sooner. Where
     there is none, a job that is stopped in order writes it, and takes a quarter of a minute longer to end."""
+    catch_up: bool = True
+    """Read a long backlog, or any with a new checkpoint, in one micro-batch before going live: it publishes the newest
+    snapshot of each window. Without it the job publishes one for each record, and may lose late ones."""
     give_up: Duration = timedelta(minutes=5)
     """How long a failing query is restarted without progress before the driver ends."""
     log_level: str = "WARN"

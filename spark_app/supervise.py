@@ -1,20 +1,30 @@
 """Keep the query running: restart it inside this driver when it fails, and end the driver when that does not help."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_app.errors import BrokerUnreachable, KeepsFailing, SparkGone
+from spark_app.errors import (
+    BrokerUnreachable,
+    CheckpointUnreachableError,
+    ConcurrentCommitError,
+    KeepsFailing,
+    SparkGone,
+)
 from spark_app.report import Report
+from spark_app.start import Run
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 15.0
 LOOK_S = 1
+CONCURRENT_COMMIT = "[CONCURRENT_STREAM_LOG_UPDATE]"
+"""The condition in Spark's error, which it raises at the end of a batch that another job has committed."""
 
 
 @dataclass
@@ -22,6 +32,7 @@ class Failures:
     """The failures since the query last got anywhere."""
 
     give_up: timedelta
+    clock: Callable[[], float]
     count: int = 0
     since: float | None = None
 
@@ -29,8 +40,9 @@ class Failures:
         """How long to wait before the next start: at once at first, then longer each time."""
         return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (self.count - 1))
 
-    def failed(self, now: float, problem: str) -> None:
+    def failed(self, problem: str) -> None:
         """Note a failure. Raises KeepsFailing when they have gone on for too long."""
+        now = self.clock()
         self.count += 1
         self.since = now if self.since is None else self.since
         if now - self.since > self.give_up.total_seconds():
@@ -42,45 +54,61 @@ class Failures:
 
 
 def supervise(
-    start: Callable[[], StreamingQuery],
+    start: Callable[[], Run],
     report: Report,
     failures: Failures,
     stopping: threading.Event,
-    clock: Callable[[], float],
+    after_batch: Callable[[StreamingQueryProgress], object],
 ) -> None:
-    """Run the query until `stopping` is set. Raises KeepsFailing, SparkGone, and what `start` refuses for good."""
+    """Run the query until `stopping` is set. Raises KeepsFailing, and what `attempt` and `start` refuse for good."""
     while not stopping.is_set():
-        problem = attempt(start, report, failures, stopping)
+        problem = attempt(start, report, failures, stopping, after_batch)
         if stopping.is_set():
             return
-        failures.failed(clock(), problem)
+        if problem is None:
+            continue
+        failures.failed(problem)
         report.failed(problem, failures.count, failures.pause())
         stopping.wait(failures.pause())
 
 
-def attempt(start: Callable[[], StreamingQuery], report: Report, failures: Failures, stopping: threading.Event) -> str:
-    """Run the query once; gives why it ended. Raises SparkGone."""
+def attempt(
+    start: Callable[[], Run],
+    report: Report,
+    failures: Failures,
+    stopping: threading.Event,
+    after_batch: Callable[[StreamingQueryProgress], object],
+) -> str | None:
+    """Run the query once; return why it failed, or None when it has caught up.
+
+    Raises SparkGone and ConcurrentCommitError.
+    """
     report.starting()
     try:
-        query = start()
+        run = start()
         report.running()
-        follow(query, report, failures, stopping)
+        for progress in batches(run.query, stopping):
+            failures.progressed()
+            report.batch(progress)
+            after_batch(progress)
     except Py4JNetworkError as error:
         raise SparkGone from error
-    except (PySparkException, Py4JError, BrokerUnreachable) as error:
+    except (PySparkException, Py4JError, BrokerUnreachable, CheckpointUnreachableError) as error:
+        if CONCURRENT_COMMIT in str(error):
+            raise ConcurrentCommitError from error
         return first_line(str(error))
-    return "it ended without an error"
+    return None if run.is_catch_up else "it ended without an error"
 
 
-def follow(query: StreamingQuery, report: Report, failures: Failures, stopping: threading.Event) -> None:
-    """Report each batch of a running query. Raises PySparkException when it fails."""
-    last = -1
-    while not query.awaitTermination(LOOK_S):
+def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[StreamingQueryProgress]:
+    """Yield each committed batch of a running query until it ends. Raises PySparkException when it fails."""
+    last, ended = -1, False
+    while not ended:
+        ended = bool(query.awaitTermination(LOOK_S))
         for progress in query.recentProgress:
             if progress.batchId > last:
                 last = progress.batchId
-                failures.progressed()
-                report.batch(progress)
+                yield progress
         if stopping.is_set():
             query.stop()
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from contracts.application import Application
 from contracts.settings import KafkaSettings
-from spark_app.errors import BrokerUnreachable, TopicMissing, TopicRefused
+from spark_app.errors import BrokerUnreachable, PartitionsDiffer, TopicMissing, TopicRefused
 
 PATIENCE_S = 10.0
 REFUSALS = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
@@ -38,19 +38,22 @@ def sources(application: Application) -> list[str]:
 def identify(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
     """The topics that the job reads, as the broker has them now. Those that it writes must be there as well.
 
-    Raises BrokerUnreachable, TopicMissing, TopicRefused, and TopicDiffers where the time of a record would not be what
-    the catalogue says.
+    Raises BrokerUnreachable, TopicMissing, TopicRefused, PartitionsDiffer, and TopicDiffers where the time of a record
+    would not be what the catalogue says.
     """
     read = sources(application)
     names = [*read, application.topics.snapshots, application.topics.dead_letters]
     admin, kafka = AdminClient(settings.client() | {"log_level": 0}), settings.kafka
     described = admin.describe_topics(TopicCollection(names), request_timeout=PATIENCE_S)
     found = {name: _answer(described[name], name, kafka) for name in names}
+    partitions = {name: len(found[name].partitions) for name in (*read, application.topics.snapshots)}
+    if len(set(partitions.values())) > 1:
+        raise PartitionsDiffer(partitions)
     configs = admin.describe_configs([_resource(name) for name in found], request_timeout=PATIENCE_S)
     for topic in application.topics.catalogue(application.state):
         if topic.name in read:
             topic.require(_values(_answer(configs[_resource(topic.name)], topic.name, kafka)), kafka)
-    return [TopicIdentity(name, str(found[name].topic_id), len(found[name].partitions)) for name in read]
+    return [TopicIdentity(name, str(found[name].topic_id), partitions[name]) for name in read]
 
 
 def _resource(name: str) -> ConfigResource:

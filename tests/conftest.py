@@ -1,12 +1,13 @@
-"""What integration tests share: a real broker, and names that no other test has."""
+"""What integration tests share: a real broker, names that no other test has, and the rules for running in parallel."""
 
 from __future__ import annotations
 
+import os
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
 
@@ -14,8 +15,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-settings.register_profile("stateloop", deadline=None)  # a deadline measures the machine: it is busy with other tests
+# Deadlines and slow generation measure the machine: it is busy with other tests.
+settings.register_profile("stateloop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stateloop")
+
+WORKERS_PER_CORE = 2
+"""Most tests with a broker or Spark wait for batches and sessions."""
+MEMORY_PER_WORKER = 3 << 30
+"""A broker, a Spark driver and the processes of a test."""
+LONG = {"kafka", "spark", "e2e"}
+"""Markers of tests that take long; the more of them, the longer. They run first, so that none is left at the end."""
+MARKERS = {"broker": "kafka", "spark": "spark"}
+"""Fixtures, and the marker that a test has which uses one: `make test-unit` leaves these markers out."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """How many tests run at once: more than there are cores, as far as the memory allows."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(WORKERS_PER_CORE * (os.cpu_count() or 1), memory // MEMORY_PER_WORKER))
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests by their fixtures, and begin with those that take long."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for fixture in fixtures & MARKERS.keys():
+            item.add_marker(MARKERS[fixture])
+    items.sort(key=lambda item: -len({mark.name for mark in item.iter_markers()} & LONG))
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,8 @@ from contracts import (
 from contracts.record import Record
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EPOCH = 2
+"""The epoch of the states that tests fold, and merge on Spark."""
 
 
 class Position(BaseModel):
@@ -159,6 +161,7 @@ answers = st.fixed_dictionaries(
     {
         "device_id": st.sampled_from(["d1", "d2"]),
         "first_seen": st.sampled_from([NOW - timedelta(minutes=5), NOW - timedelta(minutes=4)]),
+        "epoch": st.integers(0, EPOCH),
         "version": st.integers(1, 5),
         "ts": times,
         "fingerprint": st.sampled_from(["f1", "f2"]),
@@ -211,6 +214,7 @@ def random_answer(rnd: random.Random, device: str, number: int) -> dict[str, Any
     return {
         "device_id": device,
         "first_seen": NOW - timedelta(minutes=5),
+        "epoch": rnd.choice([None, 0, 1, EPOCH]),
         "version": 1 + rnd.randrange(5),
         "ts": NOW - timedelta(seconds=rnd.randrange(20)),
         "fingerprint": f"f{number}",
@@ -230,7 +234,7 @@ def random_stream(seed: int, *, devices: int, events: int, answers: int) -> tupl
     """Records of both topics, a quarter of them twice, in no order."""
     rnd = random.Random(seed)
     names = [f"d{number}" for number in range(devices)]
-    sent = [event_record(random_event(rnd, rnd.choice(names), number)) for number in range(events)]
-    answered = [answer_record(random_answer(rnd, rnd.choice(names), number)) for number in range(answers)]
+    sent = [event_record(random_event(rnd, rnd.choice(names), number), number) for number in range(events)]
+    answered = [answer_record(random_answer(rnd, rnd.choice(names), number), number) for number in range(answers)]
     sent, answered = ([*once, *rnd.sample(once, len(once) // 4)] for once in (sent, answered))
     return rnd.sample(sent, len(sent)), rnd.sample(answered, len(answered))

@@ -7,7 +7,11 @@ from typing import Any
 
 import orjson
 
-from tests.everything import NOW
+from contracts.record import Refused
+from contracts.shape import read
+from tests.everything import NOW, Thing
+
+LARGEST = 256 * 1024
 
 GOOD: dict[str, Any] = {
     "device_id": "d",
@@ -76,9 +80,27 @@ def records() -> Iterator[bytes | None]:
     yield from _cut()
     for name in GOOD:
         yield orjson.dumps({key: value for key, value in GOOD.items() if key != name})
-    yield from (good(device_id="x" * n) for n in (1, 256, 257, 100_000))
+    yield from (good(device_id="x" * n) for n in (1, 500, 501, 100_000))
+    yield from (good(device_id="ä" * n) for n in (250, 251))
     yield from (good(load=n) for n in (-101, -100, 100_000, 100_001))
     yield from (good(extra="x" * n) for n in (260_000, 262_000, 263_000, 1_000_000))
+
+
+def keyed() -> Iterator[tuple[bytes | None, bytes | None]]:
+    """All hostile records, those that give a device under its key, and good ones under hostile keys."""
+    for value in records():
+        yield key(value), value
+    for wrong in (None, b"", b"D", b"d\0", b"\xff", b"\xc3" * 300, b"x" * 300, "é".encode() * 300):
+        yield wrong, good()
+        yield wrong, good(device_id="ä" * 200)
+
+
+def key(value: bytes | None) -> bytes:
+    """The key of the device that a record names, if it names one."""
+    try:
+        return str(read(Thing, value, LARGEST)["device_id"]).encode()
+    except Refused:
+        return b"d"
 
 
 def _broken() -> Iterator[bytes]:

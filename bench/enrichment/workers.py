@@ -19,8 +19,6 @@ WORKER = Job(
         "STATELOOP_IN_FLIGHT": str(IN_FLIGHT),
     },
 )
-LEAN = Job("lean", WORKER.command, WORKER.environment | {"STATELOOP_HTTP": "lean"})
-"""Ours with the transport that costs less."""
 FASTSTREAM = Job(
     name="faststream",
     command=(*PINNED, sys.executable, "-m", "bench.peers.faststream.worker"),
@@ -47,5 +45,5 @@ FLINK_ASYNC = Job(
     ),
     peer="flink",
 )
-WORKERS = (WORKER, LEAN, FASTSTREAM, FLINK_ASYNC)
+WORKERS = (WORKER, FASTSTREAM, FLINK_ASYNC)
 """The first is ours."""

@@ -39,6 +39,11 @@ class Counts(Collector):
         _check(metric, labels)
         self._values[metric][labels] = value
 
+    def clear(self, metric: Metric, *labels: str) -> None:
+        """Drop a gauge's values whose labels begin with these: they no longer hold."""
+        for found in self.divided(metric, labels):
+            del self._values[metric][found]
+
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
         """Note one value of a histogram."""
         self._histograms[metric][labels].note(value)

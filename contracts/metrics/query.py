@@ -22,6 +22,8 @@ SUBSCRIPTIONS = _gauge("subscriptions", "What they watch.", ("state",))
 DELIVERED = _counter("delivered", "Changes told to those who watch, by way: sse, websocket.", ("way",))
 CONFLATED = _counter("conflated", "Changes not told, because a later one of the key was there when the client took it.")
 RESETS = _counter("resets", "Times that a client was so slow that it was told to read anew.", ("way",))
+WAITING_BYTES = _gauge("waiting_bytes", "Bytes that wait for all clients that watch, with 1 KiB for each key.")
+CUT_OFF = _counter("cut_off", "Clients that watch, disconnected because too many bytes waited for all together.")
 PUSH_SECONDS = _histogram(
     "push_seconds", "From when readers could see a change until it was written to who watches.", (), SECONDS
 )

@@ -20,6 +20,11 @@ PLANNED = _counter("planned", "Requests begun, without those that are skipped.")
 SPARED = _counter("spared", "Requests not begun because one alike is under way or was answered.")
 OVERTAKEN = _counter("overtaken", "Requests given up because a later one of the device was answered first.")
 RENEWED = _counter("renewed", "Requests that waited for their API and ask for later inputs instead.")
+FORGED = _counter(
+    "forged",
+    "Requests planned to replace an answer of a version that its state had not reached within the grace.",
+    ("enrichment",),
+)
 BUDGET_STOPS = _counter(
     "budget_stops", "Requests not begun because their device's budget of calls is spent.", ("enrichment",)
 )
@@ -31,6 +36,12 @@ CALLS = _counter(
 CALL_SECONDS = _histogram("call_seconds", "How long one call to an API took.", ("api",), SECONDS)
 RETRIES = _counter("retries", "Calls made again after one that failed.", ("api", "enrichment"))
 BREAKER = _gauge("breaker", "The circuit breaker of an API: 0 closed, 1 half-open, 2 open.", ("api",))
+BREAKER_FAILURES = _gauge(
+    "breaker_failures",
+    "Calls that failed in a row for the latest reason, while the breaker is not closed.",
+    ("api", "reason"),
+)
+BREAKER_FAILED_AT = _gauge("breaker_failed_at", "When the last of them failed, in seconds since 1970.", ("api",))
 CACHE = _counter(
     "cache",
     "Answers sought in the cache by outcome: hit, miss, shared (one alike was being asked for).",

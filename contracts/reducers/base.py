@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from contracts.columns import without_none
 from contracts.errors import DeclarationError
@@ -17,6 +17,12 @@ class Reducer(ABC):
     """One way to merge the values of an event field. `of` names that field; by default it has the state field's name.
 
     `merge` is associative and commutative, so neither order nor grouping of the deltas matters. Nulls are ignored.
+    """
+
+    depends_on_order: ClassVar[bool] = False
+    """Whether a float that it gives may differ, within its rounding error, with the order in which deltas are merged.
+
+    After a crash the job may merge in another order, so an enrichment that needs such a float has to round it.
     """
 
     @property

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -44,8 +44,12 @@ class Count(Reducer):
 
 @dataclass(frozen=True)
 class Sum(Reducer):
-    """The sum; 0 when there was no value. Whole numbers wrap at 64 bits, as Spark's and Java's do."""
+    """The sum; 0 when there was no value. Whole numbers wrap at 64 bits, as Spark's and Java's do.
 
+    The last digits of a sum of floats depend on the order: an enrichment that needs one rounds it with Near.
+    """
+
+    depends_on_order: ClassVar[bool] = True
     of: str | None = None
 
     @override
@@ -112,8 +116,9 @@ class Max(Min):
 
 @dataclass(frozen=True)
 class Mean(Reducer):
-    """The arithmetic mean."""
+    """The arithmetic mean. Its last digits depend on the order: an enrichment that needs it rounds it with Near."""
 
+    depends_on_order: ClassVar[bool] = True
     of: str | None = None
 
     @override
@@ -140,8 +145,12 @@ class Mean(Reducer):
 
 @dataclass(frozen=True)
 class Variance(Reducer):
-    """The sample variance (n - 1); none below two values. Merged as Chan, Golub and LeVeque (1979) do."""
+    """The sample variance (n - 1); none below two values. Merged as Chan, Golub and LeVeque (1979) do.
 
+    Its last digits depend on the order: an enrichment that needs it rounds it with Near.
+    """
+
+    depends_on_order: ClassVar[bool] = True
     of: str | None = None
 
     @override
@@ -215,8 +224,10 @@ class Quantiles(Reducer):
     """Values at these probabilities, within a rank of 1/accuracy (Greenwald and Khanna 2001).
 
     The plain fold keeps all values and is exact. On the smaller side where a probability falls between two values.
+    The job's sketch depends on the order, and a list cannot be rounded: no enrichment can need it.
     """
 
+    depends_on_order: ClassVar[bool] = True
     probabilities: tuple[float, ...]
     of: str | None = None
     accuracy: int = 100

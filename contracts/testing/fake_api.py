@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 from pydantic import BaseModel, ValidationError
 
 from contracts.batch import Batch
+from contracts.echo import answer_of
 from contracts.enrichment import M
 from contracts.errors import CallError, PermanentFailure, StateloopError
 
@@ -33,7 +34,16 @@ class FakeApi:
         self.calls: list[str] = []
 
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
-        """What was prepared, as the model. Raises PermanentFailure for what does not fit, as a worker does."""
+        """The prepared answer, as the model.
+
+        Raises PermanentFailure for one that does not fit, and RetryableFailure for one to another call (`Echo`): a
+        worker tries both again, and then has a failure.
+        """
+        return await self._get(path, model, values, values)
+
+    async def _get(
+        self, path: str, model: type[M], values: Mapping[str, str | float], echoed: Mapping[str, str | float]
+    ) -> M:
         placed = {name: quote(str(value), safe="") for name, value in values.items() if f"{{{name}}}" in path}
         query = urlencode({name: value for name, value in values.items() if name not in placed})
         bare = path.format_map(placed)
@@ -44,13 +54,13 @@ class FakeApi:
         if isinstance(answer, CallError):
             raise answer
         try:
-            return model.model_validate(answer.model_dump() if isinstance(answer, BaseModel) else answer)
+            return answer_of(model, answer.model_dump() if isinstance(answer, BaseModel) else answer, echoed)
         except ValidationError as error:
             raise PermanentFailure(f"the answer to {target} does not fit {model.__name__}: {error}") from error
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """As `get` of that one key, as in `/planes?tailnum=N1`: an item, or Absent for a key without one."""
-        return await self.get(batch.path, batch.model, **{batch.parameter: key})
+        return await self._get(batch.path, batch.model, {batch.parameter: key}, {batch.parameter: key, batch.key: key})
 
     def _next(self, key: str, target: str) -> Any:
         if key not in self.answers:

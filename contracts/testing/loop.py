@@ -36,7 +36,7 @@ class Loop:
         self._apis = apis
         self._clock = clock
         self._fold = Fold(application)
-        self._decoder = Decoder(application)
+        self._decoder = Decoder(application) if application.topics.replay else Decoder(application, clock=clock)
         self._latest: dict[str, Snapshot] = {}
         self._begun: dict[tuple[Any, str], Called] = {}
 
@@ -46,7 +46,8 @@ class Loop:
         An event sent twice gives the latest snapshot again.
         """
         time = event.ts if self._application.topics.replay else self._clock()
-        return self._add(self._decoder.event(_record(event.model_dump_json(exclude_none=True).encode(), time)))
+        key = getattr(event, self._application.state.key)
+        return self._add(self._decoder.event(_record(key, event.model_dump_json(exclude_none=True).encode(), time)))
 
     async def settle(self) -> None:
         """Answer what is under way, and what the answers call for, until nothing is left to ask.
@@ -100,13 +101,15 @@ class Loop:
             device_id=request.device_id,
             first_seen=request.first_seen,
             enrichment=request.enrichment,
+            epoch=request.epoch,
             version=request.version,
             ts=self._clock(),
             fingerprint=request.fingerprint,
             spent=request.spent,
             **facts,
         )
-        return _record(answer.encode(), request.as_of if self._application.topics.replay else self._clock())
+        time = request.as_of if self._application.topics.replay else self._clock()
+        return _record(answer.device_id, answer.encode(), time)
 
     async def _outcome(self, request: Request) -> dict[str, Any]:
         if request.skipped is not None:
@@ -133,5 +136,5 @@ class Loop:
         raise last or PermanentFailure("no attempt is allowed")
 
 
-def _record(value: bytes, time: datetime) -> Record:
-    return Record(topic="", partition=0, offset=0, timestamp=time, key=None, value=value)
+def _record(key: str, value: bytes, time: datetime) -> Record:
+    return Record(topic="", partition=0, offset=0, timestamp=time, key=key.encode(), value=value)

@@ -43,6 +43,12 @@ def jvm_command(java: Path, classpath: str, heap: str, properties: Path) -> list
     return [str(java), *memory, *log, "-cp", classpath, "kafka.Kafka", str(properties)]
 
 
+def starting(settings: BrokerSettings) -> str:
+    """Return the line that names both ports. A line of Kafka's own follows when the broker is ready."""
+    ports = f"on {settings.bootstrap}, and on port {settings.controller_port} for its controller"
+    return f"starts {ports}; Kafka reports when its server has started, and Ctrl-C stops it"
+
+
 def main() -> NoReturn:
     """Become the broker; or exit with 1 after a line that says what to do."""
     try:
@@ -52,7 +58,8 @@ def main() -> NoReturn:
         sys.exit(f"stateloop broker: {error}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    print(f"stateloop broker: {settings.model_dump_json()}", file=sys.stderr, flush=True)
+    print(f"stateloop broker: {settings.model_dump_json()}", file=sys.stderr)
+    print(f"stateloop broker: {starting(settings)}", file=sys.stderr, flush=True)
     os.execv(jvm[0], jvm)  # noqa: S606 - there is no shell on purpose
 
 

@@ -15,7 +15,7 @@ from contracts.settings import read
 from services.client.arguments import arguments
 from services.client.client import Client
 from services.client.commands import Code, Commands
-from services.client.errors import AddressWrong
+from services.client.errors import AddressWrong, UnknownField
 from services.client.settings import ClientSettings
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def main(given: Sequence[str]) -> int:
         return asyncio.run(_run(told))
     except StateloopError as error:
         print(f"stateloop: {error}", file=sys.stderr)
-        return Code.USAGE if isinstance(error, AddressWrong) else Code.ERROR
+        return Code.USAGE if isinstance(error, AddressWrong | UnknownField) else Code.ERROR
     except BrokenPipeError:
         # Whoever read has enough, as `head` has; Python would complain at its end that it cannot write the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
+Order = tuple[int, int, int]
+"""The beginning of the life in milliseconds since 1970, the epoch, and the version."""
 
 
 class Source(NamedTuple):
@@ -24,12 +26,14 @@ class Source(NamedTuple):
 class Found(Generic[T]):
     """What the service holds of a key. `value` is the record as on the topic, or the model that was asked for.
 
-    `age` is since the event time; `lag` how many records the instance was behind; `life` None in a state without lives.
+    `version` counts within `life`, None in a state without lives, and `epoch`, 0 where records have none. `age` is
+    since the event time; `lag` how many records the instance was behind.
     """
 
     state: str
     key: str
     value: T
+    epoch: int
     version: int
     life: datetime | None
     event_time: datetime
@@ -40,15 +44,15 @@ class Found(Generic[T]):
     instance: str
 
     @property
-    def order(self) -> tuple[int, int]:
-        """Of two of one key, the one with the greater order is the later. The life is in milliseconds since 1970."""
-        return (_milliseconds(self.life) if self.life else 0), self.version
+    def order(self) -> Order:
+        """Of two of one key, the one with the greater order is the later."""
+        return (_milliseconds(self.life) if self.life else 0), self.epoch, self.version
 
     @property
     def tag(self) -> str:
-        """Names this version of the key, as the service does: for min_version."""
-        life, version = self.order
-        return f"{life}.{version}" if life else str(version)
+        """Names this version of the key, as the service does: for min_version and as_of."""
+        life, epoch, version = self.order
+        return f"{life}.{epoch}.{version}" if life or epoch else str(version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +73,13 @@ class Expired:
     facts: Mapping[str, Any]
 
     @property
-    def order(self) -> tuple[int, int] | None:
+    def order(self) -> Order | None:
         """That of the last version of the life that has ended; None where it is not told."""
-        life, version = self.facts.get("life"), self.facts.get("version")
-        if not isinstance(life, str) or type(version) is not int:
+        life, epoch, version = self.facts.get("life"), self.facts.get("epoch", 0), self.facts.get("version")
+        if not isinstance(life, str) or type(epoch) is not int or type(version) is not int:
             return None
         try:
-            return _milliseconds(datetime.fromisoformat(life)), version
+            return _milliseconds(datetime.fromisoformat(life)), epoch, version
         except ValueError:
             return None
 
@@ -91,6 +95,7 @@ def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:
         state=body["state"],
         key=body["key"],
         value=read(body["value"]),
+        epoch=_whole(body.get("epoch", 0)),  # releases before 0.2.0 name none
         version=_whole(body["version"]),
         life=datetime.fromisoformat(life) if life is not None else None,
         event_time=datetime.fromisoformat(body["event_time"]),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+import re
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+VERSION = r"(-?\d+\.(\d+\.)?)?\d+"
 EPILOG = """\
 The service is at --url, STATELOOP_URL, or http://127.0.0.1:8090. Its token comes from --token-file,
 STATELOOP_TOKEN_FILE or STATELOOP_TOKEN.
@@ -26,15 +28,18 @@ def arguments(given: Sequence[str]) -> Namespace:
         description="Ask the named states of a query service.",
         epilog=EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # or --token would be taken for --token-file
     )
+    _common(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="get|watch|keys|states")
-    add = partial(commands.add_parser, allow_abbrev=False)  # or --token would be taken for --token-file
+    # Without a default of its own, a subcommand leaves the value of an option that came before it.
+    common = ArgumentParser(add_help=False, argument_default=SUPPRESS)
+    _common(common)
+    add = partial(commands.add_parser, allow_abbrev=False, parents=[common])
     _get(add("get", help="what is known of a key"))
     _watch(add("watch", help="what becomes of a key, or of all keys with a prefix, as it happens"))
     _keys(add("keys", help="the keys of a state, one a line"))
     add("states", help="the states that may be asked")
-    for one in commands.choices.values():
-        _everywhere(one)
     told = parser.parse_args(given)
     if told.command == "watch" and (told.key is None) == (told.prefix is None):
         parser.error("watch: write either a KEY or --prefix P")
@@ -46,9 +51,19 @@ def _get(parser: ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY")
     parser.add_argument("--fields", type=_list, default=(), metavar="PATH,…", help="only these, as state.status")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--version", type=_whole, metavar="N", help="this version, while it is kept")
-    which.add_argument("--min-version", type=_whole, metavar="N", help="this version or a later one: see --wait")
-    parser.add_argument("--wait", type=_seconds, metavar="SECONDS", help="how long to wait for --min-version")
+    which.add_argument("--version", type=_version, metavar="V", help="this version (or tag), while it is kept")
+    which.add_argument(
+        "--min-version", type=_version, metavar="V", help="this version (or tag) or a later one: see --wait"
+    )
+    which.add_argument(
+        "--min-offset",
+        type=_position,
+        metavar="PARTITION:OFFSET",
+        help="a state that has merged the event there: see --wait",
+    )
+    parser.add_argument(
+        "--wait", type=_seconds, metavar="SECONDS", help="how long to wait for --min-version or --min-offset"
+    )
 
 
 def _watch(parser: ArgumentParser) -> None:
@@ -74,10 +89,12 @@ def _where(parser: ArgumentParser) -> None:
     )
 
 
-def _everywhere(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON a line, for machines")
-    parser.add_argument("--url", help="of any instance, as http://host:port; several, separated by commas")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="where the token is")
+def _common(parser: ArgumentParser) -> None:
+    """Add the options that may stand before and after the subcommand."""
+    add = parser.add_argument
+    add("--json", action="store_true", help="one JSON a line, for machines")
+    add("--url", help="of any instance, as http://host:port; several, separated by commas")
+    add("--token-file", type=Path, metavar="FILE", help="where the token is")
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -91,10 +108,24 @@ def _filter(text: str) -> tuple[str, str]:
     return path, value
 
 
+def _version(text: str) -> str:
+    if not re.fullmatch(VERSION, text, re.ASCII):
+        raise ArgumentTypeError("write a whole number, or an ETag without its quotes")
+    return text
+
+
 def _whole(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise ArgumentTypeError("write a whole number")
     return int(text)
+
+
+def _position(text: str) -> tuple[int, int]:
+    partition, _, offset = text.partition(":")
+    try:
+        return _whole(partition), _whole(offset)
+    except ArgumentTypeError:
+        raise ArgumentTypeError("write partition and offset of the event, as 2:1047") from None
 
 
 def _seconds(text: str) -> float:
@@ -103,5 +134,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise ArgumentTypeError("write a number of seconds")
+        raise ArgumentTypeError("write a number of seconds, such as 30")
     return seconds

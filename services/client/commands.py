@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
 from services.client.answers import Expired, Found, NeverSeen
+from services.client.errors import UnknownField
 from services.client.flat import rows
+from services.client.paths import has_path, unknown_path
 from services.client.subscriptions import Interest
 from services.client.tables import fields, happened, heading, missing, states
 from services.client.told import line
@@ -17,7 +19,7 @@ from services.client.updates import Mark
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
@@ -61,6 +63,8 @@ class Commands:
 
     async def _get(self, told: Namespace) -> Code:
         answer = await self.client.get(told.state, told.key, **_asking(told))
+        if isinstance(answer, Found):
+            await self._check_fields(told.state, [path for path in told.fields if not has_path(answer.value, path)])
         if told.json:
             self.write(line(answer))
         elif isinstance(answer, Found):
@@ -71,6 +75,17 @@ class Commands:
         if isinstance(answer, NeverSeen):
             return Code.NEVER_SEEN
         return Code.EXPIRED if isinstance(answer, Expired) else Code.FOUND
+
+    async def _check_fields(self, state: str, missing: Sequence[str]) -> None:
+        """Raise UnknownField for a path that no record of the state has. One that only this record lacks is empty."""
+        if not missing:
+            return
+        schema: Mapping[str, Any] = next(
+            (one.told["schema"] for one in await self.client.states() if one.name == state), {}
+        )
+        for path in missing:
+            if unknown := unknown_path(schema, path):
+                raise UnknownField(state, unknown)
 
     async def _keys(self, told: Namespace) -> Code:
         """A key is written as it is, also for people: it is there to be piped on."""
@@ -111,6 +126,8 @@ def _asking(told: Namespace) -> Asking:
         asking["as_of"] = told.version
     if told.min_version is not None:
         asking["min_version"] = told.min_version
+    if told.min_offset is not None:
+        asking["min_offset"] = told.min_offset
     if told.wait is not None:
         asking["wait"] = told.wait
     return asking

@@ -33,8 +33,8 @@ SIGNS = ("subscribed", "unsubscribed", "current")
 RESET = "reset"
 """This client was so slow that changes are lost to it."""
 ERROR = "error"
-TAKEN_AWAY = "no_token"
-"""The token counts no longer, and the connection ends: the next try tells more."""
+ENDS = ("no_token", "too_slow")
+"""The token counts no longer, or this client was too slow, and the connection ends: the next try tells more."""
 
 
 class Conversation:
@@ -86,7 +86,7 @@ class Conversation:
                 return None
             if kind == MARK:
                 return mark(message)
-            if kind == ERROR and message["id"] is None and message["problem"]["type"] == TAKEN_AWAY:
+            if kind == ERROR and message["id"] is None and message["problem"]["type"] in ENDS:
                 return None
             if kind == ERROR:
                 raise self._refused(url, message)

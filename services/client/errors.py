@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import StateloopError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from services.client.paths import UnknownPath
+
+CLOSE = 0.75
+"""How alike two paths are, from 0 to 1, of which one is taken for the other misspelt."""
 
 
 class QueryError(StateloopError):
@@ -42,13 +48,17 @@ class CatchingUp(NoAnswer):
 
 
 class NotYet(RetryableError):
-    """The version that was asked for has not arrived. `latest` is the tag of what has, if something has."""
+    """The version or the event that was asked for has not arrived. `latest` is the tag of what has, if something has.
+
+    `latest_offset` is the offset of the latest event that has, where one was asked for.
+    """
 
     def __init__(self, what: str, facts: Mapping[str, Any]) -> None:
         super().__init__(
             f"{what}: {facts.get('detail') or 'this version has not arrived'} (allow more time with wait=)"
         )
         self.latest = facts.get("latest")
+        self.latest_offset = facts.get("latest_offset")
 
 
 class SteppedBack(NoAnswer):
@@ -78,6 +88,21 @@ class AddressWrong(PermanentError):
     def __init__(self, url: str) -> None:
         super().__init__(f"{url!r} is no address of a query service: write one such as http://127.0.0.1:8090")
         self.url = url
+
+
+class UnknownField(PermanentError):
+    """No record of the state has this field. `names` are the fields that there are in its place."""
+
+    def __init__(self, state: str, unknown: UnknownPath) -> None:
+        above = f"{unknown.parent}." if unknown.parent else ""
+        known = [f"{above}{name}" for name in unknown.names]
+        near = get_close_matches(unknown.path, known, 1, CLOSE)
+        advice = f"write {near[0]}" if near else "write one of the known fields"
+        fields = ", ".join(known) or f"none, for {unknown.parent!r} is a single value"
+        super().__init__(f"the state {state!r} has no field {unknown.path!r}: {advice} (known: {fields})")
+        self.state = state
+        self.path = unknown.path
+        self.names = tuple(known)
 
 
 class Unreadable(PermanentError):

@@ -9,11 +9,9 @@ from cachetools import LRUCache
 from services.client.answers import NeverSeen
 
 if TYPE_CHECKING:
-    from services.client.answers import Answer, T
+    from services.client.answers import Answer, Order, T
 
-Order = tuple[int, int]
-"""The beginning of the life in milliseconds since 1970, and the version."""
-NONE: Order = (0, -1)
+NONE: Order = (0, 0, -1)
 
 
 class Highest:

@@ -30,12 +30,12 @@ class Page(Generic[T]):
 class StateInfo:
     """A state that can be asked, as one instance tells: `keys` are those that it holds, `lag` its lag in records.
 
-    `told` is all that it tells, the schema among it.
+    `keys` is None for a token that may not read all of them. `told` is all that it tells, the schema among it.
     """
 
     name: str
     partitions: int
-    keys: int
+    keys: int | None
     lag: int
     told: Mapping[str, Any]
 
@@ -69,4 +69,5 @@ def _items(
 
 
 def _state(one: Mapping[str, Any]) -> StateInfo:
-    return StateInfo(one["name"], len(one["partitions"]), int(one["keys"]), int(one["lag"]["records"]), one)
+    keys = None if one["keys"] is None else int(one["keys"])
+    return StateInfo(one["name"], len(one["partitions"]), keys, int(one["lag"]["records"]), one)

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 MINUTE = 60
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
-ITS_ORDER = ("device_id", "key", "first_seen", "version", "as_of")
+ITS_ORDER = ("device_id", "key", "first_seen", "epoch", "version", "as_of")
 """Fields of records that say what the beginning of a watch's line does, or change each time."""
 
 
 def heading(told: Found[Any]) -> Text:
     """The key, its version and age, and where the answer came from."""
     line = Text.assemble((told.key, "bold"), f"  version {told.version}", (f"  {age(told.age)} old", "green"))
+    if told.epoch:
+        line.append(f"  epoch {told.epoch}", style="dim")
     if told.life:
         line.append(f"  life of {told.life:%Y-%m-%d %H:%M:%S %Z}", style="dim")
     behind = f", {told.lag:,} behind" if told.lag else ""
@@ -78,7 +80,8 @@ def states(known: Sequence[StateInfo]) -> RenderableType:
         table.add_column(name, justify="right", no_wrap=True)
     for one in known:
         lag = Text(f"{one.lag:,}", style="" if one.lag else "green")
-        table.add_row(Text(one.name, style="bold"), f"{one.keys:,}", str(one.partitions), lag)
+        keys = "—" if one.keys is None else f"{one.keys:,}"
+        table.add_row(Text(one.name, style="bold"), keys, str(one.partitions), lag)
     return table if known else Text("There are no states that you may ask.", style="yellow")
 
 

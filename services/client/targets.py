@@ -17,19 +17,26 @@ class Asking(TypedDict, total=False):
     fields: Sequence[str]
     """Dotted paths from the top of the record's value, as state.status: only these are sent."""
     min_version: int | str
-    """An answer of this version or a later one, for which the service waits up to `wait`. A tag tells the life, too."""
+    """An answer of this version or a later one, for which the service waits up to `wait`.
+
+    A whole number is a version of the present life and epoch; a tag names those too.
+    """
+    min_offset: tuple[int, int]
+    """An answer that has merged the event at this partition and offset of the topic of events, waited for alike."""
     wait: float
-    as_of: int
-    """This very version, while it is kept."""
+    as_of: int | str
+    """This very version, while it is kept: a whole number or a tag."""
     deadline: float
     """All tries together may take so long; that of the client unless told."""
 
 
 def key_target(state: str, key: str, asking: Asking, rest: str = "") -> str:
     """Of one key."""
+    event = asking.get("min_offset")
     given = {
         "fields": ",".join(asking.get("fields", ())),
         "min_version": asking.get("min_version"),
+        "min_offset": None if event is None else f"{event[0]}:{event[1]}",
         "wait": asking.get("wait"),
         "as_of": asking.get("as_of"),
     }

@@ -25,6 +25,7 @@ def _members(value: Update[Any] | Mark | StateInfo) -> Any:
             "result": "found",
             "state": value.state,
             "key": value.key,
+            "epoch": value.epoch,
             "version": value.version,
             "life": value.life,
             "event_time": value.event_time,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.key import LARGEST_KEY, shortened
 from contracts.partition import partition
 from contracts.record import LARGEST_HEAD, Reason
+from contracts.window_key import derived_key
 from contracts.wire import DeadLetter, DerivedRecord
 
 if TYPE_CHECKING:
@@ -17,10 +19,6 @@ if TYPE_CHECKING:
 
 DETAIL = 500
 """How much a dead letter says of what happened, in characters."""
-BETWEEN = b"\x1f"
-"""Between the key and the device in a record's key: ASCII's separator of units."""
-
-
 BY_KEY = -1
 """The partition of a record whose key says which it is."""
 
@@ -46,12 +44,14 @@ def derived(application: Application, snapshot: Snapshot, partitions: Mapping[st
             if len(value) > application.largest_record:
                 most = application.largest_record
                 raise ValueError(f"{one.name} of {key[:100]!r} has {len(value)} bytes, and {most} are allowed")
-            whole = key + BETWEEN + snapshot.device_id.encode()
-            yield Written(topic, whole, value, partition(key, partitions[topic]))
+            if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
+                raise ValueError(f"{one.name} has a key of {size} bytes, and 1 to {LARGEST_KEY} are allowed")
+            whole = derived_key(key, snapshot.device_id, snapshot.first_seen)
+            yield Written(topic, whole, value, partition(key.encode(), partitions[topic]))
 
 
-def failed(application: Application, record: Record, error: Exception) -> Written:
-    """The dead letter of a snapshot from which nothing could be derived."""
+def failed(application: Application, device_id: str, record: Record, error: Exception) -> Written:
+    """The dead letter of a device's snapshot from which nothing could be derived. Its key is the device."""
     letter = DeadLetter(
         reason=Reason.NOT_DERIVED,
         detail=f"{type(error).__name__}: {error}"[:DETAIL],
@@ -61,18 +61,19 @@ def failed(application: Application, record: Record, error: Exception) -> Writte
         timestamp=record.timestamp,
         head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
     )
-    return Written(application.topics.dead_letters, record.key, letter.encode())
+    return Written(application.topics.dead_letters, shortened(device_id.encode()), letter.encode())
 
 
-def _values(one: Derived, snapshot: Snapshot) -> Iterator[tuple[bytes, bytes]]:
+def _values(one: Derived, snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
     """The keys that a snapshot says something of, and what."""
     for key, value in one.of(snapshot):
         record = DerivedRecord(
             key=key,
             first_seen=snapshot.first_seen,
+            epoch=snapshot.epoch,
             version=snapshot.version,
             as_of=snapshot.as_of,
             device_id=snapshot.device_id,
             value=value.model_dump(mode="json", exclude_none=True),
         )
-        yield key.encode(), record.encode()
+        yield key, record.encode()

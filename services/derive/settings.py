@@ -4,6 +4,7 @@ from pydantic import Field
 
 from contracts.application import Application
 from contracts.settings import KafkaSettings
+from contracts.topics import READ_COMMITTED
 
 SESSION_MS = 10_000
 """How long a worker that is gone keeps its partitions."""
@@ -28,6 +29,7 @@ class DeriveSettings(KafkaSettings):
         return {
             "auto.offset.reset": "earliest",
             **self.client(),
+            **READ_COMMITTED,
             "group.id": self.group or f"{application.name}-derive",
             "enable.auto.commit": False,
             "partition.assignment.strategy": "cooperative-sticky",

@@ -61,18 +61,18 @@ class Worker:
         try:
             said = tuple(derived(self._application, snapshot, self._partitions))
         except Exception as error:  # noqa: BLE001 (whatever the application's function raises)
-            return (self._failed(record, error),)
+            return (self._failed(snapshot.device_id, record, error),)
         self._failures = 0
         self._count(metrics.WRITTEN, len(said))
         return said
 
-    def _failed(self, record: Record, error: Exception) -> Written:
+    def _failed(self, device_id: str, record: Record, error: Exception) -> Written:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise EverythingFails(self._failures, error) from error
         self._count(metrics.FAILED, 1)
         log.warning("nothing derived from offset %s of partition %s", record.offset, record.partition, exc_info=error)
-        return failed(self._application, record, error)
+        return failed(self._application, device_id, record, error)
 
 
 def names(application: Application) -> Iterator[str]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from contracts.errors import StateloopError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class WorkerError(StateloopError):
@@ -66,6 +71,17 @@ class EverythingFailsError(PermanentError):
         )
         self.failed = failed
         self.of = of
+
+
+class TopicsMissingError(RetryableError):
+    """The broker answers, and does not have these topics."""
+
+    def __init__(self, missing: Sequence[str], kafka: str) -> None:
+        super().__init__(
+            f"The broker at {kafka} does not have the topics {', '.join(missing)}: run `python -m services.topics` "
+            "with the same STATELOOP_APPLICATION and STATELOOP_KAFKA, then start the worker again",
+        )
+        self.missing = missing
 
 
 class ConsumerFailedError(RetryableError):

@@ -26,6 +26,7 @@ def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
         device_id=request.device_id,
         first_seen=request.first_seen,
         enrichment=request.enrichment,
+        epoch=request.epoch,
         version=request.version,
         status=outcome.status,
         ts=now,
@@ -57,6 +58,7 @@ def failed(record: Record, topic: str, request: Request, outcome: Outcome) -> De
     facts = {
         "enrichment": request.enrichment,
         "first_seen": request.first_seen,
+        "epoch": request.epoch,
         "version": request.version,
         "spent": request.spent,
         "attempts": outcome.attempts,

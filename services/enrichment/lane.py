@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.plan import Request
+    from contracts.wire import Order as Version
     from contracts.wire import Snapshot
     from services.enrichment.pressure import Pressure
     from services.enrichment.source import Record
@@ -50,8 +51,8 @@ class Lane:
         self.read = -1
         """The largest offset that was read."""
         self.tasks: set[asyncio.Task[None]] = set()
-        self._versions: Memory[tuple[str, datetime], int] = Memory(size, age, clock)
-        self._answered: Memory[Identity, int] = Memory(size, age, clock)
+        self._versions: Memory[tuple[str, datetime], Version] = Memory(size, age, clock)
+        self._answered: Memory[Identity, Version] = Memory(size, age, clock)
         self._begun: Memory[tuple[tuple[str, datetime], str], Called] = Memory(size, age, clock)
         """The last request of each life and enrichment, which no slot tells of before it is answered."""
         self._order = Order()
@@ -67,14 +68,14 @@ class Lane:
         The job publishes some snapshots again after a crash.
         """
         seen = self._versions.get(snapshot.life)
-        if seen is not None and seen >= snapshot.version:
+        if seen is not None and seen >= snapshot.order:
             return True
-        self._versions.put(snapshot.life, snapshot.version)
+        self._versions.put(snapshot.life, snapshot.order)
         return False
 
     def is_latest(self, snapshot: Snapshot) -> bool:
         """Whether no later version was seen."""
-        return self._versions.get(snapshot.life) == snapshot.version
+        return self._versions.get(snapshot.life) == snapshot.order
 
     def due(self, application: Application, snapshot: Snapshot, now: datetime) -> Due:
         """What is to begin for a snapshot.
@@ -148,7 +149,8 @@ class Lane:
 
     def superseded(self, snapshot: Snapshot) -> bool:
         """Whether a later version was seen: that one renewed, or calls for, all that is still to be asked."""
-        return (self._versions.get(snapshot.life) or 0) > snapshot.version
+        seen = self._versions.get(snapshot.life)
+        return seen is not None and seen > snapshot.order
 
     def overtake(self, work: Work) -> int:
         """Give up the earlier requests whose answers cannot count once this one is written, and say how many."""
@@ -161,7 +163,7 @@ class Lane:
         """Note that a request's answer is safely in Kafka: with it a piece of each of its offsets is finished."""
         self._order.leave(work)
         self._pressure.ease(work.counted)
-        self._answered.put(work.request.identity, work.request.version)
+        self._answered.put(work.request.identity, work.request.order)
         self._started.difference_update(offset for offset in work.offsets if self.offsets.finish(offset))
 
     def may_begin(self, work: Work) -> bool:
@@ -240,7 +242,7 @@ class Lane:
         if answered is None:
             return False
         shown = snapshot.enrichments.get(request.enrichment)
-        if shown is None or shown.version < answered:
+        if shown is None or shown.order < answered:
             return True
         self._answered.forget(identity)
         return False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from contracts.topics import READ_COMMITTED
 from services.enrichment.errors import ConsumerFailedError
 from services.enrichment.source import failed, record
 
@@ -54,7 +55,12 @@ class KafkaRereader:
     """A consumer beside the group's, which belongs to no group and commits nothing. It begins with the first use."""
 
     def __init__(self, client: Mapping[str, str], *, topic: str, group: str, patience_s: float = PATIENCE_S) -> None:
-        self._config = {**ALONE, **client, "group.id": group}  # its name only: who may read by it may do so here
+        self._config = {
+            **ALONE,
+            **client,
+            **READ_COMMITTED,
+            "group.id": group,
+        }  # its name only: who may read by it may do so here
         self._topic = topic
         self._patience_s = patience_s
         self._consumer: Consumer | None = None

@@ -12,14 +12,14 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assembled, utc_now
 from services.enrichment.calls.headers import revealed
-from services.enrichment.calls.lean import LeanTransport
-from services.enrichment.calls.transport import AiohttpTransport, Bounds
+from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.rereader import KafkaRereader
 from services.enrichment.source import KafkaSource
+from services.enrichment.topics import TopicCheck
 from services.enrichment.worker import Parts, Worker
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.tracing import Tracing
 
-TRANSPORTS = {"aiohttp": AiohttpTransport, "lean": LeanTransport}
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -64,9 +63,7 @@ async def _parts(
     return Parts(
         application=application,
         settings=settings,
-        source=KafkaSource(
-            settings.consumer(application), topic=topic, batch=settings.fetch_most, drain=settings.drain
-        ),
+        source=_source(settings, application),
         rereader=rereader,
         caller=tracing.answering(calls.caller) if tracing else calls.caller,
         availability=calls.breakers,
@@ -74,6 +71,17 @@ async def _parts(
         counts=counts,
         now=utc_now,
         clock=time.monotonic,
+    )
+
+
+def _source(settings: EnrichmentSettings, application: Application) -> KafkaSource:
+    topics = application.topics
+    return KafkaSource(
+        settings.consumer(application),
+        topic=topics.snapshots,
+        batch=settings.fetch_most,
+        drain=settings.drain,
+        check=TopicCheck((topics.snapshots, topics.feedback, topics.dead_letters), settings.kafka),
     )
 
 
@@ -90,7 +98,7 @@ def traced(settings: EnrichmentSettings, application: Application) -> Tracing | 
 
 def _transport(
     api: str, url: str, settings: EnrichmentSettings, policy: Policy, tracing: Tracing | None
-) -> AiohttpTransport:
+) -> HttpTransport:
     bounds = Bounds(
         connections=policy.concurrency,
         largest=policy.largest_answer,
@@ -98,6 +106,4 @@ def _transport(
         allowed=settings.allowed_networks,
         headers=revealed(settings.api_headers.get(api, {})),
     )
-    if tracing:  # its spans of calls are aiohttp's
-        return AiohttpTransport(url, bounds, clock=time.monotonic, traces=[tracing.calls()])
-    return TRANSPORTS[settings.http](url, bounds, clock=time.monotonic)
+    return HttpTransport(url, bounds, clock=time.monotonic, span=tracing.call if tracing else None)

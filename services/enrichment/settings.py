@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_vali
 from typing_extensions import override
 
 from contracts.settings import Duration, KafkaSettings
+from contracts.topics import READ_COMMITTED
 from services.enrichment.errors import ApiUnknownError
 
 if TYPE_CHECKING:
@@ -41,13 +42,11 @@ class EnrichmentSettings(KafkaSettings):
 
     application: str
     """Where the application is: package.module:name."""
-    apis: dict[str, BaseUrl] = Field(default_factory=dict)
+    apis: dict[str, BaseUrl] = Field(default_factory=dict, examples=[{"city": "https://city.example"}])
     """Where each API is that the application names: its base URL."""
     api_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
     """Secret headers by API, as {"city": {"Authorization": "Bearer …"}}; a value file:/path is read from there."""
-    http: Literal["aiohttp", "lean"] = "aiohttp"
-    """What calls are made with. `lean` costs a fraction of the CPU, and takes no compressed answers."""
-    allowed_networks: tuple[IPvAnyNetwork, ...] = ()
+    allowed_networks: tuple[IPvAnyNetwork, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
     """The networks that may be called although they are not public, as ["10.1.0.0/16"]."""
     group: str | None = None
     """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load."""
@@ -117,7 +116,8 @@ class EnrichmentSettings(KafkaSettings):
 
     def consumer(self, application: Application) -> dict[str, str]:
         """What makes a client a member of the group."""
-        return GROUP[self.group_protocol] | self.client() | {"group.id": self.group or application.enrichment_group}
+        own = {**READ_COMMITTED, "group.id": self.group or application.enrichment_group}
+        return GROUP[self.group_protocol] | self.client() | own
 
     @override
     def client(self) -> dict[str, str]:

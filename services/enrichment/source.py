@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import timedelta
 
+    from confluent_kafka.admin import TopicMetadata
+
+    from services.enrichment.topics import TopicCheck
+
 log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 LAG_S = 1.0
+LISTED_S = 1.0
 CLOSE_S = 3.0
 MARGIN_S = 1.0
 """How much longer than the drain a rebalance waits for the event loop."""
@@ -76,7 +81,7 @@ class Source(Protocol):
         """Commit these positions in the background, and read what there is, for which it waits 0.1 s at most.
 
         Paused, it reads nothing, but keeps up with the group and does not wait; the partitions that are full it leaves
-        out. Raises ConsumerFailedError.
+        out. Raises ConsumerFailedError, and TopicsMissingError at the start.
         """
         ...
 
@@ -101,11 +106,13 @@ class KafkaSource:
         topic: str,
         batch: int,
         drain: timedelta,
+        check: TopicCheck,
     ) -> None:
         config = {**FLOW, **client, "on_commit": self._on_commit, "error_cb": self._on_error}
         self._consumer = Consumer(config, logger=log)
         self._topic = topic
         self._batch = batch
+        self._check = check
         self._patience = drain.total_seconds() + MARGIN_S
         self._thread = ThreadPoolExecutor(1, "source")
         self._ours: set[int] = set()
@@ -150,6 +157,7 @@ class KafkaSource:
             self._loop.call_soon_threadsafe(closed.set)
 
     def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
+        self._check.check(self._listed)
         self._commit(positions)
         try:
             self._pause(self._ours if paused else self._ours.intersection(full))
@@ -158,6 +166,14 @@ class KafkaSource:
         except KafkaException as error:  # not survived: a message may be lost between the two calls
             raise failed(error.args[0]) from error
         return [record(message) for message in messages if self._is_record(message)]
+
+    def _listed(self) -> Collection[str] | None:
+        """The broker's topics that are ready for use; None while no broker answers."""
+        try:
+            topics: dict[str, TopicMetadata] = self._consumer.list_topics(timeout=LISTED_S).topics
+        except KafkaException:
+            return None
+        return {name for name, topic in topics.items() if topic.partitions}
 
     def _commit(self, positions: Mapping[int, int]) -> None:
         news = {p: at for p, at in positions.items() if p in self._ours and self._committed.get(p) != at}

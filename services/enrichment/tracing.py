@@ -6,10 +6,10 @@ the next snapshot, is part of the same trace. Imported where traces are on only,
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import aiohttp
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from contracts.tracing import FIELD
 
 if TYPE_CHECKING:
-    from types import SimpleNamespace
+    from collections.abc import Iterator
 
     from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import Span
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from services.enrichment.calls.caller import Answering, Outcome
 
 W3C = TraceContextTextMapPropagator()
+FIRST_ERROR = 400
+"""The lowest status of HTTP that is an error."""
 
 
 class Tracing:
@@ -45,13 +47,16 @@ class Tracing:
         """The same, with a span around each request."""
         return _Traced(caller, self._tracer)
 
-    def calls(self) -> aiohttp.TraceConfig:
-        """Has aiohttp make a span for each call, and send its context along."""
-        config = aiohttp.TraceConfig()
-        config.on_request_start.append(self._begin)
-        config.on_request_end.append(self._end)
-        config.on_request_exception.append(self._fail)
-        return config
+    @contextmanager
+    def call(self, host: str) -> Iterator[_CallSpan]:
+        """A span around one call. The host says which API it is; path and query may hold what identifies a person."""
+        facts = {"http.request.method": "GET", "server.address": host}
+        with self._tracer.start_as_current_span("GET", None, SpanKind.CLIENT, facts, record_exception=False) as span:
+            try:
+                yield _CallSpan(span)
+            except BaseException as error:
+                span.set_attribute("error.type", type(error.__cause__ or error).__name__)
+                raise
 
     def close(self) -> None:
         """Send what was not sent yet, for which there are some seconds."""
@@ -63,28 +68,19 @@ class Tracing:
         context = trace.get_current_span().get_span_context()
         return trace.format_trace_id(context.trace_id) if context.is_valid else None
 
-    async def _begin(
-        self, _: aiohttp.ClientSession, call: SimpleNamespace, sent: aiohttp.TraceRequestStartParams
-    ) -> None:
-        # The path and the query may hold what identifies a person: the host says which API it is.
-        facts = {"http.request.method": sent.method, "server.address": sent.url.host or ""}
-        call.span = self._tracer.start_span(sent.method, kind=SpanKind.CLIENT, attributes=facts)
-        W3C.inject(sent.headers, trace.set_span_in_context(call.span))
 
-    async def _end(self, _: aiohttp.ClientSession, call: SimpleNamespace, got: aiohttp.TraceRequestEndParams) -> None:
-        span: Span = call.span
-        span.set_attribute("http.response.status_code", got.response.status)
-        if not got.response.ok:
-            span.set_status(Status(StatusCode.ERROR))
-        span.end()
+class _CallSpan:
+    """The current span, of a call. Implements `CallSpan`."""
 
-    async def _fail(
-        self, _: aiohttp.ClientSession, call: SimpleNamespace, met: aiohttp.TraceRequestExceptionParams
-    ) -> None:
-        span: Span = call.span
-        span.set_attribute("error.type", type(met.exception).__name__)
-        span.set_status(Status(StatusCode.ERROR))
-        span.end()
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self.headers: dict[str, str] = {}
+        W3C.inject(self.headers)
+
+    def end(self, status: int) -> None:
+        self._span.set_attribute("http.response.status_code", status)
+        if status >= FIRST_ERROR:
+            self._span.set_status(Status(StatusCode.ERROR))
 
 
 class _Traced:

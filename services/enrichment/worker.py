@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from contracts.key import shortened
 from contracts.metrics import worker as metrics
 from contracts.wire import decode_snapshot
 from services.enrichment.alarms import Alarms
@@ -223,6 +224,9 @@ class Worker:
         if spared or stopped:  # there is a snapshot for each record, and mostly neither
             self._counts.add(metrics.SPARED, by=spared)
             self._count_stops(stopped)
+        for request in requests:
+            if request.order > snapshot.order:
+                self._counts.add(metrics.FORGED, request.enrichment)
         return requests
 
     def _count_stops(self, stopped: list[Request]) -> None:
@@ -236,7 +240,7 @@ class Worker:
         outcome, value = encoded(request, outcome, self._parts.now(), self._parts.application.largest_record)
         self._alarms.ended(request, outcome)
         if outcome.status == "failure":
-            await self._bury(work.record, failed(work.record, topics.snapshots, request, outcome))
+            await self._bury(request.device_id.encode(), failed(work.record, topics.snapshots, request, outcome))
         self._counts.add(metrics.OVERTAKEN, by=work.lane.overtake(work))
         work.written = True
         key, at = request.device_id.encode(), milliseconds(request.as_of)
@@ -253,12 +257,13 @@ class Worker:
 
     async def _reject(self, lane: Lane, record: Record, detail: str) -> None:
         self._alarms.undecodable(detail)
-        await self._bury(record, undecodable(record, self._parts.application.topics.snapshots, detail))
+        await self._bury(record.key, undecodable(record, self._parts.application.topics.snapshots, detail))
         self._counts.add(metrics.REJECTED)
         lane.offsets.finish(record.offset)
 
-    async def _bury(self, record: Record, letter: DeadLetter) -> None:
-        await self._parts.publisher.publish(self._parts.application.topics.dead_letters, record.key, letter.encode())
+    async def _bury(self, key: bytes | None, letter: DeadLetter) -> None:
+        topic = self._parts.application.topics.dead_letters
+        await self._parts.publisher.publish(topic, shortened(key), letter.encode())
         self._counts.add(metrics.DEAD_LETTERS, letter.reason)
 
     async def _report(self) -> None:

@@ -59,8 +59,10 @@ def broker(settings: LauncherSettings, folders: Folders) -> Part:
 
 def topics(settings: LauncherSettings) -> Part:
     """Makes the topics, and ends."""
-    command = module("services.topics")
-    return Part("topics", "the topics are there", command, Finished(), shared(settings), finishes=True)
+    env = shared(settings)
+    if settings.kafka is None:  # the embedded broker is the only one, so one copy is meant
+        env["STATELOOP_REPLICATION"] = "1"
+    return Part("topics", "the topics are there", module("services.topics"), Finished(), env, finishes=True)
 
 
 def reference(settings: LauncherSettings, package: str) -> Part:

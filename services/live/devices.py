@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
-    from contracts.wire import Snapshot
+    from contracts.wire import Order, Snapshot
 
 MARKS = {"result": Mark.RESULT, "absence": Mark.ABSENCE, "failure": Mark.FAILURE, "skipped": Mark.SKIPPED}
 SCALARS = (str, int, float, bool)
@@ -76,5 +76,5 @@ def _is_short(annotation: Any) -> bool:
     return inner in SCALARS or bool(choices(inner))
 
 
-def _place(snapshot: Snapshot) -> tuple[datetime, int]:
-    return snapshot.first_seen, snapshot.version
+def _place(snapshot: Snapshot) -> tuple[datetime, Order]:
+    return snapshot.first_seen, snapshot.order

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from contracts.topics import READ_COMMITTED
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,7 +24,8 @@ class GroupLag:
     """The committed offsets of one group in one topic, asked for again and again. A context manager."""
 
     def __init__(self, client: Mapping[str, str], group: str, topic: str, partitions: list[int]) -> None:
-        self._consumer = Consumer({"enable.auto.commit": False, "log_level": 0, **client, "group.id": group})
+        own = {"enable.auto.commit": False, "log_level": 0}
+        self._consumer = Consumer({**own, **client, **READ_COMMITTED, "group.id": group})
         self._wanted = [TopicPartition(topic, number) for number in partitions]
         self._committed: dict[int, int] | None = None
         self._stopping = threading.Event()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from contracts.wire import Order
+
 Life = tuple[str, "datetime"]
 
 MOST_IDS = 256
@@ -40,7 +42,7 @@ class _Arrival:
 class _Track:
     """One life as seen so far."""
 
-    version: int | None = None
+    order: Order | None = None
     waiting: deque[_Arrival] = field(default_factory=deque)
     ids: OrderedDict[str, None] = field(default_factory=OrderedDict)
     ahead: int = 0
@@ -74,13 +76,15 @@ class Pairing:
             self.waiting += 1
         return True
 
-    def snapshot(self, life: Life, version: int, now: float) -> Paired | None:
-        """A snapshot arrived; None for a version that was passed."""
+    def snapshot(self, life: Life, order: Order, now: float) -> Paired | None:
+        """A snapshot arrived, of this epoch and version; None for one that was passed."""
         track = self._track(life)
-        if track.version is not None and version <= track.version:
+        if track.order is not None and order <= track.order:
             return None
-        known, step = track.version is not None or version == 1, version - (track.version or version - 1)
-        track.version = version
+        epoch, version = order
+        before = track.order[1] if track.order is not None and track.order[0] == epoch else None
+        known, step = before is not None or version == 1, version - (before or version - 1)
+        track.order = order
         arrival = self._take(track, step, now)
         if arrival is None and known:
             track.ahead += 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
 from contracts.record import Record
+from contracts.topics import READ_COMMITTED
 from services.live.errors import WrongOptions
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Tail:
     def __init__(self, client: Mapping[str, str], topics: tuple[str, ...], looked_back: str, history: int) -> None:
         config = {"enable.auto.commit": False, "auto.offset.reset": "latest", "fetch.wait.max.ms": 20, "log_level": 0}
         try:
-            self._consumer = Consumer({**config, "group.id": "stateloop-live", **client})
+            self._consumer = Consumer({**config, "group.id": "stateloop-live", **client, **READ_COMMITTED})
         except KafkaException as error:
             raise WrongOptions(error.args[0].str()) from error
         self._topics = topics

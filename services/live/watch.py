@@ -108,7 +108,7 @@ class Watch:
         snapshot = _decoded(record)
         if snapshot is None:
             return
-        paired = self._pairing.snapshot(snapshot.life, snapshot.version, now)
+        paired = self._pairing.snapshot(snapshot.life, snapshot.order, now)
         if paired is None:
             return
         self._devices.put(snapshot, now)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+Order = tuple[int, int, int]
+"""The beginning of the life, the epoch, and the version within both."""
+
 made = tuple.__new__
 """Makes a NamedTuple at half of what it costs to call its class: this is done for every record."""
 
@@ -12,6 +15,8 @@ class Entry(NamedTuple):
     """One version of a key. Times are in milliseconds since 1970; `life` is 0 in a state without lives."""
 
     life: int
+    epoch: int
+    """0 where the records have none."""
     version: int
     event_time: int
     partition: int
@@ -20,14 +25,14 @@ class Entry(NamedTuple):
     """JSON, as it was on the topic."""
 
     @property
-    def order(self) -> tuple[int, int]:
+    def order(self) -> Order:
         """Of two entries of one key, the one with the greater order is the later; readers never go back in it."""
-        return self.life, self.version
+        return self.life, self.epoch, self.version
 
     @property
     def tag(self) -> str:
         """Names this version of the key: of ETags, and of events of a watch."""
-        return f"{self.life}.{self.version}" if self.life else str(self.version)
+        return f"{self.life}.{self.epoch}.{self.version}" if self.life or self.epoch else str(self.version)
 
 
 class Change(NamedTuple):

@@ -116,9 +116,8 @@ def _core(settings: QuerySettings, application: Application, ground: _Ground, st
         stores[name] = LmdbStore(settings.query_data / name, state, boot)
         stack.callback(stores[name].close)
     follower = Follower(settings.client(), found, stores, listeners, ground.removals)
-    partitions = {name: state.partitions for name, state in found.items()}
     me = Identity(settings.instance, ground.url, home.store, home.run)
-    cluster = joined(settings, application, me, Surroundings(partitions, follower, stores, _now))
+    cluster = joined(settings, application, me, Surroundings(found, follower, stores, _now))
     listeners.on_restarted.append(cluster.restarted)
     parts = Parts(settings, found, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, follower.misplaced.counts)
     return Core(parts, follower, cluster, listeners)

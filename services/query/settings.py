@@ -85,6 +85,8 @@ class QuerySettings(KafkaSettings):
     """How many keys may wait for one client that watches; beyond it all is dropped, and it has to read anew."""
     watch_waiting_bytes: int = Field(default=Limits.waiting_bytes, ge=1024)
     """The same in bytes of their values."""
+    watch_all_waiting_bytes: int = Field(default=Limits.all_waiting_bytes, ge=1024 * 1024)
+    """How many bytes may wait for all clients together, with 1 KiB for each key; beyond it the slowest are cut off."""
     watch_marks: Annotated[Duration, Field(ge=timedelta(seconds=0.1), le=timedelta(seconds=10))] = timedelta(
         seconds=Limits.mark_every_s
     )

@@ -9,17 +9,18 @@ if TYPE_CHECKING:
 
     from services.query.entry import Change, Entry
 
-KEY_BYTES = 500
-"""The longest key of a record; longer ones are passed over, and counted."""
-
 
 class Update(NamedTuple):
-    """One record of the topic, read: the key's new entry, or None for a record without value."""
+    """One record of the topic, read: the key's new entry, or None for a record without value.
+
+    `life` is that of the window that a removal names; None removes the key whatever its life is.
+    """
 
     key: str
     partition: int
     offset: int
     entry: Entry | None
+    life: int | None = None
 
 
 class Page(NamedTuple):
@@ -56,10 +57,13 @@ class Store(Protocol):
         """About how many keys are held, ended lives that are remembered among them: what costs little to tell."""
 
     def watermark(self) -> int:
-        """The largest beginning of a life that was seen, in milliseconds since 1970; 0 without lives."""
+        """The largest beginning of a life that was seen, or what the clock or another instance said; 0 without lives.
+
+        In milliseconds since 1970. It never goes down.
+        """
 
     def advance(self, watermark: int) -> None:
-        """Another instance saw this: the watermark is at least that from now on."""
+        """Another instance saw this, or the clock says it: the watermark is at least that from now on."""
 
     def ended(self, entry: Entry) -> bool:
         """Whether the entry's life has ended by the watermark."""
@@ -80,6 +84,12 @@ class Store(Protocol):
         """Write what is newer, together with the partitions' positions, in one transaction; gives what readers see new.
 
         Drops the buckets of time that nobody remembers any more.
+        """
+
+    def sweep(self) -> None:
+        """Write the watermark, and drop the buckets of time that nobody remembers any more, though no record comes.
+
+        In the thread that writes.
         """
 
     def forget(self, partition: int) -> bool:

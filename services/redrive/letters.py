@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
+from contracts.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
 from services.redrive.errors import NotRead
 
@@ -20,6 +21,7 @@ GROUP = "stateloop-redrive"
 ANSWER_S = 10
 POLL_S = 1.0
 BATCH = 500
+CONFIG = {**READ_COMMITTED, "group.id": GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Choice:
 
 def letters(client: Mapping[str, str], topic: str) -> Iterator[Found]:
     """All that the topic holds when this begins; what comes later is for another time. Raises NotRead."""
-    consumer = Consumer({**client, "group.id": GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+    consumer = Consumer({**client, **CONFIG})
     try:
         ends = _ends(consumer, topic)
         consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ends.items()])

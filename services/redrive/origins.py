@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from services.redrive.letters import ANSWER_S, GROUP, not_read
+from services.redrive.letters import ANSWER_S, CONFIG, not_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEAR = 1000
 """So many records further it is quicker to read on than to ask anew."""
-CONFIG = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10, "group.id": GROUP}
+QUICK = {"fetch.wait.max.ms": 10}
 """What was deleted just now is told by the first record that is left."""
 
 
@@ -21,7 +21,7 @@ class Origins:
     """A reader of any topic. Neighbours cost little when they are asked for in their order."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        self._consumer = Consumer({**client, **CONFIG})
+        self._consumer = Consumer({**client, **CONFIG, **QUICK})
         self._at = ("", 0, 0)
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:

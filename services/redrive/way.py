@@ -58,6 +58,7 @@ def opening(found: Found, now: datetime) -> Feedback:
         device_id=key.decode(),
         first_seen=letter.first_seen,
         enrichment=letter.enrichment,
+        epoch=letter.epoch or 0,
         version=letter.version,
         status="failure",
         ts=now,

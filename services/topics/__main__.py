@@ -18,6 +18,11 @@ from services.topics.settings import Settings
 
 ANSWER_S = 10
 PAUSE_S = 0.1
+ONE_COPY = (
+    "warning: the topics were made with one copy. A broker that stops then stops the loop, and a lost disk loses "
+    "records. With three brokers or more, delete the topics and set STATELOOP_REPLICATION=3 (and "
+    "STATELOOP_MIN_INSYNC_REPLICAS=2); STATELOOP_REPLICATION=1 makes one copy without this warning"
+)
 
 
 def make(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> list[str]:
@@ -25,10 +30,7 @@ def make(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> lis
     there = _partitions(admin, settings)
     require(admin, [topic for topic in topics if topic.name in there], settings)
     missing = [topic for topic in topics if topic.name not in there]
-    new = [
-        NewTopic(topic.name, settings.partitions or topic.partitions, settings.replication, config=topic.config())
-        for topic in missing
-    ]
+    new = [_new(topic, settings) for topic in missing]
     futures = admin.create_topics(new) if new else {}
     made = [topic for topic in missing if _made(topic.name, futures[topic.name], settings)]
     require(admin, [topic for topic in missing if topic not in made], settings)  # made meanwhile, or hidden from us
@@ -57,12 +59,23 @@ def main() -> int:
         application = load(settings.application)
         topics = application.topics
         wanted = (*topics.catalogue(application.state), *topics.asked(application.state, application.derived))
-        made = make(connect(settings), wanted, settings)
+        made = make(connect(settings, _report), wanted, settings)
     except StateloopError as error:
-        print(f"stateloop topics: {error}", file=sys.stderr)
+        _report(str(error))
         return 1
+    if made and "replication" not in settings.model_fields_set:
+        _report(ONE_COPY)
     print(f"made {', '.join(made)}" if made else "all topics are there")
     return 0
+
+
+def _report(line: str) -> None:
+    print(f"stateloop topics: {line}", file=sys.stderr, flush=True)
+
+
+def _new(topic: Topic, settings: Settings) -> NewTopic:
+    config = topic.config() | {"min.insync.replicas": str(settings.insync)}
+    return NewTopic(topic.name, settings.partitions or topic.partitions, settings.replication, config=config)
 
 
 def _partitions(admin: AdminClient, settings: Settings, awaited: Collection[str] = ()) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The way to the broker: a client that waits until one answers, and knows why none does."""
 
 import time
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -11,6 +11,7 @@ from services.topics.errors import LoginRefused, NoBroker, WrongOptions
 from services.topics.settings import Settings
 
 ANSWER_S = 2.0
+REPORT_EVERY_S = 10.0
 REFUSED = {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}
 TELLS_NOTHING = {"_ALL_BROKERS_DOWN"}
 
@@ -32,29 +33,34 @@ class Problems:
         return self.last is not None and self.last.name() in REFUSED
 
 
-def connect(settings: Settings) -> AdminClient:
-    """A client of a broker that answers. Raises WrongOptions, LoginRefused, NoBroker."""
+def connect(settings: Settings, report: Callable[[str], None]) -> AdminClient:
+    """A client of a broker that answers; `report` takes the progress. Raises WrongOptions, LoginRefused, NoBroker."""
     problems = Problems()
     config: dict[str, Any] = {"log_level": 0, **settings.client(), "error_cb": problems}
     try:
         admin = AdminClient(config)
     except KafkaException as error:
         raise WrongOptions(error.args[0].str()) from error
-    _await_answer(admin, problems, settings.kafka, settings.patience)
+    _await_answer(admin, problems, settings, report)
     return admin
 
 
-def _await_answer(admin: AdminClient, problems: Problems, kafka: str, patience: timedelta) -> None:
-    deadline = time.monotonic() + patience.total_seconds()
+def _await_answer(admin: AdminClient, problems: Problems, settings: Settings, report: Callable[[str], None]) -> None:
+    deadline = time.monotonic() + settings.patience.total_seconds()
+    next_report = time.monotonic()
     while True:
         try:
             admin.list_topics(timeout=ANSWER_S)
         except KafkaException as error:
             admin.poll(0)
-            why = problems.last or error.args[0]
+            why = (problems.last or error.args[0]).str()
         else:
             return
         if problems.refused:
-            raise LoginRefused(kafka, why.str())
-        if time.monotonic() >= deadline:
-            raise NoBroker(kafka, why.str())
+            raise LoginRefused(settings.kafka, why)
+        now = time.monotonic()
+        if now >= deadline:
+            raise NoBroker(settings.kafka, why, settings.patience)
+        if now >= next_report:
+            report(f"waits for a broker at {settings.kafka}, for {deadline - now:.0f} s more at the most ({why})")
+            next_report = now + REPORT_EVERY_S

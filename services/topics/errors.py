@@ -1,5 +1,7 @@
 """What ends the making of topics, each with the way out in its message."""
 
+from datetime import timedelta
+
 from confluent_kafka import KafkaError
 
 from contracts.errors import StateloopError
@@ -28,9 +30,10 @@ class PermanentError(TopicsError):
 class NoBroker(RetryableError):
     """No broker answered within the patience. `problem` is what the client met with last."""
 
-    def __init__(self, kafka: str, problem: str) -> None:
+    def __init__(self, kafka: str, problem: str, waited: timedelta | None = None) -> None:
+        within = f" within {waited.total_seconds():g} s" if waited else ""
         super().__init__(
-            f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA, "
+            f"no broker answers at {kafka}{within} ({problem}): start it, or set STATELOOP_KAFKA, "
             "and STATELOOP_KAFKA_OPTIONS if it wants more than an address"
         )
         self.kafka = kafka

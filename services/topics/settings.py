@@ -1,8 +1,9 @@
 """The settings of the topics' maker."""
 
 from datetime import timedelta
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from contracts.settings import Duration, KafkaSettings
 
@@ -15,5 +16,20 @@ class Settings(KafkaSettings):
     partitions: int | None = Field(default=None, ge=1)
     """Of each topic, instead of what the application says. Changing it takes a new checkpoint."""
     replication: int = Field(default=1, ge=1)
+    """How many copies of each topic the brokers keep. Unset, a topic is made with one copy, and a warning."""
+    min_insync_replicas: int | None = Field(default=None, ge=1)
+    """How many copies must have a record before it is acknowledged; unset, 2 of 3 or more copies, and 1 of fewer."""
     patience: Duration = timedelta(seconds=60)
     """How long to wait for a broker."""
+
+    @property
+    def insync(self) -> int:
+        """The topics' min.insync.replicas. Of three copies one may be away: no record is lost, and the loop goes on."""
+        return self.min_insync_replicas or max(1, min(2, self.replication - 1))
+
+    @model_validator(mode="after")
+    def _check_copies(self) -> Self:
+        """A topic with fewer copies than must have each record takes none."""
+        if self.insync > self.replication:
+            raise ValueError("STATELOOP_MIN_INSYNC_REPLICAS must not be more than STATELOOP_REPLICATION")
+        return self

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from examples.flights.replay.settings import ReplaySettings
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.api.access import Access
+from services.query.console.watched import not_watched
 from services.query.settings import QuerySettings
 from services.topics.settings import Settings as TopicsSettings
 from spark_app.settings import Settings as JobSettings
@@ -185,3 +187,8 @@ def test_the_build_sees_only_what_it_copies() -> None:
     copied = re.findall(r"^COPY (?!--from)(\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     seen = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     assert set(seen) == set(copied)
+
+
+def test_the_console_watches_every_component(services: dict[str, Service]) -> None:
+    told = services["query"]["environment"]
+    assert not_watched(load(told["STATELOOP_APPLICATION"]), json.loads(told["STATELOOP_PARTS"])) == ()

@@ -18,19 +18,24 @@ from contracts import (
     Event,
     Histogram,
     Latest,
+    Max,
     Mean,
+    Near,
     Policy,
     Quantiles,
     Recent,
     State,
     Sum,
+    Variance,
     enrichment,
 )
 from contracts.application import load
+from contracts.reducers import Reducer
 
 
 class Ping(Event):
     speed: float | None = None
+    trips: int | None = None
     name: str | None = None
     tags: dict[str, str] | None = None
 
@@ -77,6 +82,8 @@ def test_a_right_declaration_is_ordered_by_need() -> None:
     ("annotation", "says"),
     [
         (str, "Write wrong: Annotated[<type>, <one reducer"),
+        (Annotated[int, Count], "Count is a class, not a reducer. Write Count()"),
+        (Annotated[list[str], Recent], "Write Recent(…)"),
         (Annotated[str | None, Latest()], "Write Latest(of=…) with one of these: device_id, event_id"),
         (Annotated[str | None, Latest(of="speed")], "Write Annotated[float | None, Latest(…)]"),
         (Annotated[float, Sum(of="name")], "takes a field of type int, float, not str"),
@@ -119,6 +126,50 @@ def test_an_event_takes_no_default_and_no_constraint_that_the_job_cannot_check()
         type("Wrong", (Event,), {"__annotations__": {"name": str}, "name": Field(pattern="a+")})
     with pytest.raises(DeclarationError, match="has no place on the wire"):
         type("Wrong", (Event,), {"__annotations__": {"raw": bytes}})
+
+
+def needing(reducer: Reducer, field: Any, need: Any) -> Application:
+    """An application whose only enrichment needs a field of this reducer."""
+
+    async def rank(api: Api, total: Any) -> Rank:
+        return await api.get("/{t}", Rank, t=total)
+
+    rank.__annotations__["total"] = need
+    fields = {"total": Annotated[field, reducer], "rank": Annotated[Rank | None, Enriched()]}
+    made = type("One", (State,), {"__annotations__": fields, "__module__": __name__})
+    return of(made, enrichment(api="a")(rank))
+
+
+@pytest.mark.parametrize(
+    ("reducer", "field", "need", "write"),
+    [
+        (Sum(of="speed"), float, float, "Write `total: Annotated[float, Near(0.01)]`, with the step"),
+        (Mean(of="speed"), float | None, float | None, "Write `total: Annotated[float, Near(0.01)] | None`"),
+        (Variance(of="speed"), float | None, float, "last digits of Variance depend on the order of events"),
+        (Quantiles((0.5,), of="speed"), list[float], list[float], "Need another field, such as one of Histogram"),
+    ],
+)
+def test_a_need_that_depends_on_the_order_of_events_is_refused(
+    reducer: Reducer, field: Any, need: Any, write: str
+) -> None:
+    with pytest.raises(DeclarationError) as error:
+        needing(reducer, field, need)
+    assert write in str(error.value)
+    assert "rank(total)" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("reducer", "field", "need"),
+    [
+        (Sum(of="speed"), float, Annotated[float, Near(0.5)]),
+        (Mean(of="speed"), float | None, Annotated[float, Near(0.5)] | None),
+        (Sum(of="trips"), int, int),
+        (Max(of="speed"), float | None, float),
+        (Latest(of="speed"), float | None, float),
+    ],
+)
+def test_a_need_that_is_rounded_or_exact_is_taken(reducer: Reducer, field: Any, need: Any) -> None:
+    assert [one.name for one in needing(reducer, field, need).enrichments] == ["rank"]
 
 
 def test_an_unknown_need_is_refused_with_the_names_that_there_are() -> None:

@@ -12,7 +12,7 @@ from tests.same import assert_same
 
 decoder = Decoder(app)
 deltas = st.one_of(
-    events.map(lambda event: decoder.event(event_record(event))),
+    st.builds(lambda event, offset: decoder.event(event_record(event, offset)), events, st.integers(0, 9)),
     answers.map(lambda answer: decoder.feedback(answer_record(answer))),
 )
 
@@ -68,6 +68,21 @@ def test_repeated_and_reordered_feedback_changes_nothing_even_without_deduplicat
             fold.add(decoder.feedback(answer_record(answer)))
         folds.append({life: present(counting, life, p).enrichments for life, p in fold.lives.items()})
     assert folds[0] == folds[1]
+
+
+@given(st.lists(deltas, min_size=1, max_size=12))
+def test_a_state_has_the_largest_offset_of_its_events(stream: list[Delta]) -> None:
+    fold = Fold(app)
+    merged: dict[Any, list[int]] = {}
+    for delta in stream:
+        snapshot = fold.add(delta)
+        if snapshot is None:
+            continue
+        offsets = merged.setdefault(snapshot.life, [])
+        if delta.slot is None:
+            assert delta.event_offset is not None
+            offsets.append(delta.event_offset)
+        assert snapshot.event_offset == max(offsets, default=None), "answers have offsets of another topic"
 
 
 @given(st.lists(deltas, max_size=20))

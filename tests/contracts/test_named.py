@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contracts import Application, Asked, DeclarationError, Derived, NamedState
+from contracts import Application, Asked, DeclarationError, Derived, NamedState, Topics
 from contracts.naming import named
 from examples.scooters.application import Ping, Place, Scooter, place, rule
 
@@ -29,6 +29,7 @@ def test_application_can_be_asked_by_its_name() -> None:
     assert (state.topic, state.partitions, state.life) == ("snapshots", 4, "first_seen")
     assert (state.lifetime, state.asked.history) == (timedelta(hours=1), 3)
     assert "state" in state.schema["properties"]
+    assert (state.key, state.windowed) == ("device_id", True)
 
 
 def test_derived_and_other_topics_are_states_too() -> None:
@@ -39,6 +40,15 @@ def test_derived_and_other_topics_are_states_too() -> None:
     assert states["streets"].topic == "streets"
     assert (states["streets"].key, states["streets"].lifetime) == ("key", timedelta(hours=1))
     assert states["streets"].schema["properties"]["value"] == {"$ref": "#/$defs/Place"}
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_lives_end_by_the_clock_unless_the_topics_have_the_times_of_a_replay(*, replay: bool) -> None:
+    derived = Derived("streets", Place, _streets)
+    states = named(_application(derived=(derived,), topics=Topics(replay=replay), skew=timedelta(minutes=2)))
+    for one in states.values():
+        assert one.expires_by_clock is not replay
+        assert one.grace == Scooter.grace + timedelta(minutes=2), "what the job takes records for"
 
 
 def test_topics_of_queries_are_compacted() -> None:

@@ -13,7 +13,7 @@ from contracts import Api, Application, Enriched, Event, Latest, State, Topics, 
 from contracts.fold import Fold
 from contracts.plan import Progress, Request, fingerprint, plan, progress, settled
 from contracts.record import Delta
-from contracts.wire import ASK_AGAIN, Answer, Snapshot
+from contracts.wire import ASK_AGAIN, LARGEST_COUNT, Answer, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -200,20 +200,49 @@ def test_what_a_slot_still_holds_of_former_inputs_serves_nobody() -> None:
     }
 
 
-@pytest.mark.parametrize("version", [8, 9, 2**62])
-def test_nothing_is_asked_that_would_lose_against_what_the_slot_has(version: int) -> None:
-    """Of a state that is being rebuilt, whose answers are of versions yet to come; or forged."""
-    state, theirs = {"x": 2}, {"status": "result", "ts": NOW, "result": {"value": 1}}
-    other = Answer.model_validate(theirs | {"version": version, "fingerprint": "of x=1"})
-    same = Answer.model_validate(theirs | {"version": version, "fingerprint": fingerprint(a, {"x": 2})})
-    at = snapshot(state).model_copy(update={"version": 8})
-    late = NOW + timedelta(minutes=6)
-    for held, stands in ((other, Progress.CLOSED), (same, Progress.ANSWERED)):
-        shown = at.model_copy(update={"enrichments": {"a": held}})
+GRACE = app.state.grace
+
+
+def held(at: Snapshot, **facts: Any) -> Snapshot:
+    """The snapshot with such an answer in the slot of a."""
+    theirs = {"status": "result", "ts": NOW, "result": {"value": 1}, "version": 1, "fingerprint": "of x=1"}
+    return at.model_copy(update={"enrichments": {"a": Answer.model_validate(theirs | facts)}})
+
+
+@pytest.mark.parametrize("version", [8, 9, LARGEST_COUNT - 1])
+def test_an_answer_of_a_version_to_come_is_waited_for_and_replaced_after_the_grace(version: int) -> None:
+    """The job reads again what it had read before a crash within the grace; later, the version is forged."""
+    at, late = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + timedelta(minutes=6)
+    same = held(at, version=version, fingerprint=fingerprint(a, {"x": 2}))
+    for shown, stands in ((held(at, version=version), Progress.CLOSED), (same, Progress.ANSWERED)):
         assert planned(shown, late).keys() == {"d"}
         assert progress(app, a, shown, late) is stands
         passed = shown.model_copy(update={"version": version + 1})
         assert planned(passed, late).keys() == {"a", "d"}
+    forged, after = held(at, version=version), NOW + GRACE + timedelta(microseconds=1)
+    assert planned(forged, NOW + GRACE).keys() == {"d"}
+    assert planned(forged, after)["a"].order == (0, version + 1)
+    replaced = held(at, version=version + 1, ts=after, fingerprint=planned(forged, after)["a"].fingerprint)
+    assert planned(replaced, after).keys() == {"d"}
+
+
+def test_an_answer_from_the_future_is_replaced_at_once() -> None:
+    at = snapshot({"x": 2}).model_copy(update={"version": 8})
+    assert planned(held(at, version=9, ts=NOW + timedelta(days=1)))["a"].version == 10
+
+
+def test_the_largest_version_of_all_is_not_asked_against() -> None:
+    """No answer could win."""
+    at, after = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + 2 * GRACE
+    assert planned(held(at, version=LARGEST_COUNT), after).keys() == {"d"}
+
+
+def test_answers_of_an_earlier_epoch_are_replaced_whatever_their_version() -> None:
+    at = snapshot({"x": 2}).model_copy(update={"version": 8, "epoch": 2})
+    assert planned(held(at, version=100, epoch=1))["a"].order == (2, 8)
+    assert planned(held(at, version=100, epoch=2)).keys() == {"d"}
+    same = held(at, version=100, epoch=1, fingerprint=fingerprint(a, {"x": 2}))
+    assert progress(app, a, same, NOW) is Progress.ANSWERED
 
 
 def test_nothing_is_asked_for_a_life_that_is_over_except_in_a_replay() -> None:

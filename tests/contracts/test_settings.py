@@ -18,6 +18,7 @@ class Oven(BaseSettings):
     name: str
     heat: int = Field(default=180, ge=0)
     shelves: dict[str, int] = {}
+    breads: tuple[str, ...] = Field(default=(), examples=[["rye"]])
     bakes: Duration = timedelta(minutes=40)
 
 
@@ -41,6 +42,11 @@ def test_what_is_no_json_is_refused_like_anything_else(monkeypatch: pytest.Monke
     assert problems(Oven) == [("BAKERY_SHELVES", "write it as JSON")]
 
 
+def test_what_is_no_json_is_refused_with_the_example_of_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAKERY_BREADS", "rye")
+    assert problems(Oven) == [("BAKERY_BREADS", """write it as JSON, such as '["rye"]'""")]
+
+
 def test_what_is_right_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAKERY_NAME", "big")
     assert read(Oven) == Oven(name="big")
@@ -53,11 +59,20 @@ def test_a_duration_is_seconds_or_iso(monkeypatch: pytest.MonkeyPatch, said: str
     assert read(Oven).bakes == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("said", ["-1", "soon"])
-def test_a_duration_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+def test_a_negative_duration_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAKERY_NAME", "big")
-    monkeypatch.setenv("BAKERY_BAKES", said)
+    monkeypatch.setenv("BAKERY_BAKES", "-1")
     assert [name for name, _ in problems(Oven)] == ["BAKERY_BAKES"]
+
+
+@pytest.mark.parametrize("text", ["soon", "30s", "nan", ""])
+def test_a_malformed_duration_is_refused_with_examples(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("BAKERY_NAME", "big")
+    monkeypatch.setenv("BAKERY_BAKES", text)
+    ((name, problem),) = problems(Oven)
+    assert name == "BAKERY_BAKES"
+    assert "such as 30," in problem
+    assert "such as PT30S" in problem
 
 
 def test_options_reach_the_clients_and_secrets_no_print(monkeypatch: pytest.MonkeyPatch) -> None:

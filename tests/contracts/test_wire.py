@@ -1,8 +1,10 @@
 """What the wire's models and the decoder refuse alike."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +12,8 @@ from pydantic import ValidationError
 
 from contracts.decode import Decoder
 from contracts.record import Record, Refused
-from contracts.wire import Answer, Feedback, Snapshot, Wire
-from tests.everything import app
+from contracts.wire import LARGEST_COUNT, Answer, Feedback, Snapshot, Wire
+from tests.everything import EPOCH, app
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LIFE: dict[str, Any] = {"device_id": "d", "first_seen": NOW}
@@ -48,6 +50,26 @@ def test_the_decoder_refuses_the_same_version() -> None:
     assert Decoder(app).feedback(_record(good)).answer
     with pytest.raises(Refused, match="invalid_field: version"):
         Decoder(app).feedback(_record(good.replace(b'"version":1', b'"version":0')))
+
+
+@pytest.mark.parametrize(("epoch", "good"), [(0, True), (EPOCH, True), (EPOCH + 1, False), (LARGEST_COUNT + 1, False)])
+def test_the_decoder_refuses_an_answer_of_a_later_epoch(epoch: int, *, good: bool) -> None:
+    feedback = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1})
+    record = _record(feedback.model_copy(update={"epoch": epoch}).encode())
+    with nullcontext() if good else pytest.raises(Refused, match="invalid_field: epoch"):
+        Decoder(app, EPOCH).feedback(record)
+
+
+@pytest.mark.parametrize("version", [LARGEST_COUNT + 1, 2**63 - 1])
+def test_the_decoder_refuses_an_impossible_version(version: int) -> None:
+    feedback = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1})
+    with pytest.raises(Refused, match="invalid_field: version"):
+        Decoder(app).feedback(_record(feedback.model_copy(update={"version": version}).encode()))
+
+
+def test_feedback_of_a_release_without_epochs_is_of_the_first() -> None:
+    facts = {"device_id": "d", "first_seen": NOW, "enrichment": "owner", "version": 1, "status": "absence", "ts": NOW}
+    assert (Decoder(app).feedback(_record(orjson.dumps(facts | {"fingerprint": "f"}))).answer or {})["epoch"] == 0
 
 
 def _record(value: bytes) -> Record:

@@ -19,13 +19,13 @@ def ping(kafka: str, scooter: str, ride: datetime, *, topic: str = "events", **m
 def follow(kafka: str, group: str, *, topic: str = "snapshots") -> Iterator[dict[str, Any]]:
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": group, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    newest: dict[str, tuple[str, int]] = {}
+    newest: dict[str, tuple[str, int, int]] = {}  # by device: start of the window, epoch, and version in both
     while True:
         message = consumer.poll(1.0)
         if message is None or message.error() or (value := message.value()) is None:
             continue
         snapshot = json.loads(value)
-        place = snapshot["first_seen"], snapshot["version"]
-        if place > newest.get(snapshot["device_id"], ("", 0)):  # after a crash some are published again
+        place = snapshot["first_seen"], snapshot.get("epoch", 0), snapshot["version"]
+        if place > newest.get(snapshot["device_id"], ("", 0, 0)):  # else older, or published again after a crash
             newest[snapshot["device_id"]] = place
             yield snapshot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 PAGE = (Path(__file__).parents[2] / "docs/query.md").read_text(encoding="utf-8")
 KEY = "2013-01-01/UA/1545/EWR-IAH"
 FIRST_SEEN = 1_357_035_300_000
+EPOCH = 1_771_405_200_000
 EXAMPLES = re.findall(r"`(curl [^`]*\$BASE[^`]+)`", PAGE)
-FLIGHTS = a_state(lifetime=timedelta(hours=1), asked=Asked(history=5, indexes=("state.status",)))
+FLIGHTS = replace(
+    a_state(lifetime=timedelta(hours=1), asked=Asked(history=5, indexes=("state.status",))), event_offset="event_offset"
+)
 
 
 def test_there_are_examples() -> None:
@@ -35,7 +39,7 @@ async def test_the_question_is_answered(example: str) -> None:
         store = instance.parts.stores["flights"]
         assert isinstance(store, MemoryStore)
         for version in range(1, 6):
-            store.put(KEY, life=FIRST_SEEN, version=version)
+            store.put(KEY, life=FIRST_SEEN, epoch=EPOCH, version=version, value=b'{"event_offset":1047}')
         told = await instance.ask(path, "POST" if body else "GET", headers, body.encode())
     expected = 304 if headers else 503 if "min_version=6" in path else 200
     assert told.status == expected

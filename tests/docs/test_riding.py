@@ -10,9 +10,11 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.partition import partition
+from contracts.window_key import window_key
 from contracts.wire import Snapshot
 from examples.scooters.application import Ping
 from tests.docs.riding import follow, ping
+from tests.services.query.follow.following import COMPACTED, Topic, compacted
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
@@ -45,9 +47,21 @@ def test_what_is_sent_is_an_event_of_the_application(broker: EmbeddedBroker, top
 def test_what_was_passed_is_not_told_again(broker: EmbeddedBroker, topic: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     later = RIDE + timedelta(hours=2)
-    for life, version in ((RIDE, 1), (RIDE, 2), (RIDE, 1), (RIDE, 2), (RIDE, 3), (later, 1), (RIDE, 4), (later, 2)):
-        snapshot = Snapshot(device_id="s7", first_seen=life, version=version, as_of=life, state={}, enrichments={})
-        producer.produce(topic, key="s7", value=snapshot.encode())
+    first = ((RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 3), (later, 1, 1), (RIDE, 2, 4))
+    for life, epoch, version in (*first, (later, 1, 2), (later, 2, 1), (later, 1, 3), (later, 2, 2)):
+        snapshot = Snapshot(device_id="s7", first_seen=life, epoch=epoch, version=version, as_of=life, state={})
+        producer.produce(topic, snapshot.encode(), window_key("s7", life), partition(b"s7", PARTITIONS))
     assert producer.flush(30) == 0
     told = follow(broker.bootstrap, topic, topic=topic)
-    assert [next(told)["version"] for _ in range(5)] == [1, 2, 3, 1, 2]
+    orders = [(one["epoch"], one["version"]) for one in (next(told) for _ in range(7))]
+    assert orders == [(1, 1), (1, 2), (1, 3), (1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+async def test_a_consumer_of_a_compacted_topic_has_the_newer_window(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    table = Topic(broker.bootstrap, f"{topics_prefix}compacted", COMPACTED, 1)
+    for life, version in ((RIDE + timedelta(hours=2), 1), (RIDE, 1), (RIDE, 2)):  # the older window is written last
+        snapshot = Snapshot(device_id="s7", first_seen=life, version=version, as_of=life, state={}, enrichments={})
+        table.write((window_key("s7", life), snapshot.encode()))
+    await compacted(table, 2)
+    told = next(follow(broker.bootstrap, table.name, topic=table.name))
+    assert (told["first_seen"], told["version"]) == ("2026-05-01T10:00:00Z", 1)

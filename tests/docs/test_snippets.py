@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
         ("README.md", "examples/scooters/application.py"),
         ("docs/enrichments.md", "tests/examples/scooters/test_ride.py"),
         ("docs/query.md", "tests/docs/asking.py"),
+        ("docs/replay.md", "tests/docs/replaying.py"),
+        ("docs/topics.md", "tests/docs/gateway.py"),
         ("docs/topics.md", "tests/docs/riding.py"),
     ],
 )

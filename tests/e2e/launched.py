@@ -26,7 +26,7 @@ PARTS = 5
 class Launched:
     """`python -m services.launcher --headless` in a folder of its own, replaying one day."""
 
-    def __init__(self, folder: Path, day: date, speed: float) -> None:
+    def __init__(self, folder: Path, day: date, speed: float, *, catch_up: bool = True) -> None:
         self.folder = folder
         port = free_port_pair()
         self.kafka = f"127.0.0.1:{port}"
@@ -42,6 +42,7 @@ class Launched:
             "STATELOOP_REPLAY_DAYS": "1",
             "STATELOOP_REPLAY_SPEED": str(speed),
             "STATELOOP_BATCH": "PT5S",
+            "STATELOOP_CATCH_UP": str(catch_up),
         }
         self._process: subprocess.Popen[bytes] | None = None
 

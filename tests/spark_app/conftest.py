@@ -1,4 +1,4 @@
-"""One Spark session for the tests of the job's expressions."""
+"""One Spark session for the tests of the job's expressions; topics and a running job for those of the query."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_app.session import CONF
+from tests import everything
+from tests.spark_app.running import Job, Topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +26,28 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Topics of this test, stamped by the producer."""
+    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
+    return Topics(broker.bootstrap, everything.application())
+
+
+@pytest.fixture
+def job(topics: Topics, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Job]:
+    """The running job of the application that the test names."""
+    name = getattr(request, "param", "app")
+    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_HTTP_PORT": "0"}
+    running = Job(topics.kafka, tmp_path, f"tests.everything:{name}", environment)
+    yield running.start()
+    running.stop()
+
+
+@pytest.fixture
+def now_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Topics of this test, stamped by the broker, as in production."""
+    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
+    monkeypatch.setenv("EVERYTHING_REPLAY", "0")
+    return Topics(broker.bootstrap, everything.application())

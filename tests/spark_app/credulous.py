@@ -1,4 +1,4 @@
-"""The job with its check of the time taken out: `python -m tests.spark_app.credulous`."""
+"""The job with its checks of keys and times taken out: `python -m tests.spark_app.credulous`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from contracts import Application
 
 
-def believed(application: Application, ahead: str) -> Column:  # noqa: ARG001  # as the function that it stands for
-    """The verdict as it was before the times were looked at."""
+def believed(application: Application, key: str, times: tuple[str, ...]) -> Column:  # noqa: ARG001  # as what it stands for
+    """The verdict as it was before keys and times are compared."""
     return F.col("reason")
 
 
 if __name__ == "__main__":
-    lift._with_time = believed  # noqa: SLF001  # there is no other way to take it out
+    lift._judged = believed  # noqa: SLF001  # there is no other way to take it out
     sys.exit(main.main())

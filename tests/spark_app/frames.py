@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.application import Application
 from contracts.record import Record
 from spark_app.pipeline import snapshots
+from tests.everything import EPOCH
 
 SCHEMA = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
@@ -15,10 +17,11 @@ def run(
     spark: SparkSession, application: Application, events: Iterable[Record], feedback: Iterable[Record] = ()
 ) -> list[tuple[str, bytes | None, bytes]]:
     """What the job publishes at last for these records: topic, key and value, one for each life and each letter."""
-    tables = [spark.createDataFrame([_row(record) for record in records], SCHEMA) for records in (events, feedback)]
-    rows = snapshots(tables[0], tables[1], application).collect()
-    return [(row.topic, row.key and row.key.encode(), row.value.encode()) for row in rows]
+    tables = [spark.createDataFrame([row(record) for record in records], SCHEMA) for records in (events, feedback)]
+    rows = snapshots(tables[0], tables[1], application, EPOCH).withColumn("key", F.col("key").cast("binary")).collect()
+    return [(one.topic, None if one.key is None else bytes(one.key), one.value.encode()) for one in rows]
 
 
-def _row(record: Record) -> tuple[object, ...]:
+def row(record: Record) -> tuple[object, ...]:
+    """A record as a row of a table."""
     return record.key, record.value, record.topic, record.partition, record.offset, record.timestamp

@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from contracts.record import Record
 from contracts.topics import PARTITIONER
 from services.topics.__main__ import make
 from services.topics.settings import Settings
@@ -23,11 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from contracts import Application
-    from contracts.record import Record
 
 CHECKOUT = Path(__file__).parents[2]
 PARTITIONS = 2
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 
 
 def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
@@ -41,7 +42,10 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
 
 
 class Job:
-    """`python -m spark_app` with a checkpoint of its own."""
+    """`python -m spark_app` with a checkpoint of its own.
+
+    It publishes each record, also of a backlog: a test that wants a catch-up sets STATELOOP_CATCH_UP.
+    """
 
     def __init__(
         self,
@@ -53,13 +57,18 @@ class Job:
     ) -> None:
         self._command = command
         self.log = folder / "job.log"
-        self._environment = environment | {
-            "STATELOOP_APPLICATION": application,
-            "STATELOOP_KAFKA": kafka,
-            "STATELOOP_CHECKPOINT": str(folder / "checkpoint"),
-            "STATELOOP_BATCH": "PT5S",
-            "STATELOOP_DRIVER_MEMORY": "1g",
-        }
+        self._checkpoint = folder / "checkpoint"
+        self._environment = (
+            {"STATELOOP_CATCH_UP": "false"}
+            | environment
+            | {
+                "STATELOOP_APPLICATION": application,
+                "STATELOOP_KAFKA": kafka,
+                "STATELOOP_CHECKPOINT": str(folder / "checkpoint"),
+                "STATELOOP_BATCH": "PT5S",
+                "STATELOOP_DRIVER_MEMORY": "1g",
+            }
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Job:
@@ -68,6 +77,10 @@ class Job:
             environment = os.environ | self._environment
             self._process = subprocess.Popen(self._command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
         return self
+
+    def epoch(self) -> int:
+        """The epoch of the job's checkpoint."""
+        return int(json.loads((self._checkpoint / "stateloop.json").read_text(encoding="utf-8"))["epoch"])
 
     def lines(self, what: str) -> list[dict[str, Any]]:
         """What the job has reported of one kind."""
@@ -114,11 +127,46 @@ class Job:
         self._process.kill()
         self._process.wait()
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the driver and its JVM."""
+        assert self._process is not None
+        subprocess.run(["pkill", f"-{number}", "-P", str(self._process.pid)], check=True)  # noqa: S607  # its JVM
+        self._process.send_signal(number)
+
     def stop(self) -> int:
         """Stop the driver as an operator does; gives its exit code."""
         assert self._process is not None
         self._process.terminate()
         return self._process.wait(PATIENCE_S)
+
+
+def everything(kafka: str, topic: str) -> list[Message]:
+    """All records that a topic holds now."""
+    settings = {"group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer({"bootstrap.servers": kafka, **settings})
+    places = [TopicPartition(topic, one, 0) for one in consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions]
+    consumer.assign([TopicPartition(one.topic, one.partition, OFFSET_BEGINNING) for one in places])
+    messages: list[Message] = []
+    ends = 0
+    while ends < len(places):
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None, f"{topic} ends"
+        if message.error() is None:
+            messages.append(message)
+        else:
+            ends += 1
+    consumer.close()
+    return messages
+
+
+def record_of(message: Message) -> Record:
+    """The record as the topic has it."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    time = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
+    return Record(topic, partition, offset, time, message.key(), message.value())
 
 
 class Topics:
@@ -127,7 +175,9 @@ class Topics:
     def __init__(self, kafka: str, application: Application) -> None:
         self.kafka = kafka
         self.names = application.topics
-        self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
+        self._producer = Producer(
+            {"bootstrap.servers": kafka, "partitioner": PARTITIONER, "queue.buffering.max.messages": 1_000_000}
+        )
         settings = Settings(application="", kafka=kafka, partitions=PARTITIONS)
         make(AdminClient({"bootstrap.servers": kafka}), self.names.catalogue(application.state), settings)
 

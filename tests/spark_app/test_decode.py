@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -12,11 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from contracts import Application
 from contracts.columns import without_none
 from contracts.decode import Decoder
+from contracts.key import LARGEST_KEY, shortened, shortened_sql
 from contracts.record import Record, Refused
 from contracts.shape import feedback_shape, read
 from contracts.wire import DeadLetter, decode_snapshot
 from spark_app.decode import decoded
-from tests import bounded, hostile
+from tests import bounded, hostile, keyed
 from tests.everything import NOW, Thing, application
 from tests.spark_app.frames import SCHEMA, run
 
@@ -27,21 +30,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def test_the_same_verdict_on_both_sides(spark: SparkSession) -> None:
     """Without deduplication and with the offset as the broker's microsecond, each record shows in what comes out."""
     app = application(deduplicate=False)
-    records = [
-        Record("events", 0, offset, NOW, f"k{offset}".encode(), value) for offset, value in enumerate(hostile.records())
-    ]
+    records = [Record("events", 0, offset, NOW, key, value) for offset, (key, value) in enumerate(hostile.keyed())]
     assert len(records) >= 500
-    expected: dict[int, str] = {}
+    expected: dict[int, tuple[str, str | None]] = {}
     accepted = 0
     for record in records:
         try:
             Decoder(app).event(record)
             accepted += 1
         except Refused as refused:
-            expected[record.offset] = refused.reason.value
+            expected[record.offset] = refused.reason.value, refused.detail
     published = run(spark, app, records)
     letters = [DeadLetter.model_validate_json(value) for topic, _, value in published if topic == "dead_letters"]
-    found = {letter.offset: letter.reason for letter in letters}
+    found = {letter.offset: (letter.reason, letter.detail) for letter in letters}
     differing = {
         offset: (records[offset].value, expected.get(offset), found.get(offset))
         for offset in expected.keys() ^ found.keys()
@@ -58,8 +59,9 @@ def test_the_same_verdict_on_both_sides(spark: SparkSession) -> None:
         (hostile.records(), Thing, application(), 250),
         (bounded.events(), bounded.Bounded, bounded.app, 60),
         (bounded.answers(), feedback_shape(bounded.app), bounded.app, 20),
+        (keyed.events(), keyed.app.event_shape, keyed.app, 3),
     ],
-    ids=["hostile", "bounded", "answers"],
+    ids=["hostile", "bounded", "answers", "keyed"],
 )
 def test_the_same_values_on_both_sides(
     spark: SparkSession, values: Iterable[bytes | None], shape: type[BaseModel], app: Application, least: int
@@ -82,7 +84,7 @@ def judged(spark: SparkSession, values: list[bytes | None], shape: type[BaseMode
     rows = [(b"k", value, "events", 0, offset, NOW) for offset, value in enumerate(values)]
     frame = decoded(spark.createDataFrame(rows, SCHEMA), shape, app)
     collected = fields(frame, shape).orderBy("offset").collect()
-    return [row.asDict(recursive=True)["f"] if row.reason is None else _reason(*row.reason) for row in collected]
+    return [row.asDict(recursive=True)["f"] if row.reason is None else tuple(row.reason) for row in collected]
 
 
 def fields(frame: DataFrame, shape: type[BaseModel]) -> DataFrame:
@@ -99,16 +101,11 @@ def outcome(shape: type[BaseModel], value: bytes | None, app: Application) -> An
     try:
         values = read(shape, value, app.largest_record)
     except Refused as refused:
-        return _reason(refused.reason.value, refused.detail)
+        return refused.reason.value, refused.detail
     return {
         name: (one - EPOCH) // timedelta(microseconds=1) if isinstance(one, datetime) else one
         for name, one in values.items()
     }
-
-
-def _reason(reason: str, detail: str | None) -> tuple[str, str | None]:
-    """Why a record is malformed is told in the parser's words, which the job's does not tell."""
-    return reason, detail if reason == "invalid_field" else None
 
 
 def _is_time(annotation: Any) -> bool:
@@ -122,4 +119,13 @@ def test_a_letter_says_where_it_came_from(spark: SparkSession) -> None:
     assert (topic, letter.reason) == ("dead_letters", "malformed")
     assert (letter.topic, letter.partition, letter.offset, letter.timestamp) == ("events", 3, 77, NOW)
     assert letter.head == "<html>" + "x" * 994
-    assert key is not None
+    assert key == b"\xffkey"
+
+
+@given(keys=st.lists(st.binary(max_size=9) | st.text(max_size=9).map(str.encode), min_size=9, max_size=9))
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_key_is_cut_as_plain_python_cuts_it(spark: SparkSession, keys: list[bytes]) -> None:
+    grown = [*keys, *(key * (LARGEST_KEY // max(len(key), 1) + 1) for key in keys)]
+    rows = spark.createDataFrame([(key,) for key in grown], "key BINARY")
+    cut = rows.select(F.expr(shortened_sql("key")).cast("binary").alias("cut")).collect()
+    assert [bytes(row.cut) for row in cut] == [shortened(key) for key in grown]

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from contracts.decode import Decoder
 from contracts.fold import Fold, present
 from contracts.wire import decode_snapshot
-from tests.everything import app, random_stream
+from tests.everything import EPOCH, app, random_stream
 from tests.same import assert_same
 from tests.spark_app.frames import run
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize("seed", range(4))
 def test_sparks_merge_equals_the_fold(spark: SparkSession, seed: int) -> None:
     events, answers = random_stream(seed, devices=200, events=1_500, answers=300)
-    decoder, fold = Decoder(app), Fold(app)
+    decoder, fold = Decoder(app, EPOCH), Fold(app, EPOCH)
     for delta in [*map(decoder.event, events), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, app, events, answers)
@@ -24,4 +24,4 @@ def test_sparks_merge_equals_the_fold(spark: SparkSession, seed: int) -> None:
     assert found.keys() == fold.lives.keys()
     assert len(found) >= 190
     for life, partial in fold.lives.items():
-        assert_same(found[life].model_dump(mode="json"), present(app, life, partial).model_dump(mode="json"))
+        assert_same(found[life].model_dump(mode="json"), present(app, life, partial, EPOCH).model_dump(mode="json"))

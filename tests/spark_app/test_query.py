@@ -9,40 +9,21 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from contracts.decode import Decoder
-from contracts.fold import Fold, present
+from contracts.fold import present
 from contracts.record import Record
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from spark_app.checkpoint import CheckpointFile, identity
 from tests import everything, hostile
 from tests.everything import NOW, answer_record, event_record
 from tests.same import assert_same
 from tests.spark_app.cluster import Cluster
+from tests.spark_app.folding import folded
 from tests.spark_app.running import CHECKOUT, Job, Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
-
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
-
-
-@pytest.fixture
-def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
-    """Topics of this test, stamped by the producer."""
-    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
-    return Topics(broker.bootstrap, everything.application())
-
-
-@pytest.fixture
-def job(topics: Topics, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Job]:
-    """The running job of the application that the test names."""
-    name = getattr(request, "param", "app")
-    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_HTTP_PORT": "0"}
-    running = Job(topics.kafka, tmp_path, f"tests.everything:{name}", environment)
-    yield running.start()
-    running.stop()
 
 
 def snapshots(messages: list[Any]) -> dict[tuple[str, datetime], list[Snapshot]]:
@@ -56,18 +37,14 @@ def snapshots(messages: list[Any]) -> dict[tuple[str, datetime], list[Snapshot]]
 
 def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics: Topics, job: Job) -> None:
     events, answers = everything.random_stream(1, devices=60, events=900, answers=100)
-    decoder, fold = Decoder(everything.app), Fold(everything.app)
-    expected = [fold.add(d) for d in [*map(decoder.event, events), *map(decoder.feedback, answers)]]
-    new = sum(snapshot is not None for snapshot in expected)
-    topics.send(topics.names.events, events)
-    topics.send(topics.names.feedback, answers)
+    fold, new = folded(topics, events, answers)
     topics.read(topics.names.snapshots, new)
     job.batches(2)
     found = snapshots(topics.read(topics.names.snapshots, new))
     assert sum(map(len, found.values())) == new
     for life, partial in fold.lives.items():
         assert [snapshot.version for snapshot in found[life]] == list(range(1, partial.version + 1))
-        last = present(everything.app, life, partial)
+        last = present(everything.app, life, partial, job.epoch())
         assert_same(found[life][-1].model_dump(mode="json"), last.model_dump(mode="json"))
     figures, batches = job.figures(), job.lines("batch")
     assert figures["written_total",] == new
@@ -141,21 +118,23 @@ def test_a_state_too_large_to_be_published_is_a_dead_letter_and_stops_nobody(top
 
 def test_a_checkpoint_of_other_topics_is_refused_by_the_job(topics: Topics, tmp_path: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
-    other = {"state_model": "Other-1", "topics": {}, "state_partitions": 9}
-    (tmp_path / "checkpoint" / "stateloop.json").write_bytes(orjson.dumps(other))
+    other = identity(everything.app, [], 9)
+    file = CheckpointFile(format=1, epoch=1, identity=other)
+    (tmp_path / "checkpoint" / "stateloop.json").write_text(file.model_dump_json(), encoding="utf-8")
     job = Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix}).start()
     assert job.wait() == 1
     (ended,) = job.lines("ended")
-    assert "belongs to another job: its state model is Other-1" in ended["why"]
+    assert "belongs to another job: its state has 9 partitions, this job 2; it read topic" in ended["why"]
     assert "set STATELOOP_CHECKPOINT" in ended["why"]
 
 
-@pytest.fixture
-def now_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
-    """Topics of this test, stamped by the broker, as in production."""
-    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
-    monkeypatch.setenv("EVERYTHING_REPLAY", "0")
-    return Topics(broker.bootstrap, everything.application())
+def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(topics: Topics, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "stateloop.json").write_bytes(orjson.dumps({"format": 2, "field": "new"}))
+    job = Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix}).start()
+    assert job.wait() == 1
+    (ended,) = job.lines("ended")
+    assert "it has format 2, this release reads format 1. Start the release that wrote it" in ended["why"]
 
 
 @pytest.mark.parametrize(("program", "survives"), [("spark_app", True), ("tests.spark_app.credulous", False)])
@@ -193,8 +172,8 @@ def _at(record: Record, time: datetime) -> Record:
 
 
 def test_hostile_records_never_stop_the_query(topics: Topics, job: Job) -> None:
-    values = [value for value in hostile.records() if value is None or len(value) < 900_000]
-    records = [Record("", 0, 0, NOW, f"k{n}".encode(), value) for n, value in enumerate(values)]
+    keyed = [(key, value) for key, value in hostile.keyed() if value is None or len(value) < 900_000]
+    records = [Record("", 0, 0, NOW, key, value) for key, value in keyed]
     topics.send(topics.names.events, [*records, event_record(orjson.loads(hostile.good(device_id="last")))])
     topics.read(topics.names.dead_letters, 400)
     job.batches(2)
@@ -204,10 +183,7 @@ def test_hostile_records_never_stop_the_query(topics: Topics, job: Job) -> None:
 
 def test_runs_unchanged_when_submitted_to_a_cluster(topics: Topics, tmp_path: Path) -> None:
     events, answers = everything.random_stream(2, devices=30, events=300, answers=50)
-    decoder, fold = Decoder(everything.app), Fold(everything.app)
-    new = sum(fold.add(d) is not None for d in [*map(decoder.event, events), *map(decoder.feedback, answers)])
-    topics.send(topics.names.events, events)
-    topics.send(topics.names.feedback, answers)
+    fold, new = folded(topics, events, answers)
     jars = sorted(str(jar) for jar in (CHECKOUT / ".stateloop/jars/spark").glob("*.jar"))
     environment = {
         "EVERYTHING_PREFIX": topics.names.prefix,
@@ -223,5 +199,5 @@ def test_runs_unchanged_when_submitted_to_a_cluster(topics: Topics, tmp_path: Pa
             job.stop()
     assert sum(map(len, found.values())) == new
     for life, partial in fold.lives.items():
-        last = present(everything.app, life, partial)
+        last = present(everything.app, life, partial, job.epoch())
         assert_same(found[life][-1].model_dump(mode="json"), last.model_dump(mode="json"))

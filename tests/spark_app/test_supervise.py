@@ -13,8 +13,16 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from spark_app.errors import BrokerUnreachable, ForeignCheckpoint, KeepsFailing, SparkGone
+from spark_app.errors import (
+    BrokerUnreachable,
+    ConcurrentCommitError,
+    ForeignCheckpoint,
+    KeepsFailing,
+    LeaseLostError,
+    SparkGone,
+)
 from spark_app.report import Report
+from spark_app.start import Run
 from spark_app.supervise import LONGEST_PAUSE_S, Failures, supervise
 
 
@@ -26,6 +34,7 @@ class Query:
     fails: bool = True
     refuses: Exception | None = None
     stopped: bool = False
+    catches_up: bool = False
     recentProgress: list[Any] = field(default_factory=list)  # noqa: N815  # PySpark's name
 
     def awaitTermination(self, timeout: float) -> bool:  # noqa: N802, ARG002
@@ -35,6 +44,8 @@ class Query:
                 SimpleNamespace(batchId=number, numInputRows=1, stateOperators=[], eventTime={}, durationMs={})
             )
             return False
+        if self.catches_up:
+            return True
         if self.fails:
             raise StreamingQueryException("broken\nmore")
         return self.stopped
@@ -67,10 +78,10 @@ def run(queries: list[Query], *, give_up: timedelta, step: float) -> list[dict[s
             raise query.refuses
         if not query.fails:
             stopping.set()
-        return query
+        return Run(query, is_catch_up=query.catches_up)  # type: ignore[arg-type]  # stands in for a query
 
     try:
-        supervise(start, Report(lines.append), Failures(give_up), stopping, Watch(step))
+        supervise(start, Report(lines.append), Failures(give_up, Watch(step)), stopping, lambda _: None)
     finally:
         reported = [json.loads(line) for line in lines]
     return reported
@@ -99,18 +110,31 @@ def test_a_query_that_just_ends_is_a_failure() -> None:
     starts = iter([query])
     with pytest.raises(StopIteration):
         supervise(
-            lambda: next(starts),  # type: ignore[arg-type, return-value]  # stands in for a query
+            lambda: Run(next(starts)),  # type: ignore[arg-type]  # stands in for a query
             Report(reported.append),
-            Failures(timedelta(minutes=5)),
+            Failures(timedelta(minutes=5), Watch(1)),
             threading.Event(),
-            Watch(1),
+            lambda _: None,
         )
     assert json.loads(reported[0])["problem"] == "it ended without an error"
 
 
+def test_a_query_that_has_caught_up_is_followed_by_the_next_at_once() -> None:
+    reported = run([Query(2, catches_up=True), Query(1, fails=False)], give_up=timedelta(minutes=5), step=1)
+    assert [line["job"] for line in reported] == ["batch", "batch", "batch"]
+
+
 @pytest.mark.parametrize(
     ("refusal", "expected"),
-    [(Py4JNetworkError("gone"), SparkGone), (ForeignCheckpoint("f", ["d"]), ForeignCheckpoint)],
+    [
+        (Py4JNetworkError("gone"), SparkGone),
+        (ForeignCheckpoint("f", ["d"]), ForeignCheckpoint),
+        (LeaseLostError("f", "another"), LeaseLostError),
+        (
+            StreamingQueryException("[STREAM_FAILED] x [CONCURRENT_STREAM_LOG_UPDATE] y\n\tat java"),
+            ConcurrentCommitError,
+        ),
+    ],
 )
 def test_what_no_restart_mends_ends_the_driver(refusal: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected):
@@ -129,10 +153,10 @@ def test_failing_without_progress_ends_the_driver_and_says_why() -> None:
 
 
 def test_the_pauses_grow_to_a_bound() -> None:
-    failures = Failures(timedelta(days=1))
+    failures = Failures(timedelta(days=1), lambda: 0.0)
     pauses = []
     for _ in range(20):
-        failures.failed(0, "x")
+        failures.failed("x")
         pauses.append(failures.pause())
     assert pauses[:3] == [0.05, 0.1, 0.2]
     assert pauses == sorted(pauses)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.errors import TopicDiffers
 from contracts.settings import KafkaSettings
+from services.broker.readiness import wait_until
 from services.topics.__main__ import make
 from services.topics.settings import Settings
-from spark_app.errors import BrokerUnreachable, TopicMissing
+from spark_app.errors import BrokerUnreachable, PartitionsDiffer, TopicMissing
 from spark_app.session import slots
 from spark_app.topics import TopicIdentity, identify
 from tests import everything
@@ -19,6 +20,11 @@ from tests.spark_app.running import PARTITIONS, Topics
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
+
+
+def await_listed(admin: AdminClient, names: list[str]) -> None:
+    """Wait until the broker lists these topics: it does so a moment after it made them."""
+    wait_until(lambda: admin.list_topics(timeout=10).topics.keys() >= set(names), f"{names} listed", 30)
 
 
 def test_no_broker_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,18 +56,36 @@ class TestOnABroker:
         name = getattr(application.topics, missing)
         there = [topic for topic in application.topics.catalogue(application.state) if topic.name != name]
         settings = Settings(application="", kafka=broker.bootstrap)
-        make(AdminClient({"bootstrap.servers": broker.bootstrap}), there, settings)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        await_listed(admin, make(admin, there, settings))
         with pytest.raises(TopicMissing, match=f"topic '{name}' is not on .*: run `python -m services.topics`"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)
 
     def test_a_topic_that_devices_stamp_themselves_is_refused(self, broker: EmbeddedBroker) -> None:
         application = everything.application()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic(application.topics.events, 2, 1)])[application.topics.events].result()
-        rest = [t for t in application.topics.catalogue(application.state) if t.name != application.topics.events]
-        make(admin, rest, Settings(application="", kafka=broker.bootstrap))
+        events, count = application.topics.events, application.topics.partitions
+        admin.create_topics([NewTopic(events, count, 1)])[events].result()
+        rest = [t for t in application.topics.catalogue(application.state) if t.name != events]
+        made = make(admin, rest, Settings(application="", kafka=broker.bootstrap))
+        await_listed(admin, [*made, events])
         with pytest.raises(TopicDiffers, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)
+
+    def test_topics_of_different_numbers_of_partitions_are_refused(self, broker: EmbeddedBroker) -> None:
+        application = everything.application()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        Topics(broker.bootstrap, application)
+        name, more = application.topics.snapshots, PARTITIONS + 1
+        admin.create_partitions([NewPartitions(name, more)])[name].result(30)
+        wait_until(lambda: len(admin.list_topics(timeout=10).topics[name].partitions) == more, "they are listed", 30)
+        with pytest.raises(PartitionsDiffer, match=rf"{name} has {more}: delete those that differ and run") as error:
+            identify(KafkaSettings(kafka=broker.bootstrap), application)
+        assert error.value.found == {
+            application.topics.events: PARTITIONS,
+            application.topics.feedback: PARTITIONS,
+            name: more,
+        }
 
 
 @pytest.mark.parametrize(("deduplicate", "expected"), [(True, 3 + 5 + 2 * 4), (False, 3 + 5 + 4)])

@@ -8,6 +8,7 @@ from contracts.fold import Fold, present
 from contracts.wire import decode_snapshot
 from spark_app.lift import kinds
 from tests import everything, traced
+from tests.everything import EPOCH
 from tests.same import assert_same
 from tests.spark_app.frames import run
 
@@ -15,12 +16,12 @@ from tests.spark_app.frames import run
 @pytest.mark.spark
 def test_sparks_contexts_equal_the_folds(spark: SparkSession) -> None:
     events, answers = traced.random_stream(1, devices=100, records=400)
-    decoder, fold = Decoder(traced.app), Fold(traced.app)
+    decoder, fold = Decoder(traced.app, EPOCH), Fold(traced.app, EPOCH)
     for delta in [*map(decoder.event, events), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, traced.app, events, answers)
     found = {snapshot.life: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
-    expected = {life: present(traced.app, life, partial) for life, partial in fold.lives.items()}
+    expected = {life: present(traced.app, life, partial, EPOCH) for life, partial in fold.lives.items()}
     assert {life: one.traceparent for life, one in found.items()} == {
         life: one.traceparent for life, one in expected.items()
     }

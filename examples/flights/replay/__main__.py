@@ -14,9 +14,10 @@ from threading import Event as Flag
 
 from rich.console import Console
 
+from contracts.errors import StateloopError
+from contracts.settings import read
 from examples.flights import tables
 from examples.flights.application import app
-from examples.flights.errors import FlightsError
 from examples.flights.replay.pace import Pace
 from examples.flights.replay.position import PositionFile
 from examples.flights.replay.progress import reporting
@@ -34,13 +35,13 @@ def main(arguments: list[str] | None = None) -> None:
         signal.signal(number, lambda *_: stopped.set())
     try:
         print(replay(options, stopped), flush=True)
-    except FlightsError as error:
+    except StateloopError as error:
         sys.exit(f"stateloop replay: {error}")
 
 
 def replay(options: argparse.Namespace, stopped: Flag) -> str:
-    """Replay as the options say. What it says at the end. Raises FlightsError."""
-    settings = ReplaySettings()
+    """Replay as the options say. What it says at the end. Raises FlightsError or SettingsRefused."""
+    settings = read(ReplaySettings)
     days = tables.days(options.first, options.days)
     position = PositionFile(options.position, options.first, options.days)
     last = position.read()

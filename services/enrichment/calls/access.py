@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contracts import Absent, RetryableFailure
+from contracts.echo import MismatchError
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
 from services.enrichment.calls.limits import Limits
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from contracts import Policy
     from contracts.metrics.counts import Counts
     from services.enrichment.calls.door import Door, Ticket
+    from services.enrichment.calls.response import Response
     from services.enrichment.calls.transport import Transport
     from services.enrichment.calls.tries import Effort
 
@@ -64,7 +66,8 @@ class Access:
                     answer = await self._call(enrichment, target, read, effort)
                     failed = False
                 except RetryableFailure as failure:
-                    failed, rest, why = not isinstance(failure, MisfitError), self._rest(failure), failure.reason
+                    failed = not isinstance(failure, MisfitError | MismatchError)
+                    rest, why = self._rest(failure), failure.reason
                     if not failed or not ticket.is_probe:
                         raise
                     effort.seconds = before
@@ -111,7 +114,7 @@ class Access:
         outcome = "given_up"
         try:
             response = await self._transport.get(target, min(self._timeout, self._deadline - effort.seconds))
-            result = read(document(response, self._policy, self._now), response.body)
+            result = self._read(response, read)
             outcome = "result"
         except CallError as error:
             outcome = _named(error)
@@ -122,6 +125,14 @@ class Access:
             self._counts.observe(metrics.CALL_SECONDS, seconds, self._name)
             self._counts.add(metrics.CALLS, self._name, enrichment, outcome)
         return response.body, result
+
+    def _read(self, response: Response, read: Callable[[Any, bytes], T]) -> T:
+        """What a response says. One that answers another request drops its connection: the next may be shifted too."""
+        try:
+            return read(document(response, self._policy, self._now), response.body)
+        except MismatchError:
+            response.drop()
+            raise
 
 
 def _named(error: CallError) -> str:

@@ -21,9 +21,11 @@ SPECIAL = tuple(ip_network(network) for network in ("192.0.0.0/24", "192.88.99.0
 class AddressRefusedError(OSError):
     """A name led to an address that may not be called. An OSError, for that is what a failed connection is."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, host: str = "") -> None:
+        network = parsed(address)
         super().__init__(
-            f"the address {address} is not public: if it is meant, name its network in STATELOOP_ALLOWED_NETWORKS"
+            f"the address {address}{' of ' * bool(host)}{host} is not public: to allow it, set "
+            f"""STATELOOP_ALLOWED_NETWORKS='["{network}"]', or name a network that has it"""
         )
         self.address = address
 

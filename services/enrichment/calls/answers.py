@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from cachetools import LRUCache
 
 from contracts import Absent
+from contracts.echo import MismatchError
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
 from services.enrichment.calls.statuses import MisfitError
@@ -58,7 +59,7 @@ class Answers:
         """The answer that goes by this key: a kept one, that of a call alike under way, or what `ask` gives.
 
         `ask` gives an answer as it came and as it was read; others read it anew, for each may do with it what it likes.
-        Where that raises MisfitError, because it did fit another model, they ask too.
+        Where that raises MisfitError or MismatchError, because it did fit another model, they ask too.
         """
         if key in self._under_way or self._find(key, younger_than) is not None:
             return self._shared(key, younger_than, ask, read)
@@ -79,7 +80,7 @@ class Answers:
             if isinstance(told, CallError):
                 raise told
             return read(told.given())
-        except MisfitError:
+        except (MisfitError, MismatchError):
             return (await ask())[1]
 
     async def _told(self, key: Hashable, younger_than: timedelta | None) -> Answer | CallError | None:

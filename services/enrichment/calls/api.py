@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from services.enrichment.calls.batches import echoed
 from services.enrichment.calls.statuses import fitted
 from services.enrichment.calls.urls import target
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable, Mapping
 
     from contracts import Batch, Enrichment
     from contracts.enrichment import M
@@ -34,18 +35,21 @@ class PolicedApi:
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """One call: see `contracts.Api.get`."""
         where = target(path, values)
-        once = partial(self._access.answer, self._one.name, where, partial(fitted, model))
-        return await self._answer(where, model, partial(self._tries.made, once))
+        once = partial(self._access.answer, self._one.name, where, partial(fitted, model, values))
+        return await self._answer(where, partial(_again, model, values), partial(self._tries.made, once))
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """One key of a call for many: see `contracts.Api.get_one`."""
         ask = partial(self._batches.answer, self._one.name, self._tries, batch, str(key))
-        return await self._answer((batch, str(key)), batch.model, ask)
+        again = partial(_again, batch.model, echoed(batch, str(key)))
+        return await self._answer((batch, str(key)), again, ask)
 
-    def _answer(self, key: Hashable, model: type[M], ask: Callable[[], Awaitable[tuple[bytes, M]]]) -> Awaitable[M]:
+    def _answer(
+        self, key: Hashable, again: Callable[[bytes], M], ask: Callable[[], Awaitable[tuple[bytes, M]]]
+    ) -> Awaitable[M]:
         """A kept answer, that of a call alike under way, or that of a call of its own, tried as the policy says."""
-        return self._answers.get(key, self._one.stale_after, ask, partial(_again, model))
+        return self._answers.get(key, self._one.stale_after, ask, again)
 
 
-def _again(model: type[M], body: bytes) -> M:
-    return fitted(model, orjson.loads(body), body)
+def _again(model: type[M], values: Mapping[str, Any], body: bytes) -> M:
+    return fitted(model, values, orjson.loads(body), body)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from dataclasses import dataclass, field
@@ -16,7 +15,8 @@ from services.enrichment.calls.access import Access
 from services.enrichment.calls.answers import Answers
 from services.enrichment.calls.api import PolicedApi
 from services.enrichment.calls.batches import Batches
-from services.enrichment.calls.breaker import CircuitBreaker, State
+from services.enrichment.calls.breaker import CircuitBreaker
+from services.enrichment.calls.breaker_report import BreakerReport
 from services.enrichment.calls.breakers import Breakers
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.door import Door, OpenDoor
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from contracts.metrics.counts import Counts
     from services.enrichment.calls.breaker import Later
     from services.enrichment.calls.transport import Transport
-
-log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
@@ -84,21 +82,11 @@ def assembled(
 
 
 def _door(api: str, policy: Policy, counts: Counts, around: Outside) -> Door:
-    """The breaker of an API. Its log tells when the API goes away and when it is back, not each vain try between."""
-    down = False
-
-    def told(state: State, why: str) -> None:
-        nonlocal down
-        counts.set(metrics.BREAKER, state, api)
-        if state is State.OPEN and not down:
-            log.warning("an API counts as down: its requests wait", extra={"facts": {"api": api, "why": why}})
-        if state is State.CLOSED and down:
-            log.info("an API is back", extra={"facts": {"api": api}})
-        down = state is not State.CLOSED
-
+    """The breaker of an API, which reports its state and why calls fail."""
     if policy.breaker is None:
         return OpenDoor()
-    return CircuitBreaker(policy.breaker, clock=around.clock, later=around.later, told=told)
+    report = BreakerReport(api, counts, around.now)
+    return CircuitBreaker(policy.breaker, clock=around.clock, later=around.later, told=report.note)
 
 
 class _Way:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import orjson
 
 from contracts import Absent, PermanentFailure, RetryableFailure
+from contracts.echo import MismatchError, has_echo
 from contracts.enrichment import M
 from contracts.errors import CallError
 from services.enrichment.calls.statuses import MisfitError, RefusedError, failure, fitted, head
@@ -149,16 +150,23 @@ class _Call(Generic[M]):
 
 
 def divided(batch: Batch[M], keys: list[str], policy: Policy, found: Any, body: bytes) -> dict[str, Told[M]]:
-    """Each key's own answer. Raises MisfitError for what is no list, nor an object by key."""
+    """Each key's own answer. Raises MisfitError for what is no list, nor an object by key, and MismatchError."""
     items = found if batch.items is None or not isinstance(found, dict) else found.get(batch.items)
     if isinstance(items, list):
         items = {str(item.get(batch.key)): item for item in items if isinstance(item, dict)}
     if not isinstance(items, dict):
         raise MisfitError("the response is no list of items, nor an object by key", response=head(body))
-    return {key: _one(batch, policy, items.get(key)) for key in keys}
+    if has_echo(batch.model) and not items.keys() <= set(keys):
+        raise MismatchError("the response answers another request: it has items that the call did not request")
+    return {key: _one(batch, policy, key, items.get(key)) for key in keys}
 
 
-def _one(batch: Batch[M], policy: Policy, item: Any) -> Told[M]:
+def echoed(batch: Batch[Any], key: str) -> dict[str, str]:
+    """What an item may repeat of its call: its key, by the name that it has in the call, or in the item."""
+    return {batch.parameter: key, batch.key: key}
+
+
+def _one(batch: Batch[M], policy: Policy, key: str, item: Any) -> Told[M]:
     if item is None:
         return Absent("not in the response")
     status = item.get(batch.status) if batch.status is not None and isinstance(item, dict) else None
@@ -169,6 +177,6 @@ def _one(batch: Batch[M], policy: Policy, item: Any) -> Told[M]:
     if isinstance(status, int) and status not in policy.success:
         return failure(status, policy, body=body)
     try:
-        return body, fitted(batch.model, item, body)
+        return body, fitted(batch.model, echoed(batch, key), item, body)
     except MisfitError as misfit:
         return misfit

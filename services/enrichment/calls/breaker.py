@@ -30,16 +30,29 @@ class State(IntEnum):
     """No call passes."""
 
 
+@dataclass(frozen=True)
+class LatestFailure:
+    """Why calls fail now: the reason of the latest failure, and how many failed for it in a row."""
+
+    reason: str
+    count: int
+
+
 class CircuitBreaker:
     """Lets calls through by turns: closed, open for a time, half open, then closed or open again. Implements Door.
 
     Each change of state begins a new turn. A call has a ticket, which is the turn that it began in: what it has to tell
     of an earlier turn no longer counts. `later` calls back after a time in seconds, on `clock`. `told` learns of each
-    state, with the reason of the last failure.
+    state, and while the breaker is not closed of each failure, whichever turn its call began in.
     """
 
     def __init__(
-        self, policy: Breaker, *, clock: Callable[[], float], later: Later, told: Callable[[State, str], None]
+        self,
+        policy: Breaker,
+        *,
+        clock: Callable[[], float],
+        later: Later,
+        told: Callable[[State, LatestFailure | None], None],
     ) -> None:
         self._policy = policy
         self._clock = clock
@@ -47,7 +60,7 @@ class CircuitBreaker:
         self._told = told
         self._to_open = math.ceil(policy.share * policy.probes)
         self._state = State.CLOSED
-        self._why = ""
+        self._failure: LatestFailure | None = None
         self._last: deque[tuple[float, bool]] = deque(maxlen=policy.calls)
         self._failures = 0
         self._probes = _Probes()
@@ -90,9 +103,10 @@ class CircuitBreaker:
 
     def ended(self, ticket: Ticket, *, failed: bool | None, rest: float = 0.0, why: str = "") -> None:
         """Note how a call ended: see `Door.ended`. An API that asks for a rest counts as down."""
+        if failed:
+            self._failed(why)
         if ticket is not self._turn:
             return
-        self._why = why or self._why
         if rest > 0:
             self._change(State.OPEN, rest)
         elif self._state is State.HALF_OPEN:
@@ -100,7 +114,16 @@ class CircuitBreaker:
         elif failed is not None:
             self._note(failed=failed)
 
+    def _failed(self, reason: str) -> None:
+        before = self._failure
+        count = before.count + 1 if before is not None and before.reason == reason else 1
+        self._failure = LatestFailure(reason, count)
+        if self._state is not State.CLOSED:
+            self._told(self._state, self._failure)
+
     def _note(self, *, failed: bool) -> None:
+        if not failed:
+            self._failure = None
         now, window = self._clock(), self._policy.window.total_seconds()
         while self._last and (len(self._last) == self._last.maxlen or self._last[0][0] <= now - window):
             self._failures -= self._last.popleft()[1]
@@ -126,10 +149,12 @@ class CircuitBreaker:
         self._last.clear()
         self._failures = 0
         self._probes = _Probes()
+        if state is State.CLOSED:
+            self._failure = None
         if state is State.OPEN:
             self._passes.clear()
             self._later(max(rest, self._policy.open_for.total_seconds()), self._half_open)
-        self._told(state, self._why)
+        self._told(state, self._failure)
         self._wake()
 
     def _half_open(self) -> None:

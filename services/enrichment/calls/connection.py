@@ -1,78 +1,79 @@
-"""One connection to an API, in HTTP/1.1: a request out, its response in, and then the next one."""
+"""One HTTP/1.1 connection to an API: it sends a request, receives its response, and then carries the next request.
+
+A response has no number that says which request it answers. So a connection that receives a byte that no request asked
+for is closed: while it is idle, behind a response, or not read yet when the next request is due.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import select
 from typing import TYPE_CHECKING, cast
 
 import httptools
 
 from contracts import PermanentFailure
-from services.enrichment.calls.transport import LONGEST_HEADER, MOST_HEADERS, Response
+from contracts.errors import CallError
+from services.enrichment.calls.response import BadResponseError, DisconnectedError, Response, check_size, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from socket import socket
 
+LONGEST_HEADER, MOST_HEADERS = 8190, 128
+"""In bytes, and in number: a response beyond them is a failed connection."""
 LONGEST_HEAD = 64 * 1024
 """In bytes: a response whose headers, or trailers, are longer is a failed connection."""
 FINAL = 200
 """Lower statuses announce a response, and are none."""
-
-
-class DisconnectedError(OSError):
-    """The connection ended before the response did. `stale`: it was kept, and ended before any of the response."""
-
-    def __init__(self, *, stale: bool) -> None:
-        super().__init__("the connection ended before the response did")
-        self.stale = stale
-
-
-class BadResponseError(OSError):
-    """What came is no response that can be read."""
+LAST_LINE_ENDS = 4
+"""How many bytes of line ends close headers, or a chunked body."""
 
 
 class Connection(asyncio.Protocol):
-    """Carries one call at a time. When a response is whole, and more may follow, it calls `kept` with itself."""
+    """Carries one call at a time. When a response is whole, and another may follow, it calls `keep` with itself."""
 
-    def __init__(self, largest: int, kept: Callable[[Connection], None]) -> None:
+    def __init__(self, largest: int, keep: Callable[[Connection], None]) -> None:
         self._largest = largest
-        self._kept = kept
-        self._answer: asyncio.Future[Response] | None = None
-        self._late: asyncio.TimerHandle | None = None
-        self._calls = self._received = self._besides = 0
+        self._keep = keep
+        self._response: asyncio.Future[Response] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._requests = self._received = self._besides = 0
+        self._is_whole = self._is_lasting = False
         self._begin()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it can carry a call."""
-        return not self._transport.is_closing()
+    def is_reusable(self) -> bool:
+        """Whether it is open and quiet. Bytes, or an end, may be in the socket that the event loop has not read yet."""
+        return not (self._transport.is_closing() or self._unread.poll(0))
 
-    def ask(self, request: bytes, until: float) -> asyncio.Future[Response]:
-        """Send a request; there is so long, by the loop's time, for its response.
+    def request(self, request: bytes, until: float) -> asyncio.Future[Response]:
+        """Send a request. Its response must be whole by that time of the event loop.
 
-        The future has that, or TimeoutError, DisconnectedError, BadResponseError or PermanentFailure.
+        The future gets it, or TimeoutError, DisconnectedError, BadResponseError or PermanentFailure.
         """
         loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
-        self._calls += 1
-        self._answer = loop.create_future()
-        self._late = loop.call_at(until, self._fail, TimeoutError())
+        self._requests += 1
+        self._response = loop.create_future()
+        self._deadline = loop.call_at(until, self._fail, TimeoutError())
         self._received = self._besides = 0  # the latter since the last of a body came
         self._begin()
         self._transport.write(request)
-        return self._answer
+        return self._response
 
     def close(self) -> None:
-        """End it at once."""
-        self._transport.abort()
+        """End it at once. A request in flight fails."""
+        self._fail(DisconnectedError(stale=self._requests > 1 and not self._received))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         self._transport = cast("asyncio.Transport", transport)
+        self._unread = select.poll()
+        self._unread.register(cast("socket", transport.get_extra_info("socket")).fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`. What comes when nothing was asked would be taken for the next answer."""
-        if self._answer is None:
+        """See `asyncio.Protocol`. Bytes that come while no request is in flight would answer the next one."""
+        if self._response is None:
             self.close()
             return
         self._received += len(data)
@@ -83,79 +84,109 @@ class Connection(asyncio.Protocol):
             self._fail(BadResponseError(str(error)))
         if self._besides > LONGEST_HEAD:
             self._fail(BadResponseError(f"the headers or trailers are longer than {LONGEST_HEAD} bytes"))
+        if self._is_whole and self._response is not None:
+            self._succeed(keep=self._is_lasting and not self._is_followed(data))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`. A response that does not say how long it is ends with the connection."""
+        """See `asyncio.Protocol`. A response that does not give its length ends with the connection."""
+        if self._response is None:
+            return
         if exc is None and self._status >= FINAL and not self._is_framed:
-            self._succeed()
-        self._fail(DisconnectedError(stale=self._calls > 1 and not self._received))
+            self._succeed(keep=False)
+        else:
+            self.close()
 
     def on_message_begin(self) -> None:
-        """See `httptools`."""
-        if self._answer is None:
-            self.close()
-        self._begin()
+        """See `httptools`. Of two responses to one request, neither is known to answer it."""
+        if self._is_whole:
+            self._fail(BadResponseError("more than one response came to one request"))
+        else:
+            self._begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """See `httptools`."""
+        """See `httptools`. Trailers count, but no one reads them."""
         self._lines += 1
         if self._lines > MOST_HEADERS or len(name) + len(value) > LONGEST_HEADER:
             self._fail(BadResponseError("the headers are too many, or too long"))
-        self._headers[name.lower()] = value
+        if not self._status:
+            self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
         """See `httptools`."""
-        self._status = self._parser.get_status_code()
-        if self._headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            self._fail(PermanentFailure("the response is compressed unasked: set STATELOOP_HTTP=aiohttp"))
+        if not self._is_whole:
+            self._status = self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
         """See `httptools`."""
         self._size += len(body)
         self._besides = 0
-        if self._size > self._largest:
-            self._fail(PermanentFailure(f"the response is larger than {self._largest} bytes"))
+        try:
+            check_size(self._size, self._largest)
+        except PermanentFailure as failure:
+            self._fail(failure)
         else:
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """See `httptools`."""
-        if self._status < FINAL or self._answer is None:
-            return
-        if self._parser.should_keep_alive():
-            self._succeed()
-            self._kept(self)
-        else:
-            self._succeed()
-            self._transport.close()
+        """See `httptools`. More may follow in the bytes that are being parsed, so the response waits for their end."""
+        if self._status >= FINAL:
+            self._is_whole = True
+            self._is_lasting = self._parser.should_keep_alive()
 
     @property
     def _is_framed(self) -> bool:
         return b"content-length" in self._headers or b"transfer-encoding" in self._headers
+
+    def _is_followed(self, data: bytes) -> bool:
+        """Whether line ends follow the response, which the parser skips. Where that is not certain, it is so."""
+        has_length = self._body and b"transfer-encoding" not in self._headers
+        return _line_ends(data) != (_line_ends(self._body[-1]) if has_length else LAST_LINE_ENDS)
 
     def _begin(self) -> None:
         self._status = 0
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._size = self._lines = 0
+        self._is_whole = self._is_lasting = False
 
     def _text(self, header: bytes) -> str | None:
         value = self._headers.get(header)
         return None if value is None else value.decode("latin-1")
 
-    def _succeed(self) -> None:
-        if (answer := self._asked()) is not None:
-            body = b"".join(self._body)
-            answer.set_result(Response(self._status, body, self._text(b"retry-after"), self._text(b"location")))
+    def _succeed(self, *, keep: bool) -> None:
+        """Hand the response over, unless the call has ended already."""
+        try:
+            response = self._made()
+        except (CallError, BadResponseError) as error:
+            self._fail(error)
+            return
+        if (waiting := self._taken()) is None or not keep:
+            self._transport.abort()
+        else:
+            self._keep(self)
+        if waiting is not None:
+            waiting.set_result(response)
+
+    def _made(self) -> Response:
+        body, encoding = b"".join(self._body), self._headers.get(b"content-encoding", b"identity").lower()
+        if body and encoding != b"identity":
+            body = decoded(body, encoding, self._largest)
+        return Response(self._status, body, self._text(b"retry-after"), self._text(b"location"), self.close)
 
     def _fail(self, error: Exception) -> None:
-        if (answer := self._asked()) is not None:
-            answer.set_exception(error)
-        self.close()
+        if (waiting := self._taken()) is not None:
+            waiting.set_exception(error)
+        self._transport.abort()
 
-    def _asked(self) -> asyncio.Future[Response] | None:
-        """Where the answer is waited for, if it is; from now on it is not any more."""
-        answer, self._answer = self._answer, None
-        if self._late is not None:
-            self._late.cancel()
-        return None if answer is None or answer.done() else answer
+    def _taken(self) -> asyncio.Future[Response] | None:
+        """The future of the call in flight, if one waits; from now on none does."""
+        waiting, self._response = self._response, None
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        return None if waiting is None or waiting.done() else waiting
+
+
+def _line_ends(data: bytes) -> int:
+    """How many bytes of line ends close these."""
+    return len(data) - len(data.rstrip(b"\r\n"))

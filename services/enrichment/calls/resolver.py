@@ -29,7 +29,7 @@ class CheckedResolver(AbstractResolver):
         found = await self._resolver.resolve(host, port, family)
         passed = [one for one in found if may_be_called(parsed(one["host"]), self._allowed)]
         if found and not passed:
-            raise AddressRefusedError(f"{found[0]['host']} of {host}")
+            raise AddressRefusedError(found[0]["host"], host)
         return passed
 
     async def close(self) -> None:

@@ -8,16 +8,17 @@ import orjson
 from pydantic import ValidationError
 
 from contracts import Absent, PermanentFailure, RetryableFailure
+from contracts.echo import answer_of
 from services.enrichment.calls.backoff import parse_retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
     from contracts import Policy
     from contracts.enrichment import M
     from contracts.errors import CallError
-    from services.enrichment.calls.transport import Response
+    from services.enrichment.calls.response import Response
 
 REDIRECT = range(300, 400)
 RESPONSE_HEAD = 500
@@ -60,10 +61,10 @@ def failure(status: int, policy: Policy, *, body: bytes, retry_after: timedelta 
     return RefusedError(status, why, response=head(body))
 
 
-def fitted(model: type[M], found: Any, body: bytes) -> M:
-    """What was read, as the model. Raises MisfitError."""
+def fitted(model: type[M], values: Mapping[str, Any], found: Any, body: bytes) -> M:
+    """The answer to a call with these values, as the model. Raises MisfitError, MismatchError."""
     try:
-        return model.model_validate(found)
+        return answer_of(model, found, values)
     except ValidationError as error:
         misfit = f"the response does not fit {model.__name__}: {first_misfit(error)}"
         raise MisfitError(misfit, response=head(body)) from error

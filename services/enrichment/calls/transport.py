@@ -1,43 +1,38 @@
-"""How a call gets to an API and back: a small interface, and aiohttp behind it."""
+"""How a call gets to an API and back: a small interface, and HTTP/1.1 behind it."""
 
 from __future__ import annotations
 
-import socket
+import asyncio
+import ssl
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol, Self
+from urllib.parse import quote
 
-import aiohttp
+from aiohttp import DefaultResolver
 from yarl import URL
 
-from contracts import PermanentFailure, RetryableFailure
-from services.enrichment.calls.addresses import AddressRefusedError, check
+from contracts import PermanentFailure
 from services.enrichment.calls.headers import secrets
+from services.enrichment.calls.pool import ConnectionPool
 from services.enrichment.calls.resolver import CheckedResolver
+from services.enrichment.calls.response import ForbiddenAddressFailure, failure_of
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from aiohttp.abc import AbstractResolver
 
     from services.enrichment.calls.addresses import Network
+    from services.enrichment.calls.response import Response
 
 HEADERS = {"Accept": "application/json", "User-Agent": "stateloop"}
 MOVED = frozenset({301, 302, 303, 307, 308})
-LONGEST_LINE, LONGEST_HEADER, MOST_HEADERS = 8190, 8190, 128
-"""In bytes, and in number: a response beyond them is a failed connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What an API answered."""
-
-    status: int
-    body: bytes
-    retry_after: str | None = None
-    location: str | None = None
+MOST_ORIGINS = 16
+"""How many origins that redirects lead to have connections at once."""
+ASCII = "".join(map(chr, range(128)))
 
 
 class Transport(Protocol):
@@ -46,8 +41,21 @@ class Transport(Protocol):
     async def get(self, target: str, within: float) -> Response:
         """GET a path with its query, percent-encoded, beneath the API's base URL, within seconds.
 
-        Raises RetryableFailure when there is no whole answer in time, PermanentFailure when it may not be read.
+        Raises RetryableFailure when no whole response comes in time, PermanentFailure when it may not be read.
         """
+        ...
+
+
+class CallSpan(Protocol):
+    """The trace of one call."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that carry its context to the API."""
+        ...
+
+    def end(self, status: int) -> None:
+        """Record the status of the response."""
         ...
 
 
@@ -62,10 +70,11 @@ class Bounds:
     headers: Mapping[str, str] | None = None
 
 
-class AiohttpTransport:
-    """One API by aiohttp: connections are kept and used again. An async context manager.
+class HttpTransport:
+    """One API over kept connections. An async context manager; `span` traces a call to a host.
 
-    No socket is opened to an address that may not be called, whatever name, redirect or literal led to it.
+    No socket is opened to an address that may not be called, whatever name, redirect or literal led to it. A connection
+    that received what no request asked for carries no further request.
     """
 
     def __init__(  # noqa: PLR0913  # each but the first two for tests or traces
@@ -76,7 +85,7 @@ class AiohttpTransport:
         clock: Callable[[], float],
         resolver: AbstractResolver | None = None,
         trusted: ssl.SSLContext | None = None,
-        traces: Sequence[aiohttp.TraceConfig] = (),
+        span: Callable[[str], AbstractContextManager[CallSpan]] | None = None,
     ) -> None:
         base = URL(base_url)
         self._origin = base.origin()
@@ -84,74 +93,77 @@ class AiohttpTransport:
         self._build = partial(URL.build, scheme=base.scheme, authority=base.raw_authority, encoded=True)
         self._bounds = bounds
         self._clock = clock
-        self._headers = dict(bounds.headers or {})
-        self._secrets = secrets(self._headers)
-        self._resolver = CheckedResolver(resolver or aiohttp.DefaultResolver(), bounds.allowed)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=bounds.connections,
-                resolver=self._resolver,
-                socket_factory=partial(checked_socket, allowed=bounds.allowed),
-                ssl=trusted or True,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=HEADERS,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_HEADER,
-            max_headers=MOST_HEADERS,
-            trace_configs=list(traces),
+        self._span = span
+        own = dict(bounds.headers or {})
+        self._secrets = secrets(own)
+        self._resolver = CheckedResolver(resolver or DefaultResolver(), bounds.allowed)
+        self._new_pool = partial(
+            ConnectionPool,
+            connections=bounds.connections,
+            largest=bounds.largest,
+            resolver=self._resolver,
+            allowed=bounds.allowed,
+            trusted=trusted or _verifying(),
         )
+        self._pool = self._new_pool(self._origin)
+        self._elsewhere: dict[URL, ConnectionPool] = {}
+        self._head = _head(self._origin, _merged(own))
 
-    def get(self, target: str, within: float) -> Coroutine[Any, Any, Response]:
+    async def get(self, target: str, within: float) -> Response:
         """See `Transport.get`."""
-        path, _, query = target.partition("?")
-        url = self._build(path=self._base_path + path, query_string=query)  # cheaper than to parse it whole
-        return self._followed(url, within) if self._bounds.redirects else self._hop(url, within, self._headers)
+        path = self._base_path + (target if target.isascii() else quote(target, safe=ASCII))
+        if not self._bounds.redirects:
+            return await self._hop(self._origin, path, within)
+        return await self._followed(path, within)
 
-    async def _followed(self, url: URL, within: float) -> Response:
-        """What the last of the declared number of redirects leads to."""
+    async def _followed(self, path: str, within: float) -> Response:
+        """The response at the end of the declared number of redirects."""
         until, hops = self._clock() + within, 0
-        response = await self._hop(url, within, self._headers)
+        bare, _, query = path.partition("?")
+        url = self._build(path=bare, query_string=query)
+        response = await self._hop(self._origin, path, within)
         while response.status in MOVED and response.location is not None:
             if hops == self._bounds.redirects:
                 raise PermanentFailure(f"more than {hops} redirects")
             url, hops = _moved(url, response.location), hops + 1
-            headers = self._headers if url.origin() == self._origin else None
             try:
-                response = await self._hop(url, until - self._clock(), headers)
-            except RefusedHere as refused:
+                response = await self._hop(url.origin(), url.raw_path_qs, until - self._clock())
+            except ForbiddenAddressFailure as refused:
                 raise PermanentFailure(f"redirected to where no call may go: {refused.reason}") from refused
         return response
 
-    async def _hop(self, url: URL, within: float, headers: Mapping[str, str] | None) -> Response:
+    async def _hop(self, origin: URL, path: str, within: float) -> Response:
+        if self._span is None:
+            return await self._sent(origin, path, within, None)
+        with self._span(origin.host or "") as span:
+            response = await self._sent(origin, path, within, span.headers)
+            span.end(response.status)
+            return response
+
+    async def _sent(self, origin: URL, path: str, within: float, traced: Mapping[str, str] | None) -> Response:
+        """The response to one request, without a redirect. Headers of ours go to the API's own origin only."""
+        if origin == self._origin:
+            pool, head = self._pool, self._head
+        else:
+            pool, head = self._pool_of(origin), _head(origin, HEADERS)
+        context = _lines(traced) if traced else b""
+        request = b"".join((b"GET ", path.encode("ascii"), head, context, b"\r\n"))
+        until = asyncio.get_running_loop().time() + max(within, 0)
         try:
-            response = await self._session.get(url, allow_redirects=False, timeout=_limit(within), headers=headers)
-            try:
-                body = await self._body(response)
-            except BaseException:
-                response.close()
-                raise
-        except (aiohttp.ClientError, OSError) as error:
-            raise unanswered(error, within) from error
-        found = response.headers
-        return Response(response.status, body, found.get("Retry-After"), found.get("Location"))
-
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        """The whole of it, read to its end: with that aiohttp keeps the connection for the next call."""
-        content, chunks, size = response.content, [], 0
-        while not content.at_eof():
-            chunk = await content.readany()
-            size += len(chunk)
-            if size > self._bounds.largest:
-                raise PermanentFailure(f"the response is larger than {self._bounds.largest} bytes")
-            chunks.append(chunk)
-        body = b"".join(chunks)
-        self._check_body(body)
-        return body
-
-    def _check_body(self, body: bytes) -> None:
-        if self._secrets and any(secret in body for secret in self._secrets):
+            response = await pool.request(request, until)
+        except OSError as error:
+            raise failure_of(error, within) from error
+        if self._secrets and any(secret in response.body for secret in self._secrets):
             raise PermanentFailure("the response repeats a secret header of ours, and must not be written anywhere")
+        return response
+
+    def _pool_of(self, origin: URL) -> ConnectionPool:
+        """The connections to an origin that a redirect leads to."""
+        if origin not in self._elsewhere:
+            if len(self._elsewhere) == MOST_ORIGINS:
+                self._elsewhere.pop(next(iter(self._elsewhere))).close()
+            self._elsewhere[origin] = self._new_pool(origin)
+        return self._elsewhere[origin]
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,27 +177,33 @@ class AiohttpTransport:
         await self.close()
 
     async def close(self) -> None:
-        """Give back what it holds."""
-        await self._session.close()
+        """Close its connections."""
+        for pool in (self._pool, *self._elsewhere.values()):
+            pool.close()
+        await self._resolver.close()
 
 
-class RefusedHere(RetryableFailure):  # no error of its own: the connection failed for this reason
-    """The address may not be called. Names change, and so do settings: a later try may be allowed."""
+def _head(origin: URL, headers: Mapping[str, str]) -> bytes:
+    """What stands in a request behind its path, but for the empty line."""
+    return b" HTTP/1.1\r\n" + _lines({"Host": origin.host_port_subcomponent or "", **headers})
 
 
-def unanswered(error: Exception, within: float) -> RetryableFailure:
-    """Why there is no whole answer, from what a socket or aiohttp raised."""
-    if isinstance(error, TimeoutError):
-        return RetryableFailure(f"no answer within {within:g} s")
-    if isinstance(refused := getattr(error, "os_error", error), AddressRefusedError):
-        return RefusedHere(str(refused))
-    return RetryableFailure(f"the connection failed ({type(error).__name__})")
+def _lines(headers: Mapping[str, str]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("ascii")
 
 
-@lru_cache
-def _limit(within: float) -> aiohttp.ClientTimeout:
-    """The same for nearly all calls: a first try has the whole of its time."""
-    return aiohttp.ClientTimeout(total=max(within, 0.001))  # 0 would be no limit
+def _merged(own: Mapping[str, str]) -> dict[str, str]:
+    """These headers, and ours where they have none of the name."""
+    named = {name.lower() for name in own}
+    return {name: value for name, value in HEADERS.items() if name.lower() not in named} | dict(own)
+
+
+@cache
+def _verifying() -> ssl.SSLContext:
+    """Trusts the system's certificate authorities."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def _moved(url: URL, location: str) -> URL:
@@ -197,10 +215,3 @@ def _moved(url: URL, location: str) -> URL:
     if moved.scheme not in ("https", url.scheme) or moved.host is None or moved.user or moved.password:
         raise PermanentFailure("redirected to another scheme, or with a user: that is not followed")
     return moved
-
-
-def checked_socket(info: aiohttp.AddrInfoType, *, allowed: Collection[Network]) -> socket.socket:
-    """A socket for an address that was found: the last place before the connection, which no address gets around."""
-    family, kind, protocol, _, address = info
-    check(str(address[0]), allowed)
-    return socket.socket(family=family, type=kind, proto=protocol)

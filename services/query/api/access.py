@@ -47,6 +47,12 @@ class Holder:
         """Whether it may ask for every key of the state."""
         return self.reads(state) and "" in self.keys
 
+    def check_all(self) -> None:
+        """Refuse figures that are totals over all keys to a token that may not read them all. Raises ProblemError."""
+        if not self.unbounded:
+            detail = f"These figures are totals over all keys, and the token {self.name!r} does not read all of them"
+            raise ProblemError(Problem("not_yours", detail))
+
     def check(self, state: str, key: str | None = None) -> None:
         """Refuse what is beyond the scope. `key` may be a prefix of keys. Raises ProblemError."""
         if key is None:

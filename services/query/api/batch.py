@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -54,8 +55,8 @@ class Batches:
 
     async def post(self, request: web.Request) -> web.Response:
         """An answer or a problem for each key."""
-        held, who = self._holdings.held(request.match_info["name"]), holder(request)
-        who.check(held.state.name)
+        who = holder(request)
+        held = self._holdings.held(request.match_info["name"], who)
         wanted = self.read(await request.read())
         self._gate.charge(request, len(wanted.keys))
         found = self.local(held, who, wanted)
@@ -89,22 +90,26 @@ class Batches:
         return checked(Batch, said)
 
     def local(self, held: Held, who: Holder, wanted: Batch) -> list[bytes | Away]:
-        """What this instance says of each key, as JSON; or where that is."""
-        keys, now = wanted.keys, self._parts.now()
-        self._parts.counts.add(metrics.KEYS, held.state.name, by=len(keys))
-        if wanted.fields is None and who.reads_all(held.state.name):
-            told = held.told(keys, now)
-            return [
-                one if isinstance(one, bytes) else _said(held, key, one, now)
-                for key, one in zip(keys, told, strict=True)
-            ]
-        fields = None if wanted.fields is None else paths(wanted.fields)
-        return [
-            _said(held, key, one, now, fields)
-            if who.reads_key(held.state.name, key)
-            else _told(key, Problem("not_yours", f"{who.name} may not read it"))
-            for key, one in zip(keys, held.looks(keys), strict=True)
-        ]
+        """What this instance says of each key, as JSON; or where that is. Keys beyond the scope are not looked up."""
+        keys, name = wanted.keys, held.state.name
+        self._parts.counts.add(metrics.KEYS, name, by=len(keys))
+        if who.reads_all(name):
+            return self._read(held, keys, wanted.fields)
+        allowed = [who.reads_key(name, key) for key in keys]
+        found = iter(self._read(held, list(compress(keys, allowed)), wanted.fields))
+        denied = Problem("not_yours", f"{who.name} may not read it")
+        return [next(found) if may else _told(key, denied) for key, may in zip(keys, allowed, strict=True)]
+
+    def _read(self, held: Held, keys: Sequence[str], fields: str | None) -> list[bytes | Away]:
+        """The same of keys that the holder may read. Of none, the store is not read."""
+        now = self._parts.now()
+        if not keys:
+            return []
+        if fields is not None:
+            wanted = paths(fields)
+            return [_said(held, key, one, now, wanted) for key, one in zip(keys, held.looks(keys), strict=True)]
+        told = zip(keys, held.told(keys, now), strict=True)
+        return [one if isinstance(one, bytes) else _said(held, key, one, now) for key, one in told]
 
     async def _complete(self, held: Held, wanted: Batch, found: list[bytes | Away]) -> None:
         """Ask the others, all at once, for what is theirs."""

@@ -1,4 +1,4 @@
-"""What a monitor asks: /healthz, /readyz and /metrics. They need no token, and tell of no state."""
+"""What a monitor asks: /healthz, /readyz and /metrics. The first two need no token, and tell of no state."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 
+from services.query.api.access import holder
 from services.query.api.reply import JSON, SECURITY, Reply
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class Endpoints:
         """200 while it answers for what the group gave it."""
         return _verdict(self._watched.unready())
 
-    async def metrics(self, _: web.Request) -> web.Response:
-        """The catalogue with its values, and the figures of the process beside it."""
+    async def metrics(self, request: web.Request) -> web.Response:
+        """The catalogue with its values, totals over all keys among them, and the figures of the process beside it."""
+        holder(request).check_all()
         self._watched.measure()
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

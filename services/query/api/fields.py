@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from services.query.api.problems import Problem, ProblemError
 
@@ -32,6 +35,12 @@ def projected(value: bytes, wanted: Sequence[tuple[str, ...]]) -> bytes:
         raise ProblemError(
             Problem("bad_request", "The value is nested too deep for fields=: ask for all of it")
         ) from None
+
+
+def whole_number(value: bytes, path: Sequence[str]) -> int | None:
+    """The whole number that the JSON object has at this path; None where it has none."""
+    found = reduce(lambda level, name: level.get(name) if isinstance(level, dict) else None, path, orjson.loads(value))
+    return found if type(found) is int else None
 
 
 def _put(into: dict[str, Any], whole: Any, path: tuple[str, ...]) -> None:

@@ -31,7 +31,7 @@ class Form:
         self._instance = instance
         name, topic, told = (orjson.dumps(one) for one in (state.name, state.topic, instance))
         self._body = (
-            b'{"state":' + name + b',"key":%%b,"version":%%d,"life":%%b,"event_time":"%%b","age_ms":%%d,'
+            b'{"state":' + name + b',"key":%%b,"epoch":%%d,"version":%%d,"life":%%b,"event_time":"%%b","age_ms":%%d,'
             b'"source":{"topic":' + topic + b',"partition":%d,"offset":%%d},"lag":{"records":%d},"role":"%b",'
             b'"instance":' + told + b',"value":%%b}'
         )
@@ -83,9 +83,10 @@ class Form:
 
 def filled(blank: bytes, key: str, entry: Entry, now: int, value: bytes | None = None) -> bytes:
     """The answer's JSON about the entry, whose value is the record's own text, or this in place of it."""
-    life, version, event_time, _, offset, whole = entry
+    life, epoch, version, event_time, _, offset, whole = entry
     return blank % (
         orjson.dumps(key),
+        epoch,
         version,
         b'"%b"' % written(life) if life else b"null",
         written(event_time),

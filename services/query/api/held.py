@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.partition import partition
+from services.query.api.fields import whole_number
 from services.query.api.form import Form, filled
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import PLAIN, Conditions, Found, Known, decided
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contracts.named import NamedState
+    from services.query.api.access import Holder
+    from services.query.api.parameters import Position
     from services.query.entry import Entry
     from services.query.parts import Parts
     from services.query.roles import Standing
@@ -41,9 +44,20 @@ class Held:
         self.form = Form(state, parts.settings.instance)
         self._standing = partial(parts.roles.standing, state.name)
         self._misplaced = parts.misplaced
+        self._event_offset = None if state.event_offset is None else state.event_offset.split(".")
         lifetime, asked = state.lifetime, state.asked
         remember = asked.remember if asked.remember is not None else lifetime
         self._remembered = None if lifetime is None or remember is None else round((lifetime + remember) / _MS)
+
+    def event_offset(self, key: str, event: Position) -> int:
+        """The offset of an event of this key. Raises ProblemError (400) where no record can tell that it was merged."""
+        if self._event_offset is None:
+            detail = f"min_offset: the records of {self.state.name!r} have no offset of an event. Write min_version"
+            raise ProblemError(Problem("bad_request", detail))
+        if event.partition != (own := partition(key.encode(), self.state.partitions)):
+            detail = f"min_offset: an event of this key is in partition {own} (murmur2), not in {event.partition}"
+            raise ProblemError(Problem("bad_request", detail))
+        return event.offset
 
     def look(self, key: str, conditions: Conditions) -> Looked:
         """What the client of this key is told now."""
@@ -56,8 +70,10 @@ class Held:
         """The same, with all versions that are kept of its present life: both as they are at one moment."""
         versions = self.store.versions(key)
         latest = versions[-1] if versions else None
-        named = (one for one in versions if one.version == conditions.as_of)
-        asked = latest if conditions.as_of is None else next(named, None)
+        asked = latest
+        if latest is not None and conditions.as_of is not None:
+            named = conditions.as_of.within(latest)
+            asked = next((one for one in versions if one.order == named), None)
         return self._judged(key, latest, asked, conditions, self._standing), versions
 
     def looks(self, keys: Sequence[str]) -> list[Looked]:
@@ -94,10 +110,17 @@ class Held:
         standing = standing_of(number)
         ended = latest is not None and self.store.ended(latest)
         since = self.since() if latest is None else 0
-        outcome = decided(Known(latest, ended, asked, since), standing, conditions)
+        merged = None if conditions.event_offset is None else self._merged(latest)
+        outcome = decided(Known(latest, ended, asked, since, merged), standing, conditions)
         if latest is None and self._misplaced.get(self.state.name) and isinstance(outcome, Problem):
             outcome = self._unless_misplaced(outcome)
         return Looked(outcome, standing, number)
+
+    def _merged(self, latest: Entry | None) -> int | None:
+        """The largest offset of the events that the entry has merged: read from its value, for few requests want it."""
+        if latest is None or self._event_offset is None:
+            return None
+        return whole_number(latest.value, self._event_offset)
 
     def _unless_misplaced(self, problem: Problem) -> Problem:
         """Who does not have all partitions does not know whether a key is not there, or is where it should not be."""
@@ -120,11 +143,15 @@ class Holdings:
     def __init__(self, parts: Parts) -> None:
         self._held = {name: Held(state, parts) for name, state in parts.states.items()}
 
-    def held(self, name: str) -> Held:
-        """The state of this name. Raises ProblemError."""
+    def held(self, name: str, who: Holder) -> Held:
+        """The state of this name, for this holder. Raises ProblemError.
+
+        The scope is checked first, so that a state beyond it is answered like one that does not exist.
+        """
+        who.check(name)
         found = self._held.get(name)
         if found is None:
-            known = ", ".join(self._held) or "none"
+            known = ", ".join(one for one in self._held if who.reads(one)) or "none"
             raise ProblemError(Problem("unknown_state", f"These can be asked: {known}", {"state": name}))
         return found
 

@@ -12,6 +12,7 @@ from services.query.api.reply import reply
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from services.query.api.access import Holder
     from services.query.api.held import Held, Holdings
     from services.query.parts import Parts
 
@@ -32,19 +33,21 @@ class Listing:
     async def get(self, request: web.Request) -> web.Response:
         """The states by name, with schema, partitions, keys and lag."""
         who = holder(request)
-        states = [self._told(held) for held in self._holdings.all() if who.reads(held.state.name)]
+        states = [self._told(held, who) for held in self._holdings.all() if who.reads(held.state.name)]
         return reply({"instance": self._parts.settings.instance, "states": states}).response()
 
-    def _told(self, held: Held) -> dict[str, Any]:
+    def _told(self, held: Held, who: Holder) -> dict[str, Any]:
+        """One state. How many keys it has is only for a holder who may read them all."""
         state, asked = held.state, held.state.asked
+        reads_all = who.reads_all(state.name)
         stands = [(one, self._parts.roles.standing(state.name, one)) for one in range(state.partitions)]
         return {
             "name": state.name,
             "topic": state.topic,
-            "keys": held.store.keys(),
+            "keys": held.store.keys() if reads_all else None,
             "lag": {"records": sum(standing.lag for _, standing in stands)},
             "partitions": [{"partition": one, "role": at.role, "lag": {"records": at.lag}} for one, at in stands],
-            "misplaced": self._parts.misplaced.get(state.name, 0),
+            "misplaced": self._parts.misplaced.get(state.name, 0) if reads_all else None,
             "lifetime_s": None if state.lifetime is None else state.lifetime.total_seconds(),
             "stale_after_s": asked.stale_after.total_seconds(),
             "history": asked.history,

@@ -34,6 +34,7 @@ class KeyAnswer(Told):
 
     state: str
     key: str
+    epoch: int = Field(description="The epoch of the state that the version counts in; 0 where records have none")
     version: int
     life: AwareDatetime | None = Field(description="When the key's life began; null in a state without lives")
     event_time: AwareDatetime
@@ -88,11 +89,13 @@ class StateAnswer(Told):
 
     name: str
     topic: str
-    keys: int = Field(description="About how many, ended lives that are remembered among them")
+    keys: int | None = Field(
+        description="About how many, ended lives that are remembered among them; null when the token may not read all"
+    )
     lag: Lag
     partitions: tuple[PartitionAnswer, ...]
-    misplaced: int = Field(
-        description="Keys, of some looked at, in another partition than murmur2 says; some are not found"
+    misplaced: int | None = Field(
+        description="Keys, of some looked at, in another partition than murmur2 says; some are not found; null as keys"
     )
     lifetime_s: float | None
     stale_after_s: float

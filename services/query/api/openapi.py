@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NOTHING: Mapping[str, Any] = {}
 REF = "#/components/schemas/{model}"
 READS = ("bad_request", "no_token", "not_yours", "unknown_state", "elsewhere", "too_many", "failed", "unreachable")
-LOOP = ("bad_request", "no_token", "too_many", "failed")
+LOOP = ("bad_request", "no_token", "not_yours", "too_many", "failed")
 ANYWHERE = ("other_host",)
 KEYED = (*READS, "expired", "misplaced")
 NAME = {"name": "name", "in": "path", "required": True, "description": "The state's name", "schema": {"type": "string"}}

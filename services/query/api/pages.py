@@ -54,8 +54,9 @@ class Pages:
 
     async def get(self, request: web.Request) -> web.Response:
         """The next keys that begin so and have these values, with their entries."""
-        held, wanted = self._holdings.held(request.match_info["name"]), asked(OfPage, request)
-        holder(request).check(held.state.name, wanted.prefix)
+        who = holder(request)
+        held, wanted = self._holdings.held(request.match_info["name"], who), asked(OfPage, request)
+        who.check(held.state.name, wanted.prefix)
         if wanted.limit > self._parts.settings.page_most:
             most = self._parts.settings.page_most
             raise ProblemError(Problem("bad_request", f"limit: {most} keys at the most"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-LARGEST = 2**63 - 1
 PATHS = r"^[^.,]+(\.[^.,]+)*(,[^.,]+(\.[^.,]+)*)*$"
 MOST_TOLD = 3
 """How many mistakes are told; the rest is counted."""
@@ -23,7 +22,8 @@ LONGEST_TOLD = 100
 """Characters of a name that nobody knows."""
 KEY_AT = 4
 """Which segment of a path is the key, in /v1/states/{name}/{key}."""
-ORDER = r"^[0-9]{1,15}(\.[0-9]{1,19})?$"
+ORDER = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}$"
+PARTITION_AND_OFFSET = r"^[0-9]{1,9}:[0-9]{1,19}$"
 
 
 def _text(value: str) -> str:
@@ -42,6 +42,13 @@ Fields = Annotated[
 Model = TypeVar("Model", bound="Parameters")
 
 
+class Position(NamedTuple):
+    """Where an event is in its topic."""
+
+    partition: int
+    offset: int
+
+
 class Parameters(BaseModel):
     """The query of a request. What is not named is refused, so that a typing error is told."""
 
@@ -55,20 +62,41 @@ class OfKey(Parameters):
     min_version: str | None = Field(
         default=None,
         pattern=ORDER,
-        description="Answer with this version or a later one, or 503: a version, or an ETag without its quotes",
+        description="Answer with this version or a later one, or 503: a version of the present life and epoch, or an "
+        "ETag without its quotes",
+    )
+    min_offset: str | None = Field(
+        default=None,
+        pattern=PARTITION_AND_OFFSET,
+        description="Answer with a state that has merged the event at this partition:offset or a later one, or 503",
     )
     wait: float = Field(
-        default=0, ge=0, le=3600, description="Seconds to wait for min_version, or for another than If-None-Match"
+        default=0,
+        ge=0,
+        le=3600,
+        description="Seconds to wait for min_version and min_offset, or for another than If-None-Match",
     )
-    as_of: int | None = Field(default=None, ge=0, le=LARGEST, description="This version, while it is kept")
+    as_of: str | None = Field(
+        default=None, pattern=ORDER, description="This version, while it is kept: written as min_version"
+    )
 
     @property
     def at_least(self) -> Order | None:
         """What min_version says."""
-        if self.min_version is None:
+        return _order(self.min_version)
+
+    @property
+    def exactly(self) -> Order | None:
+        """What as_of says."""
+        return _order(self.as_of)
+
+    @property
+    def event(self) -> Position | None:
+        """The position of the event that min_offset names."""
+        if self.min_offset is None:
             return None
-        first, dot, second = self.min_version.partition(".")
-        return Order(int(first), int(second)) if dot else Order(None, int(first))
+        number, _, offset = self.min_offset.partition(":")
+        return Position(int(number), int(offset))
 
 
 class OfVersions(Parameters):
@@ -127,6 +155,14 @@ def checked(model: type[Model], said: object) -> Model:
         wrong = error.errors(include_url=False, include_context=False)
         told = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in wrong[:MOST_TOLD]]
         raise ProblemError(Problem("bad_request", f"{_first(told, wrong)}. There are: {known}")) from None
+
+
+def _order(written: str | None) -> Order | None:
+    """The version that is named: alone, behind its life, or, as in an ETag, behind life and epoch."""
+    if written is None:
+        return None
+    *before, version = map(int, written.split("."))
+    return Order(before[0] if before else None, before[1] if len(before) > 1 else None, version)
 
 
 def _first(told: Sequence[str], of: Sequence[object]) -> str:

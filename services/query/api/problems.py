@@ -26,8 +26,9 @@ TITLES = {
     "too_many": (429, "Too many requests"),
     "misplaced": (500, "Keys of this state are not where they are looked for"),
     "failed": (500, "The service failed to answer"),
-    "behind": (503, "This version has not arrived yet"),
+    "behind": (503, "This version or event has not arrived yet"),
     "catching_up": (503, "The key's partition is still catching up"),
+    "too_slow": (503, "The client takes changes too slowly"),
     "unreachable": (503, "Nobody who could answer can be reached"),
 }
 """The kinds of problems, with status and title."""

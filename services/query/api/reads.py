@@ -17,36 +17,46 @@ LAST_MS = 253_402_300_799_999
 
 
 class Order(NamedTuple):
-    """What a reader has seen of a key: a version, of a life where it said which (in milliseconds since 1970)."""
+    """A version of a key that a reader names: of a life and an epoch where it said which, else of the present ones.
+
+    Lives are in milliseconds since 1970.
+    """
 
     life: int | None
+    epoch: int | None
     version: int
 
+    def within(self, latest: Entry) -> tuple[int, int, int]:
+        """The whole order, of a key whose latest entry this is."""
+        life = latest.life if self.life is None else self.life
+        return life, latest.epoch if self.epoch is None else self.epoch, self.version
+
     def reached(self, entry: Entry) -> bool:
-        """Whether the entry is at least as late. Without a life, the version is one of the entry's life."""
-        if self.life is None:
-            return entry.version >= self.version
-        return entry.order >= (self.life, self.version)
+        """Whether the entry is at least as late."""
+        return entry.order >= self.within(entry)
 
 
 class Conditions(NamedTuple):
-    """What a request wants beyond the key: If-None-Match, min_version, as_of."""
+    """What a request wants beyond the key: If-None-Match, min_version, as_of, and the offset of min_offset."""
 
     none_match: str | None = None
     at_least: Order | None = None
-    as_of: int | None = None
+    as_of: Order | None = None
+    event_offset: int | None = None
 
 
 class Known(NamedTuple):
     """What the store says of a key: its latest entry and whether its life has ended, and the entry that is asked for.
 
     `since` is the beginning of the earliest life that is remembered, in milliseconds since 1970; 0 without lives.
+    `event_offset` is the largest offset of the events that the latest entry has merged, if a condition names an offset.
     """
 
     latest: Entry | None
     ended: bool
     asked: Entry | None
     since: int
+    event_offset: int | None = None
 
 
 class Found(NamedTuple):
@@ -67,6 +77,8 @@ def decided(known: Known, standing: Standing, conditions: Conditions) -> Found |
         return Problem("catching_up", f"{standing.lag} records are still to be read", retry_after=AGAIN_S)
     if conditions.at_least and not (known.latest and conditions.at_least.reached(known.latest)):
         return _behind(known.latest)
+    if conditions.event_offset is not None and not _has_merged(known, conditions.event_offset):
+        return _event_behind(known)
     if known.latest is None:
         return _never_seen(known.since)
     return _expired(known.latest) if known.ended else _shown(known.latest, known.asked, conditions.none_match)
@@ -94,14 +106,30 @@ def _behind(latest: Entry | None) -> Problem:
     return Problem("behind", detail, {"latest": told}, retry_after=AGAIN_S)
 
 
+def _has_merged(known: Known, event_offset: int) -> bool:
+    return known.event_offset is not None and known.event_offset >= event_offset
+
+
+def _event_behind(known: Known) -> Problem:
+    latest, offset = known.latest.tag if known.latest else None, known.event_offset
+    merged = "No event is merged here" if offset is None else f"The latest event merged here has offset {offset}"
+    detail = f"{merged}: ask again, or let wait= do that; look for a refused event in the dead letters"
+    return Problem("behind", detail, {"latest": latest, "latest_offset": offset}, retry_after=AGAIN_S)
+
+
 def _expired(entry: Entry) -> Problem:
-    facts = {"version": entry.version, "life": iso(entry.life), "event_time": iso(entry.event_time)}
+    facts = {
+        "epoch": entry.epoch,
+        "version": entry.version,
+        "life": iso(entry.life),
+        "event_time": iso(entry.event_time),
+    }
     return Problem("expired", f"The life that began at {iso(entry.life)} is over", facts)
 
 
 def _shown(latest: Entry, asked: Entry | None, none_match: str | None) -> Found | Problem:
     if asked is None:
-        return Problem("version_not_kept", "The path …/versions tells which are", {"latest": latest.version})
+        return Problem("version_not_kept", "The path …/versions tells which are", {"latest": latest.tag})
     return Found(asked, unchanged=_matches(none_match, asked.tag))
 
 

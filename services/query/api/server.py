@@ -13,9 +13,9 @@ from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.api.access import HOLDER, holder
+from services.query.api.connection import IDLE_S, AiohttpConnection, Connection, Turns
 from services.query.api.gate import METER
 from services.query.api.handover import Patience, settled
-from services.query.api.listener import Listener
 from services.query.api.offered import offered
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reply import SECURITY, Reply, told
@@ -35,11 +35,10 @@ __all__ = ["Server", "holder"]
 
 log = logging.getLogger(__name__)
 
-GUARDED = "/v1/"
-"""Below it a token is needed: there are the states."""
+GUARDED = ("/v1/", "/metrics")
+"""What begins so needs a token: the states, and figures of them."""
 READS = ("GET", "HEAD")
-CONNECTION: dict[str, Any] = {"access_log": None, "keepalive_timeout": 75.0}
-"""In seconds: how long a connection may stay without a request."""
+CONNECTION: dict[str, Any] = {"access_log": None, "keepalive_timeout": IDLE_S}
 BACKLOG = 1024
 
 
@@ -50,6 +49,7 @@ class Server:
         self._parts = parts
         self._gate = gate
         self._hot = hot
+        self._turns = Turns()
         self._application = web.Application(
             middlewares=[self._answered], client_max_size=parts.settings.largest_request
         )
@@ -62,29 +62,32 @@ class Server:
         """Answer at the socket, or where the settings say, and give the port. Raises PortTakenError."""
         settings = self._parts.settings
         stop_s = settings.stop_within.total_seconds()
-        runner = web.AppRunner(self._application, shutdown_timeout=stop_s, **CONNECTION)
+        runner, opened = web.AppRunner(self._application, shutdown_timeout=stop_s), set[Connection]()
         await runner.setup()
         with bound(settings) if listening is None else nullcontext(listening) as sock:
             try:
-                taking = await asyncio.get_running_loop().create_server(self._connection(runner), sock=sock)
+                taking = await asyncio.get_running_loop().create_server(self._protocol(runner, opened), sock=sock)
                 log.info("answering", extra={"facts": {"url": url_of(settings, sock)}})
                 yield sock.getsockname()[1]
                 taking.close()
             finally:
+                for one in list(opened):
+                    one.close()
                 await runner.cleanup()
 
-    def _connection(self, runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+    def _protocol(self, runner: web.AppRunner, opened: set[Connection]) -> Callable[[], asyncio.Protocol]:
         server = runner.server
         assert server is not None  # noqa: S101  # it was set up
-        if self._hot is None:
-            return server
-        return partial(Listener, server, self._hot, loop=asyncio.get_running_loop(), **CONNECTION)
+        answered = partial(AiohttpConnection, server, loop=asyncio.get_running_loop(), **CONNECTION)
+        return answered if self._hot is None else partial(Connection, self._hot, opened, answered)
 
     @web.middleware
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         began, response = self._parts.clock(), None
+        await self._turns.next()
         try:
             self._gate.check_host(request)
+            self._check_size(request)
             if request.path.startswith(GUARDED):
                 address = request.remote or ""
                 request[HOLDER] = who = self._gate.admitted(offered(request), address)
@@ -94,6 +97,10 @@ class Server:
             response = told(error.problem, error.headers).response()
         except web.HTTPException as error:
             response = _refused(error, request).response()
+        except web.RequestPayloadError:
+            response = told(Problem("bad_request", "The body is not what the request's headers say")).response()
+            request.content.feed_eof()  # nothing more can be read of this connection
+            response.force_close()
         except Exception:
             log.exception("failed to answer")
             if request.writer.output_size:  # the answer has begun: nothing else can be said
@@ -103,6 +110,12 @@ class Server:
         if isinstance(response, web.Response):  # others stay open
             self._parts.counts.observe(metrics.REQUEST_SECONDS, self._parts.clock() - began)
         return response
+
+    def _check_size(self, request: web.Request) -> None:
+        """Refuse a body by its length, before any of it is read. Raises ProblemError (413)."""
+        most = self._parts.settings.largest_request
+        if (request.content_length or 0) > most:
+            raise ProblemError(Problem("too_large", f"A request's body may have {most} bytes"))
 
 
 def bound(settings: QuerySettings) -> socket.socket:

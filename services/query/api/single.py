@@ -47,7 +47,9 @@ class Single:
         held, key, wanted = self._of(request), key_of(request), asked(OfKey, request)
         if wanted.wait > (most := self._parts.settings.wait_most.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: {most:g} seconds at the most"))
-        conditions = Conditions(request.headers.get("If-None-Match"), wanted.at_least, wanted.as_of)
+        conditions = Conditions(request.headers.get("If-None-Match"), wanted.at_least, wanted.exactly)
+        if wanted.event is not None:
+            conditions = conditions._replace(event_offset=held.event_offset(key, wanted.event))
         request.setdefault(UNTIL, self._parts.clock() + wanted.wait)  # tried again, it has no more time
         found = await self._waited(request, held, key, conditions)
         if _elsewhere(found) and self._elsewhere.may_ask(request):
@@ -70,8 +72,9 @@ class Single:
 
     def _of(self, request: web.Request) -> Held:
         """The state that the request is about, if its holder may read the key."""
-        held = self._holdings.held(request.match_info["name"])
-        holder(request).check(held.state.name, key_of(request))
+        who = holder(request)
+        held = self._holdings.held(request.match_info["name"], who)
+        who.check(held.state.name, key_of(request))
         self._parts.counts.add(metrics.KEYS, held.state.name)
         return held
 

@@ -13,10 +13,12 @@ from services.query.cluster.placement import standbys
 from services.query.follow.decode import AHEAD_MS
 from services.query.follow.following import Part
 from services.query.roles import Member, Role, Standing
+from services.query.storage.buckets import clock_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from contracts.named import NamedState
     from services.query.cluster.holds import Terms
     from services.query.cluster.view import Identity, Peer
     from services.query.follow.following import Following
@@ -35,12 +37,12 @@ class Marked(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """What an instance acts on: how many partitions each state has, who keeps the stores up, and the stores.
+    """What an instance acts on: the states, who keeps the stores up, and the stores.
 
     `now` is the time of day, in milliseconds since 1970.
     """
 
-    partitions: Mapping[str, int]
+    states: Mapping[str, NamedState]
     following: Following
     stores: Mapping[str, Marked]
     now: Callable[[], int]
@@ -54,7 +56,7 @@ class Instance:
         self.holds = Holds(me, terms)
         self.assigned: set[Part] = set()
         self._around = surroundings
-        self._parts = [Part(name, at) for name, count in surroundings.partitions.items() for at in range(count)]
+        self._parts = [Part(name, at) for name, one in surroundings.states.items() for at in range(one.partitions)]
         self._replicas = replicas
         self._followed: dict[Part, Barrier] = {}
         self._number = 0
@@ -120,7 +122,8 @@ class Instance:
         return asked
 
     def announce(self, now: float, ts: datetime) -> Announcement:
-        """What is to be written into the topic now."""
+        """What is to be written into the topic now. What has ended by the clock ends with it: so all hear of it."""
+        self._expire()
         self._number += 1
         self._told = self._facts(now)
         self.holds.sent(self._number, now)
@@ -231,6 +234,13 @@ class Instance:
             name: AnnouncedState(watermark=store.watermark(), parts=tuple(parts.get(name, ())))
             for name, store in self._around.stores.items()
         }
+
+    def _expire(self) -> None:
+        """Advance the watermarks of states whose lives end by the clock."""
+        now = self._around.now()
+        for name, state in self._around.states.items():
+            if (watermark := clock_watermark(state, now)) is not None:
+                self._around.stores[name].advance(watermark)
 
     def _announcement(self, ts: datetime, states: dict[str, AnnouncedState], *, leaving: bool = False) -> Announcement:
         me = self.me

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from services.query.api.access import holder
 from services.query.api.reply import reply
 from services.query.follow.following import Part
 from services.query.roles import Role
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from contracts.announcement import AnnouncedPart, Announcement
     from contracts.named import NamedState
+    from services.query.api.access import Holder
     from services.query.cluster.cluster import Cluster
 
 
@@ -30,12 +32,12 @@ class Listing:
         """See Routed."""
         return [web.get("/v1/instances", self.instances)]
 
-    async def instances(self, _: web.Request) -> web.Response:
+    async def instances(self, request: web.Request) -> web.Response:
         """All of them, the one that was asked first; and the partitions of each state, which say where a key is."""
-        announced = self._cluster.announced()
+        who, announced = holder(request), self._cluster.announced()
         holders = held(announced)
-        told = [listed(one, holders) for one in announced]
-        partitions = {name: state.partitions for name, state in self._states.items()}
+        told = [listed(one, holders, who) for one in announced]
+        partitions = {name: state.partitions for name, state in self._states.items() if who.reads(name)}
         return reply({"instances": told, "partitions": partitions}).response()
 
 
@@ -51,10 +53,11 @@ def held(announced: Iterable[Announcement]) -> dict[Part, str]:
     return {place: store for place, (_, store) in claims.items()}
 
 
-def listed(announcement: Announcement, holders: Mapping[Part, str]) -> dict[str, Any]:
-    """One instance. `owns` has the partitions that it answers for."""
+def listed(announcement: Announcement, holders: Mapping[Part, str], who: Holder) -> dict[str, Any]:
+    """One instance, as far as `who` may read its states. `owns` has the partitions that it answers for."""
     owns: dict[str, list[int]] = defaultdict(list)
-    for name, state in announcement.states.items():
+    states = {name: state for name, state in announcement.states.items() if who.reads(name)}
+    for name, state in states.items():
         numbers = [part.partition for part in state.parts]
         owns[name] += [one for one in numbers if holders.get(Part(name, one)) == announcement.store]
     return {
@@ -62,14 +65,19 @@ def listed(announcement: Announcement, holders: Mapping[Part, str]) -> dict[str,
         "url": announcement.url,
         "owns": owns,
         "states": {
-            name: {"watermark": state.watermark, "partitions": [_part(part) for part in state.parts]}
-            for name, state in announcement.states.items()
+            name: {
+                "watermark": state.watermark,
+                "partitions": [_part(part, counts=who.reads_all(name)) for part in state.parts],
+            }
+            for name, state in states.items()
         },
     }
 
 
-def _part(part: AnnouncedPart) -> dict[str, Any]:
-    return {"partition": part.partition, "role": _role(part), "position": part.position, "lag": part.lag}
+def _part(part: AnnouncedPart, *, counts: bool) -> dict[str, Any]:
+    """One partition. Its position counts the records of all keys: without `counts` it is null."""
+    position = part.position if counts else None
+    return {"partition": part.partition, "role": _role(part), "position": position, "lag": part.lag}
 
 
 def _role(part: AnnouncedPart) -> str:

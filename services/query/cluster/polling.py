@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from contracts.topics import READ_COMMITTED
 from services.query.cluster.errors import ClientFailedError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Polling:
         name: str,
         failure: Callable[[KafkaError], Exception] | None = None,
     ) -> None:
-        settings: Config = {**QUIET, **client, **config}
+        settings: Config = {**QUIET, **client, **READ_COMMITTED, **config}
         self.consumer = Consumer({**settings, "error_cb": self._on_error}, logger=log)
         self._name = name
         self._failure = failure or (lambda error: ClientFailedError(name, error.name(), error.str()))

@@ -40,10 +40,21 @@ class Trouble(Told):
     do: str
 
 
+class NotWatched(Told):
+    """A component whose health is not known, because no scrape target is set for it: where, in words, what to do."""
+
+    where: str
+    """A node of the picture: job, workers, api:<name>; or derive."""
+    says: str
+    do: str
+    """Which setting to set, to what."""
+
+
 class Verdict(Told):
     """Whether the loop is healthy, and if not, where; the likeliest cause first."""
 
-    healthy: bool
+    healthy: bool | None
+    """Null: no trouble is seen, and some components are not watched."""
     troubles: tuple[Trouble, ...] = ()
 
 
@@ -94,6 +105,15 @@ class WorkerNow(PartNow):
     paused: bool = False
 
 
+class ApiFailure(Told):
+    """The latest failure of an API that counts as down."""
+
+    reason: str
+    count: int
+    """How many calls of all workers failed for this reason in a row."""
+    at: datetime
+
+
 class ApiNow(Told):
     """An external API, as all workers see it together."""
 
@@ -106,7 +126,9 @@ class ApiNow(Told):
     p50_ms: float | None = None
     p95_ms: float | None = None
     p99_ms: float | None = None
-    breaker: BreakerState = "closed"
+    breaker: BreakerState | None = None
+    """Null: no worker that is watched reports it."""
+    failure: ApiFailure | None = None
     held: int = 0
     """Requests that wait for room, or for the API to be available again."""
 
@@ -134,6 +156,8 @@ class Figures(Told):
     workers: tuple[WorkerNow, ...]
     others: dict[str, tuple[PartNow, ...]]
     """Further parts that are named, by their kind."""
+    not_watched: tuple[NotWatched, ...]
+    """Components without a scrape target: nothing here tells whether they are healthy."""
     apis: tuple[ApiNow, ...]
     states: tuple[StateNow, ...]
     instances: tuple[str, ...]
@@ -184,7 +208,7 @@ class Node(Told):
     """By status: result, absence, failure, skipped."""
     rates: dict[str, float]
     calls: float | None
-    breaker: BreakerState
+    breaker: BreakerState | None
 
 
 class GraphAnswer(Told):

@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from services.query.api.server import holder
 from services.query.console.course import Course
 from services.query.console.ends import Ends
 from services.query.console.gather import Sources, addresses, gathering
@@ -16,8 +15,6 @@ from services.query.console.routes import Console
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from aiohttp import web
 
     from contracts import Application
     from services.query.parts import Parts
@@ -42,9 +39,4 @@ async def console(application: Application, parts: Parts) -> AsyncIterator[Conso
         follower.start()
         stack.push_async_callback(asyncio.to_thread, follower.close)
         await stack.enter_async_context(gathering(sources, course, every_s))
-        yield Console(application, course, letters, _sees_records)
-
-
-def _sees_records(request: web.Request) -> bool:
-    """Dead letters are of any device: only who may read all of them is shown what they sent."""
-    return holder(request).unbounded
+        yield Console(application, course, letters)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 
+from contracts.topics import READ_COMMITTED
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -20,7 +22,8 @@ class Ends:
     """The offsets after the last record of each partition of these topics. It blocks: not for an event loop."""
 
     def __init__(self, client: Mapping[str, str], topics: Sequence[str]) -> None:
-        self._consumer = Consumer({"enable.auto.commit": False, "log_level": 0, **client, "group.id": GROUP})
+        own = {"enable.auto.commit": False, "log_level": 0}
+        self._consumer = Consumer({**own, **client, **READ_COMMITTED, "group.id": GROUP})
         self._topics = topics
         self._asked: list[TopicPartition] = []
         self._lock = threading.Lock()

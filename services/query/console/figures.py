@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from contracts.metrics import job, worker
-from services.query.console.answers import ApiNow, BreakerState, Figures, JobNow, PartNow, StateNow, TopicNow, WorkerNow
+from services.query.console.answers import (
+    ApiFailure,
+    ApiNow,
+    BreakerState,
+    Figures,
+    JobNow,
+    PartNow,
+    StateNow,
+    TopicNow,
+    WorkerNow,
+)
 from services.query.console.look import Growth
 from services.query.console.quantile import quantile
+from services.query.console.watched import not_watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,6 +55,7 @@ def figures(application: Application, before: Look, now: Look, away: Mapping[str
             kind: tuple(PartNow(**_part(one, away)) for one in _parts(now, kind))
             for kind in sorted(kinds - {JOB, WORKER})
         },
+        not_watched=not_watched(application, kinds),
         apis=tuple(_api(name, growth, now) for name in sorted(application.apis)),
         states=tuple(
             StateNow(
@@ -133,14 +146,30 @@ def _api(name: str, growth: Growth, now: Look) -> ApiNow:
         p95_ms=milliseconds(quantile(0.95, buckets)),
         p99_ms=milliseconds(quantile(0.99, buckets)),
         breaker=breaker(name, now),
+        failure=_failure(name, now),
         held=round(now.divided(WORKER, worker.HELD, "api")[name,]),
     )
 
 
-def breaker(api: str, now: Look) -> BreakerState:
-    """The worst that any worker says: each has a breaker of its own."""
+def breaker(api: str, now: Look) -> BreakerState | None:
+    """The worst that any worker reports: each has a breaker of its own. None if no worker answers."""
     stands = [samples.divided(worker.BREAKER, "api").get((api,), 0.0) for _, samples in now.of(WORKER)]
-    return BREAKERS.get(max(stands, default=0.0), "closed")
+    return BREAKERS.get(max(stands), "closed") if stands else None
+
+
+def _failure(api: str, now: Look) -> ApiFailure | None:
+    """The latest failure that any worker reports, counted at all workers that report the same reason."""
+    counts: Counter[str] = Counter()
+    latest: tuple[float, str] | None = None
+    for _, samples in now.of(WORKER):
+        at = samples.divided(worker.BREAKER_FAILED_AT, "api").get((api,), 0.0)
+        for (name, reason), count in samples.divided(worker.BREAKER_FAILURES, "api", "reason").items():
+            if name == api:
+                counts[reason] += round(count)
+                latest = max(latest or (at, reason), (at, reason))
+    if latest is None:
+        return None
+    return ApiFailure(reason=latest[1], count=counts[latest[1]], at=datetime.fromtimestamp(latest[0], UTC))
 
 
 def milliseconds(seconds: float | None) -> float | None:

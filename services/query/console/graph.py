@@ -45,6 +45,12 @@ def graph(application: Application, before: Look, now: Look) -> GraphAnswer:
     )
 
 
+def without_counts(found: GraphAnswer) -> GraphAnswer:
+    """The enrichments as they are declared: counts are totals over all keys."""
+    hidden: dict[str, object] = {"totals": {}, "rates": {}, "calls": None}
+    return found.model_copy(update={"nodes": tuple(one.model_copy(update=hidden) for one in found.nodes)})
+
+
 def _steps(application: Application) -> dict[str, int]:
     """The step of each enrichment: one more than the last of those that it needs."""
     found: dict[str, int] = {}

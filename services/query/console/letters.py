@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
+from contracts.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
 from services.query.console.answers import Letter, LettersAnswer
 
@@ -63,7 +64,7 @@ class Follower:
 
     def __init__(self, client: Mapping[str, str], topic: str, letters: Letters) -> None:
         options = {"enable.auto.commit": False, "auto.offset.reset": "latest", "log_level": 0}
-        self._consumer = Consumer({**options, **SMALL, **client, "group.id": GROUP})
+        self._consumer = Consumer({**options, **SMALL, **client, **READ_COMMITTED, "group.id": GROUP})
         self._topic = topic
         self._letters = letters
         self._stopping = threading.Event()

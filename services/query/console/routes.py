@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import orjson
 from aiohttp import web
 
+from services.query.api.access import holder
 from services.query.api.parameters import asked
 from services.query.api.problems import AGAIN_S, Problem
 from services.query.api.reply import told
-from services.query.console.graph import graph
+from services.query.console.graph import graph, without_counts
 from services.query.console.page import send
 from services.query.console.parameters import OfLetters, OfLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pydantic import BaseModel
 
     from contracts import Application
@@ -25,19 +24,12 @@ if TYPE_CHECKING:
 
 
 class Console:
-    """Answers from what was gathered. `sees_records`: whether a request may see records of any device."""
+    """Answers from what was gathered. Its figures are totals over all keys: they need a token that reads all keys."""
 
-    def __init__(
-        self,
-        application: Application,
-        course: Course,
-        letters: Letters,
-        sees_records: Callable[[web.Request], bool],
-    ) -> None:
+    def __init__(self, application: Application, course: Course, letters: Letters) -> None:
         self._application = application
         self._course = course
         self._letters = letters
-        self._sees_records = sees_records
 
     def routes(self) -> list[web.RouteDef]:
         """The page's own routes hold no data, and need no token."""
@@ -51,21 +43,23 @@ class Console:
 
     async def loop(self, request: web.Request) -> web.Response:
         """The figures and the verdict; `since` (milliseconds since 1970) asks for their course after that time."""
+        holder(request).check_all()
         found = self._course.answer(asked(OfLoop, request).since)
         return _not_yet() if found is None else _json(found)
 
-    async def graph(self, _: web.Request) -> web.Response:
-        """The application's enrichments with their counts."""
-        span = self._course.span
-        return _not_yet() if span is None else _json(graph(self._application, *span))
+    async def graph(self, request: web.Request) -> web.Response:
+        """The application's enrichments; a token that reads all keys gets their counts too."""
+        who, span = holder(request), self._course.span
+        who.check(self._application.name)
+        if span is None:
+            return _not_yet()
+        found = graph(self._application, *span)
+        return _json(found if who.unbounded else without_counts(found))
 
     async def dead_letters(self, request: web.Request) -> web.Response:
-        """The counts by reason and the latest letters, without what devices sent for who may not see all of them."""
-        found = self._letters.answer(asked(OfLetters, request).limit)
-        if not self._sees_records(request):
-            hidden = {"key": None, "head": None, "response": None, "detail": None}
-            found = found.model_copy(update={"latest": tuple(one.model_copy(update=hidden) for one in found.latest)})
-        return _json(found)
+        """The counts by reason and the latest letters."""
+        holder(request).check_all()
+        return _json(self._letters.answer(asked(OfLetters, request).limit))
 
 
 def _json(answer: BaseModel) -> web.Response:

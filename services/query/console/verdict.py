@@ -44,7 +44,8 @@ def verdict(figures: Figures, course: Sequence[Point]) -> Verdict:
         lambda: _letters(course),
     )
     troubles = tuple(trouble for rule in rules for trouble in rule())
-    return Verdict(healthy=not troubles, troubles=troubles)
+    unknown = figures.not_watched and not troubles
+    return Verdict(healthy=None if unknown else not troubles, troubles=troubles)
 
 
 def _kafka(figures: Figures) -> Iterator[Trouble]:
@@ -120,8 +121,10 @@ def _silence(figures: Figures, course: Sequence[Point]) -> Iterator[Trouble]:
 
 def _breakers(figures: Figures) -> Iterator[Trouble]:
     for api in figures.apis:
-        if api.breaker != "closed":
+        if api.breaker in ("open", "half-open"):
             says = f"The API {api.name} is down: its circuit breaker is {api.breaker}, {api.held:,} requests wait"
+            if (last := api.failure) is not None:
+                says += f". The last {last.count:,} calls that failed: {last.reason}, at {last.at:%H:%M:%S} UTC"
             do = "Look at the API itself; requests wait, and are made by themselves once it is back"
             yield _trouble("breaker_open", f"api:{api.name}", says, do)
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from contracts.key import LARGEST_KEY
+from contracts.window_key import parse_window_key
 from services.query.entry import Entry, made
-from services.query.store import KEY_BYTES, Update
+from services.query.store import Update
 
 if TYPE_CHECKING:
     from contracts.named import NamedState
@@ -48,15 +50,17 @@ class Decoder:
     def __init__(self, state: NamedState) -> None:
         self._key = _path(state.key)
         self._life = _path(state.life)
+        self._epoch = _path(state.epoch)
         self._version = _path(state.version)
         self._event_time = _path(state.event_time)
+        self._windowed = state.windowed
         self._ends = state.lifetime is not None
 
     def decode(self, read: Read) -> Update | None:
         """The update; None for a removal that does not say of which key. Raises Garbage."""
         key, value, partition, offset, timestamp = read
         if value is None:
-            return Update(_name(key), partition, offset, None) if self._key is None else None
+            return self._removal(key, partition, offset)
         try:
             document = orjson.loads(value)
         except orjson.JSONDecodeError as error:
@@ -67,10 +71,17 @@ class Decoder:
         life = 0 if self._life is None else _time(document, self._life)
         if self._ends and life > timestamp + AHEAD_MS and timestamp >= 0:
             raise Garbage("its life begins a day after it was written, or more")
+        epoch = 0 if self._epoch is None or _at(document, self._epoch) is None else _number(document, self._epoch)
         version = offset if self._version is None else _number(document, self._version)
         event_time = timestamp if self._event_time is None else _time(document, self._event_time)
-        entry = made(Entry, (life, version, event_time, partition, offset, value))
-        return made(Update, (name, partition, offset, entry))
+        entry = made(Entry, (life, epoch, version, event_time, partition, offset, value))
+        return made(Update, (name, partition, offset, entry, None))
+
+    def _removal(self, key: bytes | None, partition: int, offset: int) -> Update | None:
+        if self._windowed:
+            name, start = _window(key)
+            return Update(name, partition, offset, None, start)
+        return Update(_name(key), partition, offset, None) if self._key is None else None
 
 
 def _path(path: str | None) -> tuple[str, ...] | None:
@@ -130,7 +141,16 @@ def _name(key: bytes | None) -> str:
         raise Garbage("its key is no UTF-8") from error
 
 
+def _window(key: bytes | None) -> tuple[str, int]:
+    """The key, and the window's start in milliseconds, that a record's own key names."""
+    try:
+        name, start = parse_window_key(key or b"")
+    except ValueError as error:
+        raise Garbage("its key names no window") from error
+    return _fitting(name, len(name.encode())), (start - EPOCH) // MILLISECOND
+
+
 def _fitting(key: str, size: int) -> str:
-    if not 0 < size <= KEY_BYTES:
-        raise Garbage(f"its key has {size} bytes, and may have 1 to {KEY_BYTES}")
+    if not 0 < size <= LARGEST_KEY:
+        raise Garbage(f"its key has {size} bytes, and may have 1 to {LARGEST_KEY}")
     return key

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from contracts.topics import READ_COMMITTED
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -28,7 +30,7 @@ class Ends:
     """Blocks while it asks. `topics` by state."""
 
     def __init__(self, client: Mapping[str, str], group: str, topics: Mapping[str, str]) -> None:
-        self._consumer = Consumer({**QUIET, **client, "group.id": group})
+        self._consumer = Consumer({**QUIET, **client, **READ_COMMITTED, "group.id": group})
         self._topics = topics
 
     def ask(self, parts: Collection[Part]) -> dict[Part, int]:

@@ -139,6 +139,7 @@ class Follower:
         self._torn = True
         self._follow()
         self._take(self._reader.read(wait=not self._followed.busy))
+        self._sweep()
         self._settle()
         self._torn = False
 
@@ -175,6 +176,11 @@ class Follower:
             return
         if update is not None:
             gathered.updates.append(update)
+
+    def _sweep(self) -> None:
+        """Drop what nobody remembers by the clock: no record need come for that."""
+        for source in self._sources.values():
+            source.store.sweep()
 
     def _settle(self) -> None:
         """Of states that are read for the first time since the start: say that they are."""

@@ -65,7 +65,9 @@ def kept(
 
     Takes PATIENCE_S at the most, for all topics together.
     """
-    topics = {state.topic: state.name for state in states if state.key is None}  # those with a key ignore removals
+    topics = {
+        state.topic: state.name for state in states if state.key is None or state.windowed
+    }  # those with a key ignore removals
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     if not resources:
         return {}

@@ -17,6 +17,8 @@ class Limits:
     """How many keys may wait for one client; beyond it, it has to read anew."""
     waiting_bytes: int = 4 * 1024 * 1024
     """The same in bytes of their values."""
+    all_waiting_bytes: int = 256 * 1024 * 1024
+    """How many bytes may wait for all clients together, with 1 KiB for each key; beyond it the slowest are cut off."""
     remembered: int = 10_000
     """Of how many keys a subscription remembers what was told."""
     subscriptions: int = 100
@@ -36,6 +38,7 @@ class Limits:
         return cls(
             waiting_keys=settings.watch_waiting,
             waiting_bytes=settings.watch_waiting_bytes,
+            all_waiting_bytes=settings.watch_all_waiting_bytes,
             subscriptions=settings.watch_subscriptions,
             connections=settings.watch_connections,
             mark_every_s=settings.watch_marks.total_seconds(),

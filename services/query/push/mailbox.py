@@ -11,6 +11,23 @@ if TYPE_CHECKING:
     from services.query.push.notice import Notice
 
 S = TypeVar("S")
+SLOT_BYTES = 1024
+"""What a key that waits costs beside its value: about 700 bytes, and as much as that in a key of 300."""
+
+
+class Budget:
+    """Bytes that wait for all clients together. Each time that there are more than `most`, it calls `exceeded`."""
+
+    def __init__(self, most: int, exceeded: Callable[[], None]) -> None:
+        self.most = most
+        self.used = 0
+        self._exceeded = exceeded
+
+    def change(self, by: int) -> None:
+        """So many more wait, or less."""
+        self.used += by
+        if by > 0 and self.used > self.most:
+            self._exceeded()
 
 
 class Lag(NamedTuple):
@@ -45,7 +62,11 @@ class Mailbox(Generic[S]):
     Bytes of a value that waits for several clients are counted in each, though they are there once.
     """
 
-    def __init__(self, most_keys: int, most_bytes: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, most_keys: int, most_bytes: int, clock: Callable[[], float], budget: Budget | None = None
+    ) -> None:
+        self._budget = budget
+        self._counted = 0
         self._most_keys = most_keys
         self._most_bytes = most_bytes
         self._clock = clock
@@ -85,6 +106,7 @@ class Mailbox(Generic[S]):
         slot.size = notice.size
         if len(self._slots) > self._most_keys or (self._bytes > self._most_bytes and len(self._slots) > 1):
             self.spill()
+        self._count()
 
     def take(self, most_bytes: int) -> list[Letter[S]]:
         """What has waited longest, of about so many bytes; then it does not wait any more."""
@@ -98,6 +120,7 @@ class Mailbox(Generic[S]):
             taken += letters.values()
             size += slot.size
             self._bytes -= slot.size
+        self._count()
         return taken
 
     def withdraw(self, subscription: S) -> None:
@@ -106,6 +129,7 @@ class Mailbox(Generic[S]):
             slot.notices.pop(subscription, None)
             if not slot.notices:
                 self._bytes -= self._slots.pop(place).size
+        self._count()
 
     def reopen(self) -> None:
         """The client has been told that it lost something: what comes from now on waits again."""
@@ -122,3 +146,11 @@ class Mailbox(Generic[S]):
         self._slots.clear()
         self._bytes = 0
         self.spilled = True
+        self._count()
+
+    def _count(self) -> None:
+        """Report what waits here now to the budget of all clients."""
+        waiting = self._bytes + SLOT_BYTES * len(self._slots)
+        changed, self._counted = waiting - self._counted, waiting
+        if self._budget is not None:
+            self._budget.change(changed)

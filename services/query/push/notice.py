@@ -10,7 +10,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Order = tuple[int, int]
+    from services.query.entry import Order
 
 
 class Kind(StrEnum):

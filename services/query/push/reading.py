@@ -105,7 +105,7 @@ class Reader:
         """Tell of the keys whose life has ended since the last look."""
         state = subscription.interest.state
         store = self._stores[state]
-        for key in subscription.ended(lambda life: store.ended(Entry(life, 0, 0, 0, 0, b""))):
+        for key in subscription.ended(lambda life: store.ended(Entry(life, 0, 0, 0, 0, 0, b""))):
             subscription.tell_gone(self._hub.gone(Kind.EXPIRED, state, key))
 
     def _reads(self, reading: Reading, partition: int) -> bool:

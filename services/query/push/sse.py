@@ -19,8 +19,8 @@ from services.query.push.stream import Denied, Mark, Refused, Reset
 from services.query.push.tags import order
 
 if TYPE_CHECKING:
+    from services.query.entry import Order
     from services.query.parts import Parts
-    from services.query.push.notice import Order
     from services.query.push.stream import Item, Stream
     from services.query.push.watching import Watching
 
@@ -39,12 +39,10 @@ class Events:
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """The key's value and what becomes of it. Raises ProblemError."""
-        who = holder(request)
         interest = Interest(request.match_info["name"], key_of(request))
-        who.check(interest.state, interest.key)
         current, after = _current(request), _after(request)
         response = web.StreamResponse(headers=HEADERS)
-        with self._watching.stream(who) as stream:
+        with self._watching.stream(holder(request)) as stream:
             self._watching.subscribe(stream, "", interest, current=current, after=after)
             with suppress(ConnectionError):
                 outlet = Outlet(request, await response.prepare(request), self._watching.limits.stalled_s)

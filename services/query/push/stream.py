@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from services.query.api.access import Holder
     from services.query.api.problems import Problem
-    from services.query.push.limits import Limits
     from services.query.push.mailbox import Lag
     from services.query.push.notice import Notice
     from services.query.push.outlet import Outlet
@@ -80,12 +79,12 @@ class Stream:
     """
 
     def __init__(
-        self, who: Holder, reader: Reader, limits: Limits, clock: Callable[[], float], touch: Callable[[Stream], None]
+        self, who: Holder, reader: Reader, mailbox: Mailbox[Subscription], touch: Callable[[Stream], None]
     ) -> None:
         self.who = who
         self.subscriptions: dict[str, Subscription] = {}
         """Those of the client, by the names that it gave them."""
-        self.mailbox: Mailbox[Subscription] = Mailbox(limits.waiting_keys, limits.waiting_bytes, clock)
+        self.mailbox = mailbox
         self._reader = reader
         self._touch = touch
         self._direct: Callable[[], None] | None = None
@@ -155,10 +154,15 @@ class Stream:
         self._refused = Refused(problem)
         self._woken.set()
 
+    def cut_off(self, problem: Problem) -> None:
+        """Drop what waits at once, and refuse the client."""
+        self.refuse(problem)
+        self.mailbox.spill()
+
     @property
-    def refused(self) -> bool:
-        """Whether the client was told, or is to be told, that it gets nothing more."""
-        return self._refused is not None
+    def refused(self) -> Problem | None:
+        """Why the client was told, or is to be told, that it gets nothing more."""
+        return None if self._refused is None else self._refused.problem
 
     def end(self) -> None:
         """Nothing more goes to the client."""

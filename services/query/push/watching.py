@@ -13,6 +13,7 @@ from services.query.api.problems import Problem, ProblemError
 from services.query.push.course import Course
 from services.query.push.hub import Hub
 from services.query.push.links import Links
+from services.query.push.mailbox import Budget, Mailbox
 from services.query.push.places import Places
 from services.query.push.reading import Reader
 from services.query.push.stream import Stream
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from services.query.api.access import Holder
-    from services.query.entry import Change, Entry
+    from services.query.entry import Change, Entry, Order
     from services.query.follow.following import Part
     from services.query.parts import Parts
     from services.query.push.interest import Interest
     from services.query.push.limits import Limits
-    from services.query.push.notice import Order
     from services.query.push.stream import Mark
 
 GOLDEN = 0.618
@@ -48,6 +48,7 @@ class Watching:
         self._reader = Reader(parts.stores, self.hub, self._places)
         self._links = Links(parts.settings.peer_token, self._since, self._go, parts.clock)
         self._course = Course(parts, self._places, self.hub, self._reader, self._links)
+        self._budget = Budget(limits.all_waiting_bytes, self._cut_off)
         self._streams: dict[Stream, None] = {}
         self._touched: dict[Stream, None] = {}
         self._ticks = 0.0
@@ -81,6 +82,7 @@ class Watching:
                 self._course.move(subscription, move)
         self._course.look()
         self._go()
+        self._parts.counts.set(metrics.WAITING_BYTES, self._budget.used)
 
     @contextmanager
     def stream(self, who: Holder, *, relays: bool = False) -> Iterator[Stream]:
@@ -91,7 +93,8 @@ class Watching:
         if self._connections[who.name] >= self.limits.connections and not relays:
             raise ProblemError(Problem("too_many", f"{who.name} has {self.limits.connections} connections that watch"))
         limits = self.limits.relayed() if relays else self.limits
-        stream = Stream(who, self._reader, limits, self._parts.clock, self._touch)
+        mailbox = Mailbox[Subscription](limits.waiting_keys, limits.waiting_bytes, self._parts.clock, self._budget)
+        stream = Stream(who, self._reader, mailbox, self._touch)
         self._connections[who.name] += 1
         self._streams[stream] = None
         self._parts.counts.set(metrics.STREAMS, len(self._streams))
@@ -115,6 +118,16 @@ class Watching:
             elif who != stream.who:
                 stream.who = who
                 self._narrow(stream)
+
+    def _cut_off(self) -> None:
+        """Disconnect those whose changes wait longest, until a quarter of the budget is free."""
+        problem = Problem("too_slow", "Connect again, and read faster: too much waits for all clients together")
+        waiting = [one for one in self._streams if one.mailbox]
+        for stream in sorted(waiting, key=lambda one: one.mailbox.lag().oldest_ms, reverse=True):
+            if self._budget.used <= self._budget.most * 3 // 4:
+                break
+            stream.cut_off(problem)
+            self._parts.counts.add(metrics.CUT_OFF)
 
     def _narrow(self, stream: Stream) -> None:
         """End what is beyond the scope of who watches."""
@@ -146,6 +159,7 @@ class Watching:
             self._course.take_up(stream.subscriptions[name], since)
 
     def _added(self, stream: Stream, name: str, interest: Interest, *, current: bool) -> Subscription:
+        stream.who.check(interest.state, interest.reach)
         self._check(interest, current=current)
         self.unsubscribe(stream, name)
         subscription = Subscription(name, interest, stream, current=current, most=self.limits.remembered)

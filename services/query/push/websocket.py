@@ -92,13 +92,11 @@ class Conversation:
             self._counts.add(metrics.REFUSED, "rate")
             again_s = self._meter.again_s()
             raise ProblemError(Problem("too_many", f"Subscribe again in {again_s} s", retry_after=again_s))
-        interest = asked.interest()
-        self._stream.who.check(interest.state, interest.reach)
         most = self._watching.limits.subscriptions
         if asked.id not in self._stream.subscriptions and len(self._stream.subscriptions) >= most:
             raise ProblemError(Problem("too_many", f"A connection has {most} subscriptions at most: open another"))
         after = None if asked.after is None else order(asked.after)
-        self._watching.subscribe(self._stream, asked.id, interest, current=asked.current, after=after)
+        self._watching.subscribe(self._stream, asked.id, asked.interest(), current=asked.current, after=after)
 
     def _written(self, item: Item) -> bytes:
         if isinstance(item, list):
@@ -163,7 +161,7 @@ class Sockets:
             stream.end()
             listening.cancel()
             ended = await asyncio.gather(telling, listening, return_exceptions=True)
-            await socket.close(code=WSCloseCode.POLICY_VIOLATION if stream.refused else WSCloseCode.GOING_AWAY)
+            await socket.close(code=_close_code(stream.refused))
         for one in ended:
             if isinstance(one, Exception):
                 raise one
@@ -174,6 +172,12 @@ class Sockets:
         if origin is None or origin in self._origins or _host(origin) == request.host:
             return
         raise ProblemError(Problem("not_yours", f"{origin} may not connect: name it in STATELOOP_ORIGINS"))
+
+
+def _close_code(refused: Problem | None) -> WSCloseCode:
+    if refused is None:
+        return WSCloseCode.GOING_AWAY
+    return WSCloseCode.TRY_AGAIN_LATER if refused.kind == "too_slow" else WSCloseCode.POLICY_VIOLATION
 
 
 def _host(origin: str) -> str | None:

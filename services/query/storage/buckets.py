@@ -58,5 +58,15 @@ def buckets(state: NamedState) -> Buckets:
     return Buckets(_ms(state.lifetime), _ms(state.lifetime + remember))
 
 
+def clock_watermark(state: NamedState, now: int) -> int | None:
+    """The watermark that the clock gives: a life ends `lifetime` before it. None where lives do not end by the clock.
+
+    Later than a beginning by the grace, within which a state still takes records.
+    """
+    if not state.expires_by_clock or state.lifetime is None or state.life is None:
+        return None
+    return now - _ms(state.grace)
+
+
 def _ms(span: timedelta) -> int:
     return round(span.total_seconds() * 1000)

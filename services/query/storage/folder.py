@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 ABOUT = "store.json"
 LOCK = "lock"
 NEW = f"{ABOUT}.new"

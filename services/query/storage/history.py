@@ -11,9 +11,12 @@ if TYPE_CHECKING:
 
     from lmdb import Transaction, _Database
 
-VERSION = struct.Struct(">Q")
+    from services.query.entry import Order
+
+PLACE = struct.Struct(">QQ")
+"""Epoch and version."""
 ZERO = 1 << 63
-"""Versions may be negative, and are to be in order."""
+"""Both may be negative, and are to be in order."""
 
 
 class History:
@@ -22,12 +25,12 @@ class History:
     def __init__(self, most: int) -> None:
         self._most = most
 
-    def push(self, txn: Transaction[bytes], database: _Database, name: bytes, version: int, data: bytes) -> None:
-        """Keep what was the entry until now, and let go of the earliest if there are too many."""
+    def push(self, txn: Transaction[bytes], database: _Database, name: bytes, order: Order, data: bytes) -> None:
+        """Keep what was the entry until now, of this order, and let go of the earliest if there are too many."""
         if not self._most:
             return
         prefix = _prefix(name)
-        txn.put(_named(prefix, version), data, db=database)
+        txn.put(_named(prefix, order), data, db=database)
         held = [one for one, _ in self._held(txn, database, prefix)]
         for one in held[: -self._most]:
             txn.delete(one, db=database)
@@ -37,10 +40,6 @@ class History:
         if self._most:
             for one in [one for one, _ in self._held(txn, database, _prefix(name))]:
                 txn.delete(one, db=database)
-
-    def one(self, txn: Transaction[bytes], database: _Database, name: bytes, version: int) -> bytes | None:
-        """The entry of that version, while it is kept."""
-        return txn.get(_named(_prefix(name), version), db=database) if self._most else None
 
     def all(self, txn: Transaction[bytes], database: _Database, name: bytes) -> list[bytes]:
         """The entries, the earliest first."""
@@ -61,5 +60,6 @@ def _prefix(name: bytes) -> bytes:
     return blake2b(name, digest_size=16).digest()
 
 
-def _named(prefix: bytes, version: int) -> bytes:
-    return prefix + VERSION.pack((version + ZERO) % (1 << 64))
+def _named(prefix: bytes, order: Order) -> bytes:
+    _, epoch, version = order
+    return prefix + PLACE.pack((epoch + ZERO) % (1 << 64), (version + ZERO) % (1 << 64))

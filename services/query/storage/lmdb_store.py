@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MANY = 1000
 """So many updates are written in the order of their keys, for neighbours are on one page of the file."""
+SAVE_MS = 10_000
+"""A watermark that only the clock moves is written when it is so much later than the one that was written last."""
 KEY = itemgetter(0)
 BEGINNING, END = (0, b""), (SLOTS, b"")
 """Places in the walk of who forgets: a slot, and a key in it."""
@@ -142,7 +144,7 @@ class LmdbStore:
         many = len(batch) >= MANY
         if many:
             batch.sort(key=KEY)
-        lives = {entry.life for _, _, _, entry in batch if entry is not None}
+        lives = {entry.life for _, _, _, entry, _ in batch if entry is not None}
         watermark = max(self.watermark(), *lives) if lives else self.watermark()
         oldest = self._buckets.oldest(watermark)
         homes = {life: self._buckets.of(life) for life in lives}
@@ -153,9 +155,9 @@ class LmdbStore:
             for start in range(0, len(batch), AT_ONCE):
                 updates = batch[start : start + AT_ONCE]
                 self._databases.require(len(updates), _size(updates))
-                for key, _, _, entry in updates:
+                for key, _, _, entry, life in updates:
                     if entry is None:
-                        writing.remove(key)
+                        writing.remove(key, life)
                     elif (bucket := homes[entry.life]) >= oldest:
                         writing.put(key, entry, bucket)
             self._facts.write(txn, watermark=watermark, positions=positions, buckets=held)
@@ -163,6 +165,13 @@ class LmdbStore:
         self._positions.update(positions)
         self._newest_first = self._ordered()
         return writing.changes
+
+    def sweep(self) -> None:
+        """See `Store`."""
+        watermark = self.watermark()
+        oldest = self._buckets.oldest(watermark)
+        if watermark - self._seen >= SAVE_MS or any(bucket < oldest for bucket in self._held.values()):
+            self.apply((), {})
 
     def fresh(self, partition: int) -> int | None:
         """See `Store`."""
@@ -249,7 +258,7 @@ class LmdbStore:
 
 
 def _size(updates: Sequence[Update]) -> int:
-    return sum([len(entry.value) for _, _, _, entry in updates if entry is not None])
+    return sum([len(entry.value) for _, _, _, entry, _ in updates if entry is not None])
 
 
 def _shape(state: NamedState, times: Buckets) -> dict[str, Any]:
@@ -257,7 +266,7 @@ def _shape(state: NamedState, times: Buckets) -> dict[str, Any]:
     return {
         "state": state.name,
         "topic": state.topic,
-        "paths": [state.key, state.life, state.version, state.event_time],
+        "paths": [state.key, state.life, state.epoch, state.version, state.event_time],
         "indexes": list(state.asked.indexes),
         "history": state.asked.history > 1,
         "remembered_ms": times.remembered,

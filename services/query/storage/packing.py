@@ -14,9 +14,11 @@ from services.query.entry import Entry, made
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HEAD = struct.Struct("<qqqqi")
-"""Life, version, event time, offset, partition."""
-ORDER = struct.Struct("<qq")
+    from services.query.entry import Order
+
+HEAD = struct.Struct("<qqqqqi")
+"""Life, epoch, version, event time, offset, partition."""
+ORDER = struct.Struct("<qqq")
 PLACE = struct.Struct("<i")
 PLACE_AT = HEAD.size - PLACE.size
 MARK = 8
@@ -26,17 +28,17 @@ NO_MARK = bytes(MARK)
 
 def pack(entry: Entry, marks: bytes) -> bytes:
     """The bytes of an entry."""
-    life, version, event_time, partition, offset, value = entry
-    return HEAD.pack(life, version, event_time, offset, partition) + marks + value
+    life, epoch, version, event_time, partition, offset, value = entry
+    return HEAD.pack(life, epoch, version, event_time, offset, partition) + marks + value
 
 
 def unpack(data: bytes, indexes: int) -> Entry:
     """The entry, of a state with so many indexes."""
-    life, version, event_time, offset, partition = HEAD.unpack_from(data)
-    return made(Entry, (life, version, event_time, partition, offset, data[HEAD.size + MARK * indexes :]))
+    life, epoch, version, event_time, offset, partition = HEAD.unpack_from(data)
+    return made(Entry, (life, epoch, version, event_time, partition, offset, data[HEAD.size + MARK * indexes :]))
 
 
-def order(data: bytes) -> tuple[int, int]:
+def order(data: bytes) -> Order:
     """The entry's order."""
     return ORDER.unpack_from(data)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.key import LARGEST_KEY
 from services.query.storage.packing import mark, mark_at, order, partition, unpack
-from services.query.store import KEY_BYTES, Page
+from services.query.store import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -78,7 +79,7 @@ class Pager:
 
 
 def _start(prefix: bytes, after: str | None) -> bytes:
-    """The least key that may come. No key is longer than KEY_BYTES, and LMDB does not look for what is."""
+    """The least key that may come. No key is longer than LARGEST_KEY, and LMDB does not look for what is."""
     if after is None:
-        return prefix[: KEY_BYTES + 1]
-    return max(prefix, after.encode(errors="surrogatepass") + b"\0")[: KEY_BYTES + 1]
+        return prefix[: LARGEST_KEY + 1]
+    return max(prefix, after.encode(errors="surrogatepass") + b"\0")[: LARGEST_KEY + 1]

@@ -62,12 +62,12 @@ class Batch:
         data = txn.get(name, db=home.entries)
         old = b""
         if data is not None:
-            life, version = order(data)
-            if (entry.life, entry.version) <= (life, version):
+            before = order(data)
+            if entry.order <= before:
                 return
-            if life == entry.life:
+            if before[0] == entry.life:
                 old = self._index.marks_of(data)
-                self._history.push(txn, home.history, name, version, data)
+                self._history.push(txn, home.history, name, before, data)
             else:
                 self._discard(name, data, home)
         elif not self._leave(name, entry, bucket):
@@ -85,14 +85,15 @@ class Batch:
             self._index.move(self._txn, home.index, name, b"", new)
         return True
 
-    def remove(self, key: str) -> None:
-        """A record without value: all of the key goes."""
+    def remove(self, key: str, life: int | None) -> None:
+        """A record without value: all of the key goes, if it is of this life. None: of any."""
         name = key.encode()
         for slot in self._slots.values():
             data = self._txn.get(name, db=slot.entries)
             if data is not None:
-                self._discard(name, data, slot)
-                self._changed(key, None)
+                if life is None or order(data)[0] == life:
+                    self._discard(name, data, slot)
+                    self._changed(key, None)
                 return
 
     def forget(self, number: int, slot: Slot, start: bytes, require: Callable[[int], None]) -> bytes | None:

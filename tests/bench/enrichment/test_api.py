@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -15,17 +14,12 @@ from bench.enrichment.behaviour import Behaviour, place
 from bench.enrichment.ledger import await_api, fetch
 from bench.harness.background import Background
 from services.broker.readiness import wait_until
+from tests.services.broker.embedded import free_ports
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 SOON_S = 20
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def running(port: int, behaviour: Behaviour) -> AbstractContextManager[Background[None]]:
@@ -52,7 +46,7 @@ async def timed(port: int, number: int) -> float:
 
 @pytest.fixture
 def port() -> int:
-    return free_port()
+    return free_ports(1)
 
 
 async def test_it_answers_after_its_latency_and_slow_ones_later(port: int) -> None:

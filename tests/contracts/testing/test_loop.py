@@ -12,6 +12,7 @@ from contracts import (
     Application,
     Batch,
     Budget,
+    Echo,
     Enriched,
     Event,
     Latest,
@@ -140,3 +141,20 @@ def test_an_event_that_the_job_would_refuse_is_refused() -> None:
 def test_a_device_that_sent_nothing_has_no_snapshot() -> None:
     with pytest.raises(KeyError):
         loop({}).snapshot("d")
+
+
+class Plane(BaseModel):
+    tailnum: Annotated[str, Echo()]
+
+
+async def test_a_fake_api_refuses_an_answer_to_another_call_as_a_worker_does() -> None:
+    api = FakeApi(
+        {"/planes/N1": [{"tailnum": "N2"}, {"tailnum": "N1"}], "/planes": [{"tailnum": "N2"}, {"tailnum": "N1"}]}
+    )
+    with pytest.raises(RetryableFailure, match=r"answers another request: Plane\.tailnum"):
+        await api.get("/planes/{tailnum}", Plane, tailnum="N1")
+    assert (await api.get("/planes/{tailnum}", Plane, tailnum="N1")).tailnum == "N1"
+    batch = Batch("/planes", Plane, parameter="id", key="tailnum")
+    with pytest.raises(RetryableFailure, match=r"answers another request: Plane\.tailnum"):
+        await api.get_one(batch, "N1")
+    assert (await api.get_one(batch, "N1")).tailnum == "N1"

@@ -65,20 +65,30 @@ class EmbeddedBroker:
 
 
 def free_port_pair() -> int:
-    """Give a port that is free, as is the one after it."""
+    """Reserve two free ports in a row; gives the first."""
     return free_ports(2)
 
 
 def free_ports(count: int) -> int:
-    """Give the first of so many ports in a row that are free.
+    """Reserve this many free ports in a row, until this process ends; gives the first.
 
-    Below the range that outgoing connections take theirs from: a client that tries again and again to reach a broker
-    that was killed may otherwise get the broker's own port, and connect to itself.
+    They are below the range of outgoing connections: a client that keeps trying to reach a broker that was killed could
+    otherwise get the broker's own port, and connect to itself.
     """
     firsts = range(20_000, 29_000, count)
-    return next(one for one in random.sample(firsts, len(firsts)) if all(_free(one + at) for at in range(count)))
+    return next(
+        one for one in random.sample(firsts, len(firsts)) if all(reserve_port(one + offset) for offset in range(count))
+    )
 
 
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+def reserve_port(port: int) -> bool:
+    """Whether the TCP port is free and no other test has it: the UDP port of this number is the lock."""
+    with socket.socket() as probe, socket.socket(type=socket.SOCK_DGRAM) as lock:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            return False
+        try:
+            lock.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        lock.detach()  # the descriptor stays open, and the port reserved, for the life of this process
+        return True

@@ -68,6 +68,14 @@ def start_another(**environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_start_writes_a_few_lines_with_both_ports(own: EmbeddedBroker) -> None:
+    port = int(own.bootstrap.rpartition(":")[2])
+    wait_until(lambda: "Kafka Server started" in own.log.read_text(encoding="utf-8"), "the line of a ready broker", 60)
+    lines = own.log.read_text(encoding="utf-8").splitlines()
+    assert sum(str(port) in line and str(port + 1) in line for line in lines) == 1
+    assert [line for line in lines if " INFO " in line and "Server started" not in line and "signal" not in line] == []
+
+
 def test_records_survive_kill_9_and_a_stop(own: EmbeddedBroker, topics_prefix: str) -> None:
     topic = f"{topics_prefix}events"
     make_topic(own.bootstrap, topic)
@@ -83,7 +91,7 @@ def test_records_survive_kill_9_and_a_stop(own: EmbeddedBroker, topics_prefix: s
 
 def test_sigterm_ends_it_cleanly(own: EmbeddedBroker) -> None:
     assert own.stop() == 143  # the JVM's way to say that it ran its shutdown hooks on SIGTERM
-    assert "shut down completed" in own.log.read_text(encoding="utf-8")
+    assert "Terminating process due to signal SIGTERM" in own.log.read_text(encoding="utf-8")
     assert (own.log.with_name("data") / "log" / ".kafka_cleanshutdown").exists()
     own.start()
 

@@ -12,6 +12,7 @@ import pytest
 
 from services.broker.errors import DATA, JARS, DiskFullError, FolderBusyError, FolderUnusableError, PortBusyError
 from services.broker.preflight import require_disk, require_free_port, require_idle
+from tests.services.broker.embedded import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,10 +50,10 @@ def test_a_folder_that_cannot_be_made_is_told_with_why_and_with_its_setting(tmp_
 
 
 def test_a_busy_port_is_told_with_its_setting() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(PortBusyError, match=f"Port {port} is busy: .*STATELOOP_BROKER_PORT"):
-            require_free_port(port)
+    port = free_ports(1)
+    busy = pytest.raises(PortBusyError, match=f"Port {port} is busy: .*STATELOOP_BROKER_PORT")
+    with socket.create_server(("127.0.0.1", port)), busy:
+        require_free_port(port)
     require_free_port(port)
 
 

@@ -21,13 +21,32 @@ PARTITIONS = 4
 LIFE = "2026-01-01T12:00:00Z"
 EVENT_TIME = "2026-01-01T12:34:56.789Z"
 DEADLINE_S = 60.0
+SCHEMA = {
+    "type": "object",
+    "properties": {"device_id": {"type": "string"}, "state": {"$ref": "#/$defs/Flight"}},
+    "$defs": {
+        "Flight": {
+            "type": "object",
+            "properties": {
+                "status": {"type": "string"},
+                "delay": {"anyOf": [{"$ref": "#/$defs/Delay"}, {"type": "null"}]},
+                "gate": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            },
+        },
+        "Delay": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
+    },
+}
+"""Of the records that `entry` makes."""
 
 
-def entry(key: str, version: int, life: str | None = LIFE, state: str = "flights", **fields: Any) -> dict[str, Any]:
+def entry(
+    key: str, version: int, life: str | None = LIFE, state: str = "flights", epoch: int = 0, **fields: Any
+) -> dict[str, Any]:
     """An answer, but for who gives it."""
     return {
         "state": state,
         "key": key,
+        "epoch": epoch,
         "version": version,
         "life": life,
         "event_time": EVENT_TIME,
@@ -141,7 +160,7 @@ class Fake:
 
 def described(name: str) -> dict[str, Any]:
     partitions = [{"partition": one, "role": "owner", "lag": {"records": 0}} for one in range(PARTITIONS)]
-    return {"name": name, "partitions": partitions, "keys": 7, "lag": {"records": 2}, "schema": {"type": "object"}}
+    return {"name": name, "partitions": partitions, "keys": 7, "lag": {"records": 2}, "schema": SCHEMA}
 
 
 def cluster(*fakes: Fake, owners: Sequence[Fake] = ()) -> None:

@@ -50,6 +50,7 @@ async def test_what_is_found_has_all_its_facts(fake: Fake) -> None:
         state="flights",
         key=KEY,
         value={"device_id": KEY, "state": {"status": "landed"}},
+        epoch=0,
         version=7,
         life=datetime(2026, 1, 1, 12, tzinfo=UTC),
         event_time=datetime(2026, 1, 1, 12, 34, 56, 789000, tzinfo=UTC),
@@ -96,9 +97,11 @@ async def test_the_question_is_on_the_wire(fake: Fake) -> None:
     async with Client(fake.url, token="s3cret") as states:  # noqa: S106
         await states.get("flights", "k", fields=["state.status", "state.a b"], min_version=3, wait=1.5)
         await states.get("flights", "k", as_of=2)
+        await states.get("flights", "k", min_offset=(2, 1047), wait=5)
     assert fake.asked == [
         "/v1/states/flights/k?fields=state.status%2Cstate.a%20b&min_version=3&wait=1.5",
         "/v1/states/flights/k?as_of=2",
+        "/v1/states/flights/k?min_offset=2%3A1047&wait=5",
     ]
     assert fake.tokens == {"Bearer s3cret"}
 
@@ -212,8 +215,8 @@ async def test_a_version_that_has_not_arrived_is_told(fake: Fake) -> None:
     fake.always = telling("behind", 503)
     async with Client(fake.url) as states:
         with pytest.raises(NotYet, match=r"it is behind \(allow more time with wait=\)"):
-            await states.get("flights", "k", min_version="1767268800000.9", wait=0.1)
-    assert fake.asked == ["/v1/states/flights/k?min_version=1767268800000.9&wait=0.1"]
+            await states.get("flights", "k", min_version="1767268800000.0.9", wait=0.1)
+    assert fake.asked == ["/v1/states/flights/k?min_version=1767268800000.0.9&wait=0.1"]
 
 
 async def test_a_long_wait_makes_the_deadline_longer(fake: Fake) -> None:
@@ -222,7 +225,7 @@ async def test_a_long_wait_makes_the_deadline_longer(fake: Fake) -> None:
     async with Client(fake.url, deadline=0.1) as states:
         found = await states.get("flights", "k", min_version=1, wait=5.0)
     assert isinstance(found, Found)
-    assert found.tag == "1767268800000.1"
+    assert found.tag == "1767268800000.0.1"
 
 
 async def test_nothing_goes_back(fake: Fake) -> None:
@@ -312,3 +315,31 @@ async def test_so_many_keys_are_remembered(fake: Fake) -> None:
 def _version(answer: Any) -> int:
     assert isinstance(answer, Found)
     return answer.version
+
+
+async def test_a_rebuilt_state_is_shown_and_the_epoch_before_it_is_not(fake: Fake) -> None:
+    fake.put(entry("k", 61, epoch=100))
+    async with Client(fake.url) as states:
+        found = await states.get("flights", "k")
+        assert isinstance(found, Found)
+        assert (found.epoch, found.tag) == (100, "1767268800000.100.61")
+        fake.put(entry("k", 1, epoch=200))
+        assert _version(await states.get("flights", "k")) == 1
+        fake.put(entry("k", 62, epoch=100))
+        with pytest.raises(SteppedBack):
+            await states.get("flights", "k", deadline=0.2)
+        fake.put({**ended("k", 62), "epoch": 100})
+        with pytest.raises(SteppedBack):
+            await states.get("flights", "k", deadline=0.2)
+        fake.put({**ended("k", 1), "epoch": 200})
+        assert isinstance(await states.get("flights", "k"), Expired)
+
+
+async def test_an_answer_of_an_earlier_release_is_of_no_epoch(fake: Fake) -> None:
+    told = entry("k", 7)
+    del told["epoch"]
+    fake.put(told)
+    async with Client(fake.url) as states:
+        found = await states.get("flights", "k")
+    assert isinstance(found, Found)
+    assert found.order == (1_767_268_800_000, 0, 7)

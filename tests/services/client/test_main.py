@@ -63,6 +63,40 @@ async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture
     assert fake.asked == ["/v1/states/flights/UA%2F1545?fields=state.status%2Cstate.delay"]
 
 
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("state.statsu", "no field 'state.statsu': write state.status (known: state.status, state.delay, state.gate)"),
+        ("status", "no field 'status': write one of the known fields (known: device_id, state)"),
+        ("state.delay.hours", "(known: state.delay.minutes)"),
+        ("state.gate.letter", "(known: none, for 'state.gate' is a single value)"),
+    ],
+)
+async def test_get_refuses_a_field_that_the_state_does_not_have(
+    fake: Fake, capsys: pytest.CaptureFixture[str], path: str, says: str
+) -> None:
+    fake.put(entry(KEY, 7))
+    assert await command("get", "flights", KEY, "--fields", f"state.status,{path}", url=fake.url) == 2
+    shown = capsys.readouterr()
+    assert says in shown.err
+    assert shown.out == ""
+
+
+async def test_get_takes_a_field_that_only_this_record_lacks(fake: Fake) -> None:
+    fake.put(entry(KEY, 7))
+    assert await command("get", "flights", KEY, "--fields", "state.delay.minutes,state.gate", url=fake.url) == 0
+
+
+@pytest.mark.parametrize("before", [["--url", "{url}"], ["--json", "--url", "{url}"]], ids=str)
+async def test_common_options_may_stand_before_the_subcommand(
+    fake: Fake, capsys: pytest.CaptureFixture[str], before: list[str]
+) -> None:
+    fake.put(entry(KEY, 7))
+    given = [word.format(url=fake.url) for word in before]
+    assert await asyncio.to_thread(main, [*given, "get", "flights", KEY]) == 0
+    assert capsys.readouterr().out.startswith("{" if "--json" in before else KEY)
+
+
 async def test_get_says_what_is_not_there(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     fake.put({**problem("expired", 410, state="flights", key="old", life="2026-01-01T12:00:00Z")})
     assert await command("get", "flights", "nobody", url=fake.url) == 3
@@ -80,6 +114,31 @@ async def test_get_writes_json(fake: Fake, capsys: pytest.CaptureFixture[str]) -
     assert (found["result"], found["version"], found["age_s"]) == ("found", 7, 1.234)
     assert found["value"]["state"] == {"status": "landed"}
     assert fake.asked == ["/v1/states/flights/UA%2F1545?as_of=7"]
+
+
+async def test_get_names_a_version_by_its_tag(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.put(entry(KEY, 7, epoch=1_767_225_600_000))
+    tag = "1767268800000.1767225600000.7"
+    assert await command("get", "flights", KEY, "--min-version", tag, url=fake.url) == 0
+    assert "UA/1545  version 7  1.2 s old  epoch 1767225600000  life of" in capsys.readouterr().out
+    assert await command("get", "flights", KEY, "--version", tag, "--json", url=fake.url) == 0
+    assert json.loads(capsys.readouterr().out)["epoch"] == 1_767_225_600_000
+    assert fake.asked == [f"/v1/states/flights/UA%2F1545?{name}={tag}" for name in ("min_version", "as_of")]
+
+
+async def test_get_waits_for_an_event(fake: Fake) -> None:
+    fake.put(entry(KEY, 7))
+    assert await command("get", "flights", KEY, "--min-offset", "2:1047", "--wait", "5", url=fake.url) == 0
+    assert fake.asked == ["/v1/states/flights/UA%2F1545?min_offset=2%3A1047&wait=5.0"]
+
+
+@pytest.mark.parametrize("position", ["1047", "2:", ":1047", "2:x", "-2:1"])
+async def test_get_refuses_what_is_no_partition_and_offset(
+    fake: Fake, capsys: pytest.CaptureFixture[str], position: str
+) -> None:
+    with pytest.raises(SystemExit):
+        await command("get", "flights", KEY, f"--min-offset={position}", url=fake.url)
+    assert "write partition and offset of the event, as 2:1047" in capsys.readouterr().err
 
 
 async def test_keys_are_lines(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,6 +173,7 @@ WRONG = [
     ["get", "flights", "k", "--wait", "-1"],
     ["keys", "flights", "--where", "status"],
     ["get", "flights", "k", "--token", "secret"],
+    ["--token", "secret", "get", "flights", "k"],
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.client import Client, Refused, Unreadable
-from tests.services.client.fake import Fake, entry, saying, telling
+from tests.services.client.fake import SCHEMA, Fake, entry, saying, telling
 
 
 async def test_keys_come_page_by_page(fake: Fake) -> None:
@@ -49,7 +49,7 @@ async def test_states_are_told(fake: Fake) -> None:
         first, second = await states.states()
     assert (first.name, first.partitions, first.keys, first.lag) == ("flights", 4, 7, 2)
     assert second.name == "cities"
-    assert second.told["schema"] == {"type": "object"}
+    assert second.told["schema"] == SCHEMA
 
 
 @pytest.mark.parametrize(

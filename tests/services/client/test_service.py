@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contracts.partition import partition
 from services.client import Client, Expired, Found, Interest, Left, NeverSeen, NotYet, Refused
 from tests.services.broker.embedded import free_port_pair
 from tests.services.client.test_watch import following, versions
 from tests.services.query.fleet import snapshot
-from tests.services.query.running import Fleet
+from tests.services.query.running import PARTITIONS, Fleet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -60,9 +61,9 @@ async def test_the_service_answers_as_the_client_understands(fleet: Fleet) -> No
             found = await states.get("cars", CARS[1], min_version=4, wait=20.0)
             assert isinstance(found, Found)
             assert (found.version, found.value["state"]) == (4, {"plate": "P4"})
-            assert found.tag == "1767225600000.4"
+            assert found.tag == "1767225600000.0.4"
             assert (found.instance, found.source.topic) == ("one", fleet.topics.snapshots)
-            with pytest.raises(NotYet, match=r"The latest version here is 1767225600000\.4"):
+            with pytest.raises(NotYet, match=r"The latest version here is 1767225600000\.0\.4"):
                 await states.get("cars", CARS[1], min_version=f"{found.order[0]}.5")
             assert isinstance(await states.get("cars", "car/none"), NeverSeen)
             earlier = await states.get("cars", CARS[1], as_of=3, fields=["version", "state.plate"])
@@ -82,6 +83,26 @@ async def test_the_service_answers_as_the_client_understands(fleet: Fleet) -> No
                 await states.get("ships", "k")
             with pytest.raises(Refused, match="write path:value of an index"):
                 await states.page("cars", where={"state.colour": "red"})
+
+
+async def test_a_producer_reads_the_state_that_has_merged_its_event(fleet: Fleet) -> None:
+    place = partition(b"car/1", PARTITIONS)
+    fleet.publish(snapshot("car/1", 1).model_copy(update={"event_offset": 11}))
+    with fleet.running():
+        async with Client(url(fleet)) as states:
+            first = await states.get("cars", "car/1", min_offset=(place, 11), wait=20.0)
+            assert isinstance(first, Found)
+            assert first.value["event_offset"] == 11
+            with pytest.raises(NotYet, match="The latest event merged here has offset 11") as behind:
+                await states.get("cars", "car/1", min_offset=(place, 12))
+            assert behind.value.latest_offset == 11
+            with pytest.raises(Refused, match=f"in partition {place} "):
+                await states.get("cars", "car/1", min_offset=((place + 1) % PARTITIONS, 11))
+            waiting = asyncio.create_task(states.get("cars", "car/1", min_offset=(place, 12), wait=20.0))
+            fleet.publish(*(snapshot("car/1", 1 + n).model_copy(update={"event_offset": 10 + n}) for n in (1, 2)))
+            found = await waiting
+            assert isinstance(found, Found)
+            assert (found.version, found.value["event_offset"]) == (3, 12)
 
 
 async def test_what_happens_is_told(fleet: Fleet) -> None:

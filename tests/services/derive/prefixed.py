@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 (aircraft,) = flights.derived
-HOLD = Path(os.environ.get("STATELOOP_TEST_HOLD", "nowhere/hold"))
+HOLD = Path(os.environ.get("PREFIXED_HOLD", "nowhere/hold"))
 
 
 def held(snapshot: Snapshot) -> Iterable[tuple[str, BaseModel]]:
@@ -36,7 +36,7 @@ app = Application(
     event=flights.event,
     state=flights.state,
     enrichments=flights.enrichments,
-    topics=Topics(prefix=os.environ.get("STATELOOP_TEST_PREFIX", ""), replay=True),
+    topics=Topics(prefix=os.environ.get("PREFIXED_PREFIX", ""), replay=True),
     asked=flights.asked,
     derived=(replace(aircraft, of=held),),
 )

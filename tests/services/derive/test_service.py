@@ -56,7 +56,7 @@ def test_worker_that_was_taken_for_dead_writes_nothing_when_it_wakes(
     topics, hold = Topics(broker.bootstrap, topics_prefix, tmp_path), tmp_path / "hold"
     topics.publish(*(flight(number, 8) for number in range(20)))
     hold.touch()
-    with topics.worker("frozen", STATELOOP_TEST_HOLD=str(hold)) as frozen:
+    with topics.worker("frozen", PREFIXED_HOLD=str(hold)) as frozen:
         wait_until(hold.with_suffix(".reached").exists, "snapshots that were read", DEADLINE_S)
         frozen.send_signal(signal.SIGSTOP)
         topics.publish(*(flight(number, 8, version=2) for number in range(20)))
@@ -98,7 +98,7 @@ def test_worker_stops_while_its_broker_is_away(broker: EmbeddedBroker, topics_pr
     topics, hold = Topics(broker.bootstrap, topics_prefix, tmp_path), tmp_path / "hold"
     topics.publish(flight(1, 8))
     hold.touch()
-    with topics.worker(STATELOOP_TEST_HOLD=str(hold)) as worker:
+    with topics.worker(PREFIXED_HOLD=str(hold)) as worker:
         wait_until(hold.with_suffix(".reached").exists, "snapshots that were read", DEADLINE_S)
         broker.kill()
         try:

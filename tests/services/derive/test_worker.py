@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import orjson
 import pytest
 
 from contracts import Application, Derived
+from contracts.key import LARGEST_KEY
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
 from contracts.partition import partition
 from contracts.record import Record
+from contracts.window_key import derived_key
 from contracts.wire import Answer, DeadLetter, DerivedRecord, Snapshot
 from examples.scooters.application import Ping, Place, Scooter, place, rule
 from services.derive.derive import BY_KEY, Written
@@ -74,19 +76,19 @@ def _record(offset: int, value: bytes) -> Record:
     return Record("snapshots", 0, offset, NOON, b"device", value)
 
 
-def _snapshot(version: int, device: str = "s1", **result: str) -> bytes:
+def _snapshot(version: int, device: str = "s1", at: datetime = NOON, **result: str) -> bytes:
     answer = Answer(version=1, status="result", ts=NOON, fingerprint="f", result=result)
     enrichments = {"place": answer} if result else {}
     return Snapshot(
-        device_id=device, first_seen=NOON, version=version, as_of=NOON, state={}, enrichments=enrichments
+        device_id=device, first_seen=at, version=version, as_of=NOON, state={}, enrichments=enrichments
     ).encode()
 
 
-def test_record_is_of_key_and_device_in_the_partition_of_the_key() -> None:
+def test_record_is_of_key_and_window_in_the_partition_of_the_key() -> None:
     kafka = InMemory([_record(0, _snapshot(3, street="Low Road", district="south"))])
     kafka.work()
     (written,) = kafka.written
-    assert (written.topic, written.key) == ("streets", b"Low Road\x1fs1")
+    assert (written.topic, written.key) == ("streets", derived_key("Low Road", "s1", NOON))
     assert written.partition == partition(b"Low Road", 4)
     assert DerivedRecord.model_validate(orjson.loads(written.value)) == DerivedRecord(
         key="Low Road",
@@ -99,6 +101,16 @@ def test_record_is_of_key_and_device_in_the_partition_of_the_key() -> None:
     assert kafka.counts == {metrics.SNAPSHOTS.name: 1, metrics.WRITTEN.name: 1}
 
 
+def test_two_windows_of_a_device_have_records_of_their_own() -> None:
+    older, newer = (
+        _snapshot(1, street="Low Road", district="south", at=at) for at in (NOON, NOON + timedelta(hours=1))
+    )
+    kafka = InMemory([_record(0, newer), _record(1, older)])
+    kafka.work()
+    assert len({written.key for written in kafka.written}) == 2
+    assert len({written.partition for written in kafka.written}) == 1
+
+
 def test_snapshot_that_says_nothing_is_committed_too() -> None:
     kafka = InMemory([_record(0, _snapshot(1))], [_record(1, _snapshot(2))])
     kafka.work()
@@ -109,13 +121,20 @@ def test_function_that_raises_makes_a_dead_letter() -> None:
     kafka = InMemory([_record(7, _snapshot(1, street="Nowhere")), _record(8, _snapshot(1, street="A", district="b"))])
     kafka.work()
     letter, derived = kafka.written
-    assert (letter.topic, letter.key, letter.partition) == ("dead_letters", b"device", BY_KEY)
+    assert (letter.topic, letter.key, letter.partition) == ("dead_letters", b"s1", BY_KEY)
     told = DeadLetter.model_validate(orjson.loads(letter.value))
     assert (told.reason, told.topic, told.offset) == ("not_derived", "snapshots", 7)
     assert told.detail is not None
     assert "district" in told.detail
     assert derived.topic == "streets"
     assert kafka.committed == [7, 8]
+
+
+def test_the_key_of_a_dead_letter_is_bounded() -> None:
+    kafka = InMemory([_record(7, _snapshot(1, device="k" * 1_048_400, street="Nowhere"))])
+    kafka.work()
+    (letter,) = kafka.written
+    assert letter.key == b"k" * LARGEST_KEY
 
 
 def test_record_that_is_too_large_makes_a_dead_letter() -> None:
@@ -125,6 +144,16 @@ def test_record_that_is_too_large_makes_a_dead_letter() -> None:
     told = DeadLetter.model_validate(orjson.loads(letter.value))
     assert (told.reason, kafka.committed) == ("not_derived", [7])
     assert "are allowed" in (told.detail or "")
+
+
+@pytest.mark.parametrize("street", ["", "x" * (LARGEST_KEY + 1), "ä" * (LARGEST_KEY // 2 + 1)])
+def test_a_key_that_no_query_can_find_makes_a_dead_letter(street: str) -> None:
+    kafka = InMemory([_record(7, _snapshot(1, street=street, district="b"))])
+    kafka.work()
+    (letter,) = kafka.written
+    told = DeadLetter.model_validate(orjson.loads(letter.value))
+    assert told.reason == "not_derived"
+    assert "1 to 500 are allowed" in (told.detail or "")
 
 
 def test_what_is_no_snapshot_is_counted_and_passed() -> None:

@@ -14,7 +14,9 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from contracts.partition import partition
 from contracts.topics import PARTITIONER
+from contracts.window_key import window_key
 from contracts.wire import Snapshot
 from services.broker.readiness import wait_until
 
@@ -42,7 +44,8 @@ class Topics:
         """Have these in the topic of snapshots."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER})
         for one in snapshots:
-            producer.produce(f"{self.prefix}snapshots", key=one.device_id, value=one.encode())
+            key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
+            producer.produce(f"{self.prefix}snapshots", key=key, value=one.encode(), partition=home)
         assert producer.flush(DEADLINE_S) == 0
 
     def derived(self, enough: int, isolation: str = "read_committed") -> list[dict[str, Any]]:
@@ -67,7 +70,7 @@ class Topics:
             "STATELOOP_KAFKA": self.bootstrap,
             "STATELOOP_APPLICATION": "tests.services.derive.prefixed:app",
             "STATELOOP_GROUP": f"{self.prefix}derive",
-            "STATELOOP_TEST_PREFIX": self.prefix,
+            "PREFIXED_PREFIX": self.prefix,
         }
         with (self.folder / f"{name}.log").open("ab") as log:
             command = [sys.executable, "-m", "services.derive"]

@@ -15,7 +15,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from contracts.partition import partition
 from contracts.topics import PARTITIONER
+from contracts.window_key import window_key
 from contracts.wire import Feedback
 from services.broker.readiness import wait_until
 from tests.services.enrichment.fleet import application
@@ -56,10 +58,16 @@ class Cluster:
 
     def publish(self, *snapshots: Snapshot) -> None:
         """Produce snapshots as the job does."""
-        self.produce(*((one.device_id, one.encode()) for one in snapshots))
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for one in snapshots:
+            key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
+            producer.produce(self.topics.snapshots, one.encode(), key, home)
+        assert producer.flush(DEADLINE_S) == 0
 
     def produce(self, *records: tuple[str, bytes | None]) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER})
+        """Produce anything by its key."""
+        large = {"message.max.bytes": 64_000_000, "compression.type": "gzip"}
+        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER, **large})
         for key, value in records:
             producer.produce(self.topics.snapshots, key=key, value=value)
         assert producer.flush(DEADLINE_S) == 0

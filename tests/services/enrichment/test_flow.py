@@ -12,7 +12,7 @@ import pytest
 from contracts import Application
 from contracts.metrics import worker as metrics
 from contracts.plan import fingerprint
-from tests.services.enrichment.fleet import Car, Seen, answer, app, owner, quote, snapshot, street
+from tests.services.enrichment.fleet import START, Car, Seen, answer, app, owner, quote, snapshot, street
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
 
 APART = Application(
@@ -107,3 +107,11 @@ async def test_a_slow_api_does_not_take_the_room_of_another(in_flight: int) -> N
         await until(lambda: gated.under_way == 2 * in_flight)
         gated.let()
         await until(lambda: 50 in log.committed)
+
+
+async def test_a_request_that_replaces_a_forged_answer_is_counted() -> None:
+    forged = answer(2**53 - 1, "forged", {"name": "x", "rating": 1.0}, START - 2 * app.state.grace)
+    log, gated = Log([snapshot(5, "P", "d0", owner=forged).encode()]), Gated()
+    async with running(log, gated):
+        await until(lambda: gated.counts.get(metrics.FORGED, "owner") == 1)
+        assert gated.counts.get(metrics.FORGED, "quote") == 0

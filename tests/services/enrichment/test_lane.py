@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from contracts import Budget
 from contracts.plan import fingerprint
+from contracts.wire import LARGEST_COUNT
 from services.enrichment.lane import Lane
 from services.enrichment.pressure import Pressure
 from services.enrichment.source import Record
@@ -90,7 +91,7 @@ def test_inputs_that_come_back_are_asked_again_once_the_answer_was_superseded() 
 
 
 def test_an_answer_that_wins_over_every_other_is_not_asked_against() -> None:
-    one, forged = lane(), answer(2**62, "forged", {"name": "x"})
+    one, forged = lane(), answer(LARGEST_COUNT, "forged", {"name": "x"})
     (work,) = owners(one, snapshot(1))
     one.end(work)
     assert [owners(one, snapshot(version, owner=forged)) for version in range(2, 9)] == [[]] * 7

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 from contracts.application import LARGEST_RECORD
+from contracts.key import LARGEST_KEY
 from services.enrichment.publisher import KafkaPublisher
 from tests.services.enrichment.in_memory import until
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
-
-LONGEST_KEY = 4 * 256
-"""A device_id has 256 characters at the most."""
 
 
 class Full:
@@ -46,7 +44,7 @@ class Full:
 
 def test_the_largest_record_that_may_be_declared_is_taken_by_a_client_as_it_comes() -> None:
     producer = Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    producer.produce("feedback", value=bytes(LARGEST_RECORD), key=bytes(LONGEST_KEY), headers={"trace": bytes(1024)})
+    producer.produce("feedback", value=bytes(LARGEST_RECORD), key=bytes(LARGEST_KEY), headers={"trace": bytes(1024)})
     producer.purge()
     assert producer.flush(1) == 0
 

@@ -100,6 +100,16 @@ async def test_a_permanent_failure_is_told_and_buried(cluster: Cluster, registry
     assert json.loads(letter["head"])["device_id"] == "d1"
 
 
+async def test_a_record_with_any_key_is_buried_and_stops_no_worker(cluster: Cluster, registry: Registry) -> None:
+    cluster.produce(*((key, b"rubbish") for key in ("k" * 1_048_400, "c" * 8_000_000)))
+    cluster.publish(snapshot(1, "P1"))
+    with cluster.worker(registry.url):
+        await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2)
+        letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda found: len(found) == 2)
+        await condition(lambda: cluster.committed() == 3, "all committed")
+    assert {letter["reason"] for letter in letters} == {"undecodable_snapshot"}
+
+
 @both_protocols
 async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry, group: str) -> None:
     registry.latency = 0.02

@@ -27,7 +27,7 @@ from contracts.plan import Request
 from contracts.record import Record
 from services.enrichment.calls.assembly import assembled
 from services.enrichment.calls.caller import Outcome
-from services.enrichment.calls.transport import AiohttpTransport
+from services.enrichment.calls.transport import HttpTransport
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.feedback import feedback
 from services.enrichment.service import traced
@@ -119,8 +119,7 @@ def exporter() -> InMemorySpanExporter:
 @asynccontextmanager
 async def working(url: str, loop: Loop, tracing: Tracing | None) -> AsyncIterator[Worker]:
     """A worker of the application, with its real calling side."""
-    traces = [tracing.calls()] if tracing else []
-    async with AiohttpTransport(url, BOUNDS, clock=time.monotonic, traces=traces) as transport:
+    async with HttpTransport(url, BOUNDS, clock=time.monotonic, span=tracing.call if tracing else None) as transport:
         calls = assembled(app, {"registry": transport}, Counts(CATALOGUE))
         caller = tracing.answering(calls.caller) if tracing else calls.caller
         async with at_work(
@@ -196,7 +195,7 @@ async def test_a_connection_that_fails_ends_its_span(exporter: InMemorySpanExpor
         loop.send("P1", None)
         await until(lambda: any(span.name == "GET" for span in exporter.get_finished_spans()))
     calls = [span for span in exporter.get_finished_spans() if span.name == "GET"]
-    assert "ClientConnectorError" in {(span.attributes or {})["error.type"] for span in calls}
+    assert "ConnectionRefusedError" in {(span.attributes or {})["error.type"] for span in calls}
 
 
 async def test_without_a_context_a_request_begins_a_trace(exporter: InMemorySpanExporter) -> None:

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from services.broker.readiness import wait_until
 from services.enrichment.settings import GROUP
 from services.enrichment.source import KafkaSource
+from services.enrichment.topics import TopicCheck
 from tests.services.enrichment.cluster import DEADLINE_S, PARTITIONS, Cluster
 from tests.services.enrichment.fleet import snapshot
 
@@ -108,7 +109,8 @@ async def test_a_member_that_has_no_partition_is_told_that_it_is_one(cluster: Cl
                 await source.fetch(paused=False, full=(), positions={})
 
     topic = cluster.topics.snapshots
-    sources = [KafkaSource(client, topic=topic, batch=1, drain=drain) for _ in members]
+    check = TopicCheck((topic,), cluster.bootstrap)
+    sources = [KafkaSource(client, topic=topic, batch=1, drain=drain, check=check) for _ in members]
     for source, member in zip(sources, members, strict=True):
         source.subscribe(member, asyncio.get_running_loop())
     await asyncio.gather(*map(poll, sources))

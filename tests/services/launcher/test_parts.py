@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from contracts.application import load
 from services.launcher.folders import Folders
 from services.launcher.parts import parts
 from services.launcher.settings import LauncherSettings
+from services.query.console.watched import not_watched
 
 ALL = ["broker", "topics", "reference", "job", "worker-1", "worker-2", "derive", "query", "replay", "live"]
 
@@ -76,6 +78,7 @@ def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.Mon
         "enrichment": ["http://127.0.0.1:9103", "http://127.0.0.1:9104"],
         "derive": ["http://127.0.0.1:9102"],
     }
+    assert not_watched(load(settings.application), watched) == ()
     assert found["query"].page == found["live"].env["STATELOOP_CONSOLE"] == "http://127.0.0.1:9100"
 
 

@@ -39,9 +39,9 @@ def test_each_version_has_the_latency_of_its_record(
             assert not pairing.record(life, str(number), now, is_event=True)
         now += latency
         versions[life] += 1
-        assert close(pairing.snapshot(life, versions[life], now), latency, latency)
+        assert close(pairing.snapshot(life, (1, versions[life]), now), latency, latency)
         if republished:
-            assert pairing.snapshot(life, versions[life], now + 1) is None
+            assert pairing.snapshot(life, (1, versions[life]), now + 1) is None
     assert pairing.waiting == 0
 
 
@@ -53,58 +53,58 @@ def test_records_that_pile_up_are_paired_in_their_order(count: int, chance: rand
             pairing.record(LIFE, str(now), now, is_event=False)
             arrivals.append(now)
         else:
-            assert close(pairing.snapshot(LIFE, versions + 1, now), now - arrivals[versions], None)
+            assert close(pairing.snapshot(LIFE, (1, versions + 1), now), now - arrivals[versions], None)
             versions += 1
         assert pairing.waiting == len(arrivals) - versions
 
 
 def test_the_first_version_known_of_an_older_life_has_no_latency() -> None:
     pairing = Pairing(100)
-    assert pairing.snapshot(LIFE, 7, 10) == Paired(None, None)
+    assert pairing.snapshot(LIFE, (1, 7), 10) == Paired(None, None)
     pairing.record(LIFE, "a", 11, is_event=True)
-    assert pairing.snapshot(LIFE, 8, 12) == Paired(1, 1)
+    assert pairing.snapshot(LIFE, (1, 8), 12) == Paired(1, 1)
 
 
 def test_a_snapshot_that_overtakes_its_record_does_not_shift_the_others() -> None:
     pairing = Pairing(100)
-    assert pairing.snapshot(LIFE, 1, 10) == Paired(None, None)
+    assert pairing.snapshot(LIFE, (1, 1), 10) == Paired(None, None)
     pairing.record(LIFE, "a", 10, is_event=True)
     pairing.record(LIFE, "b", 20, is_event=True)
-    assert pairing.snapshot(LIFE, 2, 23) == Paired(3, 3)
+    assert pairing.snapshot(LIFE, (1, 2), 23) == Paired(3, 3)
 
 
 def test_a_version_that_was_left_out_takes_its_record_along() -> None:
     pairing = Pairing(100)
     for at, name in enumerate("abc"):
         pairing.record(LIFE, name, at, is_event=False)
-    assert pairing.snapshot(LIFE, 1, 10) == Paired(10, None)
-    assert pairing.snapshot(LIFE, 3, 10) == Paired(8, None)
+    assert pairing.snapshot(LIFE, (1, 1), 10) == Paired(10, None)
+    assert pairing.snapshot(LIFE, (1, 3), 10) == Paired(8, None)
 
 
 def test_since_the_last_event_is_unknown_while_one_is_under_way() -> None:
     pairing = Pairing(100)
     pairing.record(LIFE, "a", 0, is_event=True)
     pairing.record(LIFE, "b", 1, is_event=True)
-    assert pairing.snapshot(LIFE, 1, 5) == Paired(5, None)
-    assert pairing.snapshot(LIFE, 2, 6) == Paired(5, 5)
+    assert pairing.snapshot(LIFE, (1, 1), 5) == Paired(5, None)
+    assert pairing.snapshot(LIFE, (1, 2), 6) == Paired(5, 5)
     pairing.record(LIFE, "c", 7, is_event=False)
-    assert pairing.snapshot(LIFE, 3, 8) == Paired(1, 7)
+    assert pairing.snapshot(LIFE, (1, 3), 8) == Paired(1, 7)
 
 
 def test_once_settled_the_last_event_is_not_asked_for_again() -> None:
     pairing = Pairing(100)
     pairing.record(LIFE, "a", 0, is_event=True)
-    pairing.snapshot(LIFE, 1, 5)
+    pairing.snapshot(LIFE, (1, 1), 5)
     pairing.settled(LIFE)
     pairing.record(LIFE, "b", 7, is_event=False)
-    assert pairing.snapshot(LIFE, 2, 8) == Paired(1, None)
+    assert pairing.snapshot(LIFE, (1, 2), 8) == Paired(1, None)
 
 
 def test_a_record_that_never_gets_a_snapshot_is_given_up() -> None:
     pairing = Pairing(100)
     pairing.record(LIFE, "refused", 0, is_event=True)
     pairing.record(LIFE, "a", ABANDONED_S + 1, is_event=True)
-    assert pairing.snapshot(LIFE, 1, ABANDONED_S + 2) == Paired(1, 1)
+    assert pairing.snapshot(LIFE, (1, 1), ABANDONED_S + 2) == Paired(1, 1)
     assert pairing.waiting == 0
 
 
@@ -116,7 +116,7 @@ def test_memory_is_bounded_and_nothing_waits_for_a_forgotten_life(steps: list[tu
         if is_record:
             pairing.record(life, str(now), now, is_event=True)
         else:
-            pairing.snapshot(life, now + 1, now)
+            pairing.snapshot(life, (1, now + 1), now)
     kept = pairing._tracks  # noqa: SLF001  # what is bounded is inside
     assert len(kept) <= 3
     assert pairing.waiting == sum(len(track.waiting) for track in kept.values())

@@ -22,12 +22,15 @@ class Car(State):
 
 
 def application(prefix: str) -> Application:
-    """The application. Its lives were over long ago by the clock, which does not matter in a replay."""
+    """The application. Its lives were over long ago by the clock, which does not matter in a replay.
+
+    With FLEET_REPLAY=no its times are those of now.
+    """
     return Application(
         name="cars",
         event=Seen,
         state=Car,
-        topics=Topics(prefix=prefix, replay=True),
+        topics=Topics(prefix=prefix, replay=os.environ.get("FLEET_REPLAY") != "no"),
         asked=Asked(history=3, indexes=("state.plate",), stale_after=timedelta(seconds=1)),
     )
 

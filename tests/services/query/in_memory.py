@@ -81,6 +81,7 @@ class MemoryStore:
         """Apply one entry, with these facts in place of usual ones."""
         usual: dict[str, Any] = {
             "life": NOW,
+            "epoch": 0,
             "version": 1,
             "event_time": NOW,
             "partition": 0,
@@ -95,6 +96,9 @@ class MemoryStore:
         self.positions.pop(partition, None)
         self.entries = {key: found for key, found in self.entries.items() if found[-1].partition != partition}
         return True
+
+    def sweep(self) -> None:
+        pass
 
     def fresh(self, partition: int) -> int | None:  # noqa: ARG002  # no topic is behind it
         return None
@@ -114,6 +118,8 @@ class MemoryStore:
     def _applied(self, update: Update) -> list[Change]:
         entry, known = update.entry, self.get(update.key)
         if entry is None:
+            if known and update.life not in (None, known.life):
+                return []
             self.entries.pop(update.key, None)
         elif known and known.order >= entry.order:
             return []

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Producer
 
+from contracts.partition import partition
 from contracts.topics import PARTITIONER
+from contracts.window_key import window_key
 from services.broker.readiness import wait_until
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import application
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[3]
 DEADLINE_S = 60
+PARTITIONS = 4
 
 
 class Told(NamedTuple):
@@ -62,7 +65,8 @@ class Fleet:
         """Write snapshots as the job does."""
         producer = Producer({"bootstrap.servers": self._bootstrap, "partitioner": PARTITIONER})
         for one in snapshots:
-            producer.produce(self.topics.snapshots, key=one.device_id, value=one.encode())
+            key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
+            producer.produce(self.topics.snapshots, key=key, value=one.encode(), partition=home)
         assert producer.flush(DEADLINE_S) == 0
 
     def start(self, **told: str) -> subprocess.Popen[bytes]:

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -19,13 +19,14 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from services.query.service import serve
 from services.query.settings import QuerySettings
-from tests.services.query.fleet import app, snapshot
+from tests.services.query.fleet import START, app, snapshot
 from tests.services.query.running import DEADLINE_S, Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from contracts.wire import Snapshot
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
@@ -48,7 +49,7 @@ def test_what_is_published_can_be_read_with_where_it_is_from(fleet: Fleet) -> No
         assert (told.body["life"], told.body["event_time"]) == ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:04.000Z")
         assert told.body["source"]["topic"] == fleet.topics.snapshots
         assert (told.body["role"], told.body["instance"], told.body["lag"]) == ("owner", "one", {"records": 0})
-        assert (told.headers["ETag"], told.headers["Cache-Control"]) == ('"1767225600000.4"', "max-age=1")
+        assert (told.headers["ETag"], told.headers["Cache-Control"]) == ('"1767225600000.0.4"', "max-age=1")
         assert fleet.ask("/v1/states/cars/car%2F1", **{"If-None-Match": told.headers["ETag"]}).status == 304
         assert fleet.ask("/v1/states/cars/car%2F1?as_of=3").body["value"]["state"] == {"plate": "P3"}
         versions = fleet.ask("/v1/states/cars/car%2F1/versions").body["versions"]
@@ -238,3 +239,41 @@ def _until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end
+
+
+def test_an_idle_car_expires_by_the_clock_and_its_watcher_is_told(fleet: Fleet) -> None:
+    """Nothing is written after the snapshot, so no other life moves the watermark."""
+    kept = app.kept_for + app.skew
+    began = datetime.now(UTC) - kept + timedelta(seconds=10)
+    fleet.publish(snapshot("car/1", 1, life=began - START, plate="P1"))
+    with fleet.running(FLEET_REPLAY="no"):
+        with closing(HTTPConnection("127.0.0.1", fleet.port, timeout=DEADLINE_S)) as connection:
+            connection.request("GET", "/v1/states/cars/car%2F1/watch")
+            lines = iter(connection.getresponse().readline, b"")
+            events = (line.split()[1].decode() for line in lines if line.startswith(b"event:"))
+            assert next(one for one in events if one in ("expired", "never_seen")) == "expired"
+        assert datetime.now(UTC) > began + kept, "not before its time"
+        gone = fleet.ask("/v1/states/cars/car%2F1")
+        assert (gone.status, gone.body["type"]) == (410, "expired")
+        assert fleet.ask("/v1/states/cars").body["items"] == []
+        assert fleet.ask("/v1/states/cars?where=state.plate:P1").body["items"] == []
+    with fleet.running(FLEET_REPLAY="no"):
+        assert fleet.ask("/v1/states/cars/car%2F1").status == 410, "also after a restart"
+
+
+def test_a_rebuilt_state_takes_the_place_of_the_old_one(fleet: Fleet) -> None:
+    def of(epoch: int, version: int, plate: str) -> Snapshot:
+        return snapshot("car/1", version, plate=plate).model_copy(update={"epoch": epoch})
+
+    fleet.publish(of(100, 61, "old"))
+    with fleet.running():
+        path = "/v1/states/cars/car%2F1"
+        before = fleet.until(f"{path}?min_version=61&wait=20", 200)
+        fleet.publish(of(200, 1, "new"), of(100, 62, "old"), of(200, 2, "newer"))
+        after = fleet.until(f"{path}?min_version=1767225600000.200.2&wait=20", 200)
+        assert (after.body["epoch"], after.body["version"]) == (200, 2)
+        assert after.body["value"]["state"] == {"plate": "newer"}
+        assert (before.headers["ETag"], after.headers["ETag"]) == ('"1767225600000.100.61"', '"1767225600000.200.2"')
+        kept = fleet.ask(f"{path}/versions").body["versions"]
+        assert [(one["epoch"], one["version"]) for one in kept] == [(100, 61), (200, 1), (200, 2)]
+        assert fleet.ask(f"{path}?as_of=1767225600000.100.61").body["value"]["state"] == {"plate": "old"}

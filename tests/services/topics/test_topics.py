@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,7 @@ def listed(admin: AdminClient, awaited: set[str]) -> dict[str, int]:
 
 @pytest.fixture
 def admin(broker: EmbeddedBroker) -> AdminClient:
-    return connect(settings(broker.bootstrap, patience="PT30S"))
+    return connect(settings(broker.bootstrap, patience="PT30S"), print)
 
 
 @pytest.mark.kafka
@@ -67,6 +68,7 @@ def test_topics_are_made_once_and_a_wrong_partition_count_is_refused(
     resource = ConfigResource(ConfigResource.Type.TOPIC, catalogue[2].name)
     config = admin.describe_configs([resource])[resource].result()
     assert config["cleanup.policy"].value == "compact,delete"
+    assert config["min.insync.replicas"].value == "1"
     with pytest.raises(WrongPartitions, match="STATELOOP_PARTITIONS=3"):
         make(admin, catalogue, settings(broker.bootstrap, partitions=4))
 
@@ -117,18 +119,50 @@ def test_a_refused_login_is_not_waited_for_nor_told_as_a_missing_broker(broker: 
         "sasl.password": SECRET,
     }
     with pytest.raises(LoginRefused, match="STATELOOP_KAFKA_OPTIONS") as refusal:
-        connect(settings(broker.bootstrap, kafka_options=login, patience="PT1H"))
+        connect(settings(broker.bootstrap, kafka_options=login, patience="PT1H"), print)
     assert SECRET not in str(refusal.value)
 
 
 def test_nobody_there_is_told_with_why() -> None:
     with pytest.raises(NoBroker, match=rf"at {NOWHERE} .*refused.*STATELOOP_KAFKA"):
-        connect(settings())
+        connect(settings(), print)
+
+
+def test_a_missing_broker_is_waited_for_visibly_and_not_for_ever() -> None:
+    *waits, end = run(
+        STATELOOP_APPLICATION="tests.everything:app", STATELOOP_KAFKA=NOWHERE, STATELOOP_PATIENCE="3"
+    ).stderr.splitlines()
+    assert waits, "the wait is reported"
+    assert re.search(rf"waits for a broker at {NOWHERE}, for \d s more at the most \(.*refused", waits[0])
+    assert f"no broker answers at {NOWHERE} within 3 s" in end
+
+
+@pytest.mark.kafka
+def test_one_copy_is_made_with_a_warning_unless_it_is_set(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    environment = {"STATELOOP_APPLICATION": "tests.everything:app", "STATELOOP_KAFKA": broker.bootstrap}
+    quiet = run(**environment, EVERYTHING_PREFIX=f"{topics_prefix}a.", STATELOOP_REPLICATION="1")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    warned = run(**environment, EVERYTHING_PREFIX=f"{topics_prefix}b.")
+    assert warned.returncode == 0
+    assert "set STATELOOP_REPLICATION=3 (and STATELOOP_MIN_INSYNC_REPLICAS=2)" in warned.stderr
+    again = run(**environment, EVERYTHING_PREFIX=f"{topics_prefix}b.")
+    assert (again.stdout, again.stderr) == ("all topics are there\n", "")
+
+
+@pytest.mark.parametrize(("replication", "insync"), [(1, 1), (2, 1), (3, 2), (5, 2)])
+def test_a_record_is_in_two_copies_where_a_third_may_be_away(replication: int, insync: int) -> None:
+    assert settings(replication=replication).insync == insync
+
+
+def test_more_copies_in_sync_than_there_are_is_refused() -> None:
+    assert "must not be more than STATELOOP_REPLICATION" in one_line(
+        run(STATELOOP_APPLICATION="tests.everything:app", STATELOOP_MIN_INSYNC_REPLICAS="2")
+    )
 
 
 def test_options_that_the_client_does_not_know_are_refused() -> None:
     with pytest.raises(WrongOptions, match=r"nonsense.*STATELOOP_KAFKA_OPTIONS"):
-        connect(settings(kafka_options={"nonsense": "1"}))
+        connect(settings(kafka_options={"nonsense": "1"}), print)
 
 
 def test_missing_rights_are_not_told_as_a_missing_broker() -> None:

@@ -44,7 +44,7 @@ export function header(place, onHelp) {
   });
   loop.addEventListener("away", () => {
     health.dataset.standing = loop.at === null ? "unknown" : "lost";
-    say(health, loop.at === null ? loop.trouble.message : `○ stale since ${clock(loop.at)}`);
+    say(health, loop.at === null ? (loop.trouble.title ?? loop.trouble.message) : `○ stale since ${clock(loop.at)}`);
     health.title = loop.trouble.message;
   });
   return {
@@ -60,6 +60,6 @@ export function header(place, onHelp) {
 
 function tellHealth(place, verdict) {
   const number = verdict.troubles.length;
-  place.dataset.standing = verdict.healthy ? "well" : "troubled";
-  say(place, verdict.healthy ? "✓ healthy" : `! ${number} ${number === 1 ? "trouble" : "troubles"}`);
+  place.dataset.standing = verdict.healthy ? "well" : number ? "troubled" : "unwatched";
+  say(place, verdict.healthy ? "✓ healthy" : number ? `! ${number} ${number === 1 ? "trouble" : "troubles"}` : "? not all watched");
 }

@@ -34,7 +34,7 @@ class Loop extends EventTarget {
       this.#lose(error);
     } finally {
       this.#asking = false;
-      this.#timer = setTimeout(() => this.#look(), this.latest?.every_ms ?? EVERY_MS);
+      if (this.trouble?.kind !== "not_yours") this.#timer = setTimeout(() => this.#look(), this.latest?.every_ms ?? EVERY_MS);
     }
   }
 

@@ -20,11 +20,23 @@ export async function page(state, { prefix = "", after = null, limit = 50, field
   return { answers: told.answers ?? told.items ?? [], after: told.after ?? null };
 }
 
+/** Compares two answers about one key by life, epoch and version: negative if the first is the earlier. */
+export function order(one, other) {
+  const [life, otherLife] = [one.life ?? "", other.life ?? ""];
+  if (life !== otherLife) return life < otherLife ? -1 : 1;
+  return one.epoch - other.epoch || one.version - other.version;
+}
+
+/** The name of an answer's version, unique within its key. */
+export function versionName(one) {
+  return `${one.life ?? ""} ${one.epoch} ${one.version}`;
+}
+
 /** The versions kept of a key, the latest first. */
 export async function versions(state, key, options) {
   const told = await ask(`${path(state)}/${encodeURIComponent(key)}/versions`, options);
   const found = Array.isArray(told) ? told : (told.versions ?? told.answers ?? []);
-  return [...found].sort((one, other) => other.version - one.version);
+  return [...found].sort((one, other) => order(other, one));
 }
 
 /** Where a key is read. */

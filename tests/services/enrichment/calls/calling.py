@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
+from aiohttp.abc import AbstractResolver, ResolveResult
+
 from contracts import Application
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.plan import plan
 from services.enrichment.calls.assembly import Calls, Outside, assembled
-from services.enrichment.calls.transport import AiohttpTransport, Bounds
+from services.enrichment.calls.transport import Bounds, HttpTransport
 from tests.services.enrichment.fleet import QUICK, START, app, snapshot
 from tests.services.enrichment.registry import now
 
@@ -29,6 +32,24 @@ if TYPE_CHECKING:
 LIMIT = 1024 * 1024
 HERE = (ip_network("127.0.0.0/8"),)
 BOUNDS = Bounds(connections=10, largest=LIMIT, allowed=HERE)
+
+
+class Names(AbstractResolver):
+    """Gives these addresses, one time after the other; the last ones stay."""
+
+    def __init__(self, *times: list[str]) -> None:
+        self.times = list(times)
+        self.asked = 0
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked += 1
+        found = self.times[0] if len(self.times) == 1 else self.times.pop(0)
+        return [ResolveResult(hostname=host, host=one, port=port, family=family, proto=0, flags=0) for one in found]
+
+    async def close(self) -> None:
+        return
 
 
 class Calling:
@@ -59,8 +80,8 @@ def fleet(policy: Policy, **others: Any) -> Application:
     return Application(name=app.name, event=app.event, state=app.state, **parts)
 
 
-def transport(url: str, **bounds: Any) -> AiohttpTransport:
-    return AiohttpTransport(url, replace(BOUNDS, **bounds), clock=time.monotonic)
+def transport(url: str, **bounds: Any) -> HttpTransport:
+    return HttpTransport(url, replace(BOUNDS, **bounds), clock=time.monotonic)
 
 
 @asynccontextmanager

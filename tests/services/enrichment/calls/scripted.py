@@ -10,7 +10,7 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.plan import plan
 from services.enrichment.calls.assembly import assembled
-from services.enrichment.calls.transport import Response
+from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.calls.virtual import longest, outside
 from tests.services.enrichment.fleet import START, snapshot

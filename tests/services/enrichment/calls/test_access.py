@@ -9,14 +9,15 @@ from itertools import pairwise
 
 import pytest
 
-from contracts import Breaker, Policy, Rate
+from contracts import Breaker, Policy, Rate, RetryableFailure
 from contracts.metrics import worker as metrics
-from services.enrichment.calls.transport import Response
+from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.scripted import LATENCY_S, Desk, Scripted, good
 from tests.services.enrichment.calls.virtual import virtually
 
 SECOND = timedelta(seconds=1)
 AWAY_S = 600.0
+DOWN = "an API counts as down: its requests wait"
 
 
 def away(target: str) -> Response:
@@ -88,8 +89,44 @@ def test_the_log_says_once_why_an_api_counts_as_down_and_once_that_it_is_back(ca
         virtually(scenario())
     said = [(one.levelname, one.getMessage(), getattr(one, "facts", {})) for one in caplog.records]
     assert said == [
-        ("WARNING", "an API counts as down: its requests wait", {"api": "registry", "why": "status 503"}),
+        ("WARNING", DOWN, {"api": "registry", "why": "status 503", "failures": 5}),
         ("INFO", "an API is back", {"api": "registry"}),
+    ]
+
+
+def test_the_reason_is_the_current_one_in_log_and_figures(caplog: pytest.LogCaptureFixture) -> None:
+    """The API is away, answers HTML for minutes, and is back."""
+
+    def answer(target: str) -> Response:
+        now = asyncio.get_running_loop().time()
+        if now < 5:
+            raise RetryableFailure("connection refused")
+        return good(target) if now > AWAY_S else Response(200, b"<html>")
+
+    def shown(desk: Desk) -> tuple[dict[str, float], float]:
+        found = desk.counts.divided(metrics.BREAKER_FAILURES, ("registry",))
+        return {reason: count for (_, reason), count in found.items()}, desk.counts.get(metrics.BREAKER_FAILED_AT)
+
+    async def scenario() -> None:
+        desk = Desk(Scripted(answer), Policy())
+        asking = asyncio.create_task(desk.answers(20))
+        await asyncio.sleep(4)
+        assert list(shown(desk)[0]) == ["connection refused"]
+        await asyncio.sleep(60)
+        ((reason, count),), at = shown(desk)[0].items(), shown(desk)[1]
+        assert "not JSON" in reason
+        assert count > 30
+        assert at > 0
+        await asking
+        assert shown(desk) == ({}, 0)
+
+    with caplog.at_level(logging.INFO):
+        virtually(scenario())
+    said = [(one.getMessage(), getattr(one, "facts", {}).get("why", "")[:18]) for one in caplog.records]
+    assert said == [
+        (DOWN, "connection refused"),
+        ("an API is down for another reason", "the response is no"),
+        ("an API is back", ""),
     ]
 
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.settings import read
 from services.enrichment.calls.addresses import AddressRefusedError, check, may_be_called
+from services.enrichment.settings import EnrichmentSettings
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,15 @@ def test_a_network_that_is_named_may_be_called_and_no_more() -> None:
     for address in ("10.2.0.1", "127.0.0.1", "fc00::1"):
         with pytest.raises(AddressRefusedError):
             check(address, allowed)
+
+
+def test_the_error_has_a_setting_that_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = str(AddressRefusedError("127.0.0.1", "localhost"))
+    assert said.startswith("the address 127.0.0.1 of localhost is not public")
+    monkeypatch.setenv("STATELOOP_APPLICATION", "cold.application:app")
+    monkeypatch.setenv("STATELOOP_ALLOWED_NETWORKS", said.partition("='")[2].partition("'")[0])
+    allowed = read(EnrichmentSettings).allowed_networks
+    check("127.0.0.1", allowed)
 
 
 @given(st.ip_addresses(v=4))

@@ -13,7 +13,7 @@ import pytest
 
 from contracts import Api, Batch, DeclarationError, Policy, enrichment
 from contracts.metrics import worker as metrics
-from services.enrichment.calls.transport import Response
+from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.scripted import LATENCY_S, Desk, Scripted
 from tests.services.enrichment.calls.virtual import virtually
 from tests.services.enrichment.fleet import Owner, quote, street

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts import Breaker
-from services.enrichment.calls.breaker import CircuitBreaker, State
+from services.enrichment.calls.breaker import CircuitBreaker, LatestFailure, State
 from tests.services.enrichment.calls.time import Time
 
 SECOND = timedelta(seconds=1)
@@ -24,10 +24,13 @@ class Watched:
     def __init__(self, policy: Breaker = POLICY) -> None:
         self.time = Time()
         self.told: list[State] = []
+        self.failure: LatestFailure | None = None
         self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, told=self._tell)
 
-    def _tell(self, state: State, _: str) -> None:
-        self.told.append(state)
+    def _tell(self, state: State, failure: LatestFailure | None) -> None:
+        if not self.told or state is not self.told[-1]:
+            self.told.append(state)
+        self.failure = failure
 
     def last(self) -> State:
         return self.told[-1]
@@ -53,6 +56,27 @@ async def test_opens_at_the_number_and_the_share_of_failures() -> None:
         await one.call(failed=failed)
     await one.call(failed=True)
     assert one.told == [State.CLOSED, State.OPEN], "3 of 6 failed"
+
+
+async def test_the_failure_is_the_latest_one_with_its_count_whichever_turn_its_call_began_in() -> None:
+    one = Watched()
+    for failed in (True, False):
+        await one.call(failed=failed)
+    before = [await one.breaker.admitted() for _ in range(9)]
+    for ticket in before[:3]:
+        one.breaker.ended(ticket, failed=True, why="connection refused")
+    assert (one.last(), one.failure) == (State.OPEN, LatestFailure("connection refused", 3)), (
+        "the first was followed by a success"
+    )
+    for ticket in before[3:7]:
+        one.breaker.ended(ticket, failed=True, why="not JSON")
+    assert one.failure == LatestFailure("not JSON", 4)
+    one.breaker.ended(before[7], failed=False, why="does not fit")
+    assert one.failure == LatestFailure("not JSON", 4), "what is no failure of the API is no reason"
+    await one.time.passes(5)
+    for _ in range(3):
+        one.breaker.ended(await one.breaker.admitted(), failed=False)
+    assert [one.last(), one.failure] == [State.CLOSED, None]
 
 
 async def test_few_failures_or_a_small_share_do_not_open_it() -> None:

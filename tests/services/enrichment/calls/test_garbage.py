@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.enrichment.calls.transport import Response
+from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.scripted import Desk, Scripted, good
 from tests.services.enrichment.calls.virtual import virtually
 from tests.services.enrichment.fleet import QUICK

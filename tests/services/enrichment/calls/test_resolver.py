@@ -8,7 +8,7 @@ import pytest
 
 from services.enrichment.calls.addresses import AddressRefusedError
 from services.enrichment.calls.resolver import CheckedResolver
-from tests.services.enrichment.calls.test_transport import Names
+from tests.services.enrichment.calls.calling import Names
 
 ALLOWED = (ip_network("10.1.0.0/16"),)
 

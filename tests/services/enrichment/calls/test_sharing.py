@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from contracts import Api, Cache, Policy, enrichment
-from services.enrichment.calls.transport import Response
+from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.scripted import Desk, Scripted
 from tests.services.enrichment.calls.virtual import virtually
 from tests.services.enrichment.fleet import STALE, Street, owner, quote

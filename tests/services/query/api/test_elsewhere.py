@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = range(4)
 KEYS = [f"UA{number}" for number in range(40)]
-FLIGHTS = a_state(asked=Asked(indexes=("state.status",)))
+FLIGHTS = replace(a_state(asked=Asked(indexes=("state.status",))), event_offset="event_offset")
 
 
 @asynccontextmanager
@@ -200,6 +200,23 @@ async def test_who_waits_while_its_key_moves_goes_on_waiting_there() -> None:
         told = await waiting
         assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
         assert one.waits.waiting == 0
+
+
+async def test_any_instance_waits_for_an_event_where_its_key_is() -> None:
+    async with two() as (one, other, _):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 3)
+        path = f"/v1/states/flights/{key}?min_offset=3:1047"
+        behind = await one.ask(path)
+        assert (behind.status, behind.kind, behind.json["latest_offset"]) == (503, "behind", None)
+        assert behind.json["instance"] == "two"
+        waiting = asyncio.create_task(one.ask(f"{path}&wait=20"))
+        await until(lambda: other.waits.waiting == 1)
+        store = other.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        entry = store.put(key, version=2, partition=3, value=b'{"event_offset":1047}')
+        other.waits.changed([Change("flights", key, entry)])
+        told = await waiting
+        assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
 
 
 async def test_who_waits_for_what_nobody_answers_for_any_more_is_told_at_once() -> None:

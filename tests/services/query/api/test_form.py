@@ -18,5 +18,5 @@ def test_an_answer_tells_how_the_instance_stands_now(asked: list[tuple[int, Stan
     state = a_state()
     form = Form(state, "one")
     for partition, standing in asked:
-        entry = Entry(0, 1, NOW, partition, 7, b"{}")
+        entry = Entry(0, 0, 1, NOW, partition, 7, b"{}")
         assert form.body("key", entry, standing, NOW) == Form(state, "one").body("key", entry, standing, NOW)

@@ -70,7 +70,7 @@ def console() -> Console:
     for at in (0, 2):
         course.note(at_work(at))
     letters.note(a_letter(1))
-    return Console(app, course, letters, lambda _: True)
+    return Console(app, course, letters)
 
 
 def test_the_committed_document_is_that_of_the_models() -> None:

@@ -12,18 +12,18 @@ from services.query.entry import Entry
 from services.query.roles import Role, Standing
 
 OWNER = Standing(Role.OWNER, 0)
-ENTRY = Entry(life=1000, version=5, event_time=2000, partition=1, offset=9, value=b"{}")
+ENTRY = Entry(life=1000, epoch=70, version=5, event_time=2000, partition=1, offset=9, value=b"{}")
 SEEN = Known(ENTRY, ended=False, asked=ENTRY, since=0)
 
 small = st.integers(0, 3)
 entries = st.builds(
-    Entry, life=small, version=small, event_time=small, partition=small, offset=small, value=st.just(b"{}")
+    Entry, life=small, epoch=small, version=small, event_time=small, partition=small, offset=small, value=st.just(b"{}")
 )
-orders = st.builds(Order, st.none() | small, small)
-tags = st.sampled_from(['"1"', '"2.1"', 'W/"1.1"', '"3.3", "1.2"', "*", "2.1", ""])
-knowns = st.builds(Known, st.none() | entries, st.booleans(), st.none() | entries, small)
+orders = st.builds(Order, st.none() | small, st.none() | small, small)
+tags = st.sampled_from(['"1"', '"2.0.1"', 'W/"1.0.1"', '"3.1.3", "1.2.2"', "*", "2.1.1", ""])
+knowns = st.builds(Known, st.none() | entries, st.booleans(), st.none() | entries, small, st.none() | small)
 standings = st.builds(Standing, st.sampled_from(Role), small)
-conditions = st.builds(Conditions, st.none() | tags, st.none() | orders, st.none() | small)
+conditions = st.builds(Conditions, st.none() | tags, st.none() | orders, st.none() | orders, st.none() | small)
 
 
 def kind(known: Known, standing: Standing = OWNER, wanted: Conditions = PLAIN) -> str:
@@ -46,8 +46,18 @@ def test_an_answer_is_never_before_what_the_reader_has_seen(
     found = decided(known, standing, wanted)
     if isinstance(found, Found) and wanted.at_least:
         assert known.latest is not None
-        assert known.latest.version >= wanted.at_least.version or wanted.at_least.life is not None
-        assert known.latest.order >= (wanted.at_least.life or 0, 0)
+        named = zip(wanted.at_least, known.latest.order, strict=True)
+        assert known.latest.order >= tuple(its if said is None else said for said, its in named)
+
+
+@given(knowns, standings, conditions)
+def test_an_answer_has_merged_the_event_that_the_reader_wrote(
+    known: Known, standing: Standing, wanted: Conditions
+) -> None:
+    found = decided(known, standing, wanted)
+    if isinstance(found, Found) and wanted.event_offset is not None:
+        assert known.event_offset is not None
+        assert known.event_offset >= wanted.event_offset
 
 
 @given(knowns, standings, conditions)
@@ -85,34 +95,39 @@ def test_never_seen_expired_and_not_kept_are_three_things(known: Known, expected
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (Order(None, 5), "found"),
-        (Order(None, 6), "behind"),
-        (Order(1000, 5), "found"),
-        (Order(1000, 6), "behind"),
-        (Order(999, 6), "found"),
-        (Order(1001, 1), "behind"),
+        (Order(None, None, 5), "found"),
+        (Order(None, None, 6), "behind"),
+        (Order(1000, None, 5), "found"),
+        (Order(1000, None, 6), "behind"),
+        (Order(999, None, 6), "found"),
+        (Order(1001, None, 1), "behind"),
+        (Order(1000, 70, 5), "found"),
+        (Order(1000, 69, 6), "found"),
+        (Order(1000, 71, 1), "behind"),
+        (Order(999, 71, 6), "found"),
     ],
 )
-def test_a_version_is_one_of_its_life(wanted: Order, expected: str) -> None:
+def test_a_version_is_one_of_its_life_and_epoch(wanted: Order, expected: str) -> None:
     assert kind(SEEN, wanted=Conditions(at_least=wanted)) == expected
     gone = kind(SEEN._replace(latest=None, asked=None), wanted=Conditions(at_least=wanted))
     assert gone == "behind", "what the reader saw was there: it is this instance that has not read it yet"
 
 
 def test_a_later_life_that_a_reader_saw_is_waited_for_though_the_earlier_one_has_ended() -> None:
-    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=Order(1001, 1))) == "behind"
-    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=Order(1000, 5))) == "expired"
+    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=Order(1001, 70, 1))) == "behind"
+    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=Order(1000, 70, 5))) == "expired"
 
 
 @pytest.mark.parametrize(
     ("named", "expected"),
     [
-        ('"1000.5"', "unchanged"),
-        ('W/"1000.5"', "unchanged"),
-        ('"1", "1000.5"', "unchanged"),
+        ('"1000.70.5"', "unchanged"),
+        ('W/"1000.70.5"', "unchanged"),
+        ('"1000.71.5"', "found"),
+        ('"1", "1000.70.5"', "unchanged"),
         ("*", "unchanged"),
-        ('"1000.4"', "found"),
-        ("1000.5", "found"),
+        ('"1000.70.4"', "found"),
+        ("1000.70.5", "found"),
     ],
 )
 def test_what_the_client_has_is_not_sent_again(named: str, expected: str) -> None:

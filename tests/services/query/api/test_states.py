@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -11,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from contracts.named import Asked
+from contracts.partition import partition
 from services.query.entry import Change, Entry
 from services.query.roles import Role, Standing
 from tests.services.query.api.asking import Instance, answering
@@ -22,10 +24,14 @@ if TYPE_CHECKING:
 
 HOUR = 3_600_000
 KEYS = ["UA1", "a/b c?d#e", "ключ", "%2F", "..", "a:batchGet", "{x}", "\n\t\x00", "", "ÿ" * 40, "+&=", "'\"\\"]
-FLIGHTS = a_state(
-    lifetime=timedelta(hours=1),
-    asked=Asked(history=3, indexes=("state.status",), stale_after=timedelta(seconds=2)),
+FLIGHTS = replace(
+    a_state(
+        lifetime=timedelta(hours=1),
+        asked=Asked(history=3, indexes=("state.status",), stale_after=timedelta(seconds=2)),
+    ),
+    event_offset="event_offset",
 )
+OF_UA1 = partition(b"UA1", FLIGHTS.partitions)
 
 
 @pytest.fixture(params=["hot", "aiohttp"])
@@ -54,6 +60,7 @@ async def test_an_answer_says_where_it_is_from(instance: Instance) -> None:
     assert told.json == {
         "state": "flights",
         "key": "UA1",
+        "epoch": 0,
         "version": 3,
         "life": "2023-11-14T22:13:20.000Z",
         "event_time": "2023-11-14T22:13:18.500Z",
@@ -64,7 +71,7 @@ async def test_an_answer_says_where_it_is_from(instance: Instance) -> None:
         "instance": "one",
         "value": {"a": {"b": 1}},
     }
-    assert told.headers["ETag"] == f'"{NOW}.3"'
+    assert told.headers["ETag"] == f'"{NOW}.0.3"'
     assert told.headers["Cache-Control"] == "max-age=2"
     assert (told.headers["Stateloop-Role"], told.headers["Stateloop-Lag"]) == ("standby", "6")
     assert told.headers["Content-Type"] == "application/json"
@@ -109,13 +116,13 @@ async def test_what_is_not_here_is_misdirected_without_others(instance: Instance
 async def test_what_the_client_has_is_not_sent_again(instance: Instance) -> None:
     store(instance).put("UA1", version=3)
     async with instance.connected() as connection:
-        for named, expected in ((f'"{NOW}.3"', 304), (f'"{NOW}.2"', 200), ("*", 304)):
+        for named, expected in ((f'"{NOW}.0.3"', 304), (f'"{NOW}.0.2"', 200), ("*", 304)):
             connection.send(
                 f"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {named}\r\n\r\n".encode()
             )
             told = await connection.response()
             assert told.status == expected
-            assert told.headers["ETag"] == f'"{NOW}.3"'
+            assert told.headers["ETag"] == f'"{NOW}.0.3"'
             assert bool(told.body) == (expected == 200)
 
 
@@ -153,7 +160,7 @@ async def test_an_earlier_version_while_it_is_kept(instance: Instance) -> None:
         store(instance).put("UA1", version=version)
     assert (await instance.ask("/v1/states/flights/UA1?as_of=4")).json["version"] == 4
     told = await instance.ask("/v1/states/flights/UA1?as_of=1")
-    assert (told.status, told.kind, told.json["latest"]) == (404, "version_not_kept", 5)
+    assert (told.status, told.kind, told.json["latest"]) == (404, "version_not_kept", f"{NOW}.0.5")
     versions = await instance.ask("/v1/states/flights/UA1/versions")
     assert [one["version"] for one in versions.json["versions"]] == [3, 4, 5]
     assert (await instance.ask("/v1/states/flights/UA2/versions")).kind == "never_seen"
@@ -177,10 +184,10 @@ class Restless(MemoryStore):
 @pytest.mark.parametrize("rest", ["/versions", "?as_of=1"])
 async def test_what_is_told_of_versions_is_of_one_moment(rest: str) -> None:
     restless = Restless(history=2)
-    restless.entries["UA1"] = [Entry(NOW, 1, NOW, 0, 7, b"{}")]
+    restless.entries["UA1"] = [Entry(NOW, 0, 1, NOW, 0, 7, b"{}")]
     async with answering(parts_of(a_state(), stores={"flights": restless}), hot=False) as instance:
         told = await instance.ask(f"/v1/states/flights/UA1{rest}")
-    assert told.headers["ETag"] == f'"{NOW}.1"'
+    assert told.headers["ETag"] == f'"{NOW}.0.1"'
     assert [one["version"] for one in told.json.get("versions", [told.json])] == [1]
     assert restless.entries["UA1"][-1].version == 2, "it was read once"
 
@@ -188,9 +195,9 @@ async def test_what_is_told_of_versions_is_of_one_moment(rest: str) -> None:
 async def test_a_reader_of_its_own_writes_waits_for_them(instance: Instance) -> None:
     store(instance).put("UA1", version=1)
     behind = await instance.ask("/v1/states/flights/UA1?min_version=2")
-    assert (behind.status, behind.kind, behind.json["latest"]) == (503, "behind", f"{NOW}.1")
+    assert (behind.status, behind.kind, behind.json["latest"]) == (503, "behind", f"{NOW}.0.1")
     assert (await instance.ask("/v1/states/flights/UA1?min_version=2&wait=0.05")).status == 503
-    waiting = asyncio.create_task(instance.ask(f"/v1/states/flights/UA1?min_version={NOW}.2&wait=9"))
+    waiting = asyncio.create_task(instance.ask(f"/v1/states/flights/UA1?min_version={NOW}.0.2&wait=9"))
     await until(lambda: instance.waits.waiting == 1)
     entry = store(instance).put("UA1", version=2)
     instance.waits.changed([Change("flights", "UA2", entry), Change("flights", "UA1", entry)])
@@ -198,9 +205,61 @@ async def test_a_reader_of_its_own_writes_waits_for_them(instance: Instance) -> 
     assert instance.waits.waiting == 0
 
 
+async def test_a_producer_waits_for_its_event(instance: Instance) -> None:
+    path = f"/v1/states/flights/UA1?min_offset={OF_UA1}:12"
+    behind = await instance.ask(path)
+    assert (behind.status, behind.kind) == (503, "behind")
+    assert (behind.json["latest"], behind.json["latest_offset"]) == (None, None)
+    store(instance).put("UA1", version=1, value=b'{"event_offset":11}')
+    behind = await instance.ask(path)
+    assert (behind.json["latest"], behind.json["latest_offset"]) == (f"{NOW}.0.1", 11)
+    assert "offset 11" in behind.json["detail"]
+    waiting = asyncio.create_task(instance.ask(f"{path}&wait=9"))
+    await until(lambda: instance.waits.waiting == 1)
+    feedback = store(instance).put("UA1", version=2, value=b'{"event_offset":11}')
+    instance.waits.changed([Change("flights", "UA1", feedback)])
+    entry = store(instance).put("UA1", version=3, value=b'{"event_offset":12}')
+    instance.waits.changed([Change("flights", "UA1", entry)])
+    told = await waiting
+    assert (told.status, told.json["version"]) == (200, 3)
+    assert (await instance.ask(f"{path}&min_version=4")).status == 503
+
+
+@pytest.mark.parametrize(("offset", "status"), [(12, 200), (13, 503)])
+async def test_a_newer_window_has_merged_an_event_only_up_to_its_own_offset(
+    instance: Instance, offset: int, status: int
+) -> None:
+    store(instance).put("UA1", version=9, value=b'{"event_offset":11}')
+    store(instance).put("UA1", life=NOW + 1, version=1, value=b'{"event_offset":12}')
+    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:{offset}")
+    assert told.status == status
+
+
+@pytest.mark.parametrize("value", [b"{}", b'{"event_offset":null}', b'{"event_offset":"12"}', b'{"event_offset":1e9}'])
+async def test_a_state_without_an_event_has_merged_none(instance: Instance, value: bytes) -> None:
+    store(instance).put("UA1", value=value)
+    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:0")
+    assert (told.status, told.kind, told.json["latest_offset"]) == (503, "behind", None)
+
+
+async def test_an_event_is_in_the_partition_of_its_key(instance: Instance) -> None:
+    store(instance).put("UA1", value=b'{"event_offset":12}')
+    other = (OF_UA1 + 1) % 4
+    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={other}:12")
+    assert (told.status, told.kind) == (400, "bad_request")
+    assert f"in partition {OF_UA1} (murmur2), not in {other}" in told.json["detail"]
+
+
+async def test_records_without_the_offset_of_an_event_refuse_one() -> None:
+    async with answering(parts_of(a_state()), hot=True) as instance:
+        told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:12&wait=9")
+    assert (told.status, told.kind) == (400, "bad_request")
+    assert "the records of 'flights' have no offset of an event. Write min_version" in told.json["detail"]
+
+
 async def test_who_has_the_present_version_waits_for_the_next(instance: Instance) -> None:
     store(instance).put("UA1", version=1)
-    has = {"If-None-Match": f'"{NOW}.1"'}
+    has = {"If-None-Match": f'"{NOW}.0.1"'}
     assert (await instance.ask("/v1/states/flights/UA1?wait=0.05", headers=has)).status == 304
     waiting = asyncio.create_task(instance.ask("/v1/states/flights/UA1?wait=9", headers=has))
     await until(lambda: instance.waits.waiting == 1)
@@ -212,6 +271,9 @@ async def test_who_has_the_present_version_waits_for_the_next(instance: Instance
     ("query", "says"),
     [
         ("min_version=x", "min_version"),
+        ("min_offset=12", "min_offset"),
+        ("min_offset=0:-1", "min_offset"),
+        ("min_offset=0:12&min_offset=0:13", "twice"),
         ("wait=-1", "wait"),
         ("wait=31", "30 seconds"),
         ("as_of=-1", "as_of"),
@@ -346,3 +408,19 @@ async def test_head_is_get_without_its_body(instance: Instance) -> None:
         head, get = await instance.ask(path, "HEAD"), await instance.ask(path)
         assert head.status == get.status
         assert head.headers | {"Date": ""} == get.headers | {"Date": ""}
+
+
+async def test_versions_of_two_epochs_are_kept_apart(instance: Instance) -> None:
+    for epoch, version in ((100, 2), (200, 1), (200, 2)):
+        store(instance).put("UA1", epoch=epoch, version=version, value=b'{"of":%d}' % epoch)
+    path = "/v1/states/flights/UA1"
+    told = await instance.ask(path)
+    assert (told.json["epoch"], told.json["version"], told.headers["ETag"]) == (200, 2, f'"{NOW}.200.2"')
+    assert (await instance.ask(path, headers={"If-None-Match": f'"{NOW}.100.2"'})).status == 200
+    kept = (await instance.ask(f"{path}/versions")).json["versions"]
+    assert [(one["epoch"], one["version"]) for one in kept] == [(100, 2), (200, 1), (200, 2)]
+    for as_of, expected in (("2", {"of": 200}), (f"{NOW}.2", {"of": 200}), (f"{NOW}.100.2", {"of": 100})):
+        assert (await instance.ask(f"{path}?as_of={as_of}")).json["value"] == expected
+    assert (await instance.ask(f"{path}?as_of={NOW}.100.1")).json["latest"] == f"{NOW}.200.2"
+    for least, status in (("2", 200), ("3", 503), (f"{NOW}.100.61", 200), (f"{NOW}.200.3", 503), (f"{NOW}.300.1", 503)):
+        assert (await instance.ask(f"{path}?min_version={least}")).status == status

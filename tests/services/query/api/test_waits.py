@@ -13,7 +13,7 @@ from services.query.api.waits import Waits
 from services.query.entry import Change, Entry
 from tests.services.query.in_memory import until
 
-ENTRY = Entry(life=0, version=1, event_time=0, partition=0, offset=0, value=b"{}")
+ENTRY = Entry(life=0, epoch=0, version=1, event_time=0, partition=0, offset=0, value=b"{}")
 
 
 def here() -> bool:

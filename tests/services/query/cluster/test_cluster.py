@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from contracts.named import NamedState
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.cluster import Cluster, Links
 from services.query.cluster.errors import NamesakeError
@@ -87,7 +88,8 @@ class Lab:
         following = AtTheEnd(self.broker.bootstrap, self.topic)
         me = Identity(name, f"http://{name}", store or name, run)
         terms = Terms(lease=2.0, silence=2.5)
-        around = Surroundings({"flights": PARTITIONS}, following, {"flights": Mark()}, lambda: 0)
+        flights = NamedState("flights", self.topic, {}, PARTITIONS)
+        around = Surroundings({"flights": flights}, following, {"flights": Mark()}, lambda: 0)
         instance = Instance(me, terms, around, 2)
         group = f"{self._prefix}group"
         links = Links(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.announcement import AnnouncedPart, AnnouncedState, Announcement
+from services.query.api.access import ANYBODY
 from services.query.cluster.barrier import Barrier
 from services.query.cluster.holds import Holds
 from services.query.cluster.listing import held, listed
 from services.query.cluster.view import View
 from services.query.follow.decode import AHEAD_MS
-from tests.services.query.cluster.world import EPOCH, NOW, TERMS, World
+from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TERMS, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +85,7 @@ def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
     world.most_read = 50
     calm(world, 5)
     presented = world.processes["a"].instance.presented(world.now, EPOCH)
-    told = listed(presented, held([presented]))
+    told = listed(presented, held([presented]), ANYBODY)
     assert (told["instance"], told["url"], told["owns"]) == ("a", "http://a", {"flights": [0]})
     roles = {one["partition"]: one["role"] for one in told["states"]["flights"]["partitions"]}
     assert roles == {0: "owner", 1: "standby"}
@@ -116,7 +118,7 @@ def test_routers_agree_on_who_holds_a_partition() -> None:
     for process in world.processes.values():
         assert [one.announcement.instance for one in process.instance.owners(part)][:2] == ["b", "a"]
     assert held(both) == held(reversed(both)) == {part: "b"}
-    assert [listed(one, held(both))["owns"] for one in both] == [{"flights": [0]}, {"flights": []}]
+    assert [listed(one, held(both), ANYBODY)["owns"] for one in both] == [{"flights": [0]}, {"flights": []}]
 
 
 def test_a_watermark_is_that_of_who_is_there() -> None:
@@ -132,6 +134,38 @@ def test_a_watermark_is_that_of_who_is_there() -> None:
     world.log += [claim("b", 2, watermark=7), claim("broken", 1, watermark=NOW + AHEAD_MS + 1)]
     calm(world, 1)
     assert mark.watermark() == NOW + AHEAD_MS, "it goes not back, and to no time that nobody can have seen"
+
+
+def test_lives_end_by_the_clock_though_no_record_comes_and_all_instances_hear_of_it() -> None:
+    world = World(random.Random(1), names="ab", parts=1)
+    world.expires_by_clock = True
+    for disk in world.disks:
+        world.start(disk)
+    calm(world, 5)
+    grace = GRACE // timedelta(milliseconds=1)
+    marks = [process.mark for process in world.processes.values()]
+    assert [mark.watermark() for mark in marks] == [NOW - grace] * 2
+    world.time_of_day += 7
+    calm(world, 5)
+    assert [mark.watermark() for mark in marks] == [NOW + 7 - grace] * 2
+    assert max(one.states["flights"].watermark for one in world.log if one.states) == NOW + 7 - grace
+    world.time_of_day -= 100_000
+    calm(world, 5)
+    assert [mark.watermark() for mark in marks] == [NOW + 7 - grace] * 2, "a clock that is set back revives nothing"
+
+
+def test_no_life_ends_before_all_instances_can_hear_of_it() -> None:
+    """The watermark that an instance announces is the one that it reads by: never one that it has not announced."""
+    world = World(random.Random(1), names="a", parts=1)
+    world.expires_by_clock = True
+    world.start(world.disks[0])
+    calm(world, 5)
+    process = world.processes["a"]
+    for _ in range(50):
+        world.time_of_day += 40
+        calm(world, 0.1)
+        announced = [one.states["flights"].watermark for one in (*world.log, *process.outgoing) if one.states]
+        assert process.mark.watermark() <= max(announced)
 
 
 @pytest.mark.parametrize("seed", range(30))

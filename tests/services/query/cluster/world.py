@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from contracts.named import NamedState
 from services.query.cluster.holds import Terms
 from services.query.cluster.instance import Instance, Surroundings
 from services.query.cluster.view import Identity
@@ -23,7 +24,8 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ANSWERS = (Role.OWNER, Role.STANDBY)
 EVERY_S = 0.75
 NOW = 1_767_225_600_000
-"""The time of day, in milliseconds: it stands still."""
+"""The time of day, in milliseconds: it stands still, unless a test moves it."""
+HOUR, GRACE = timedelta(hours=1), timedelta(minutes=11)
 
 
 class Mark:
@@ -82,7 +84,10 @@ class Process:
         self.reading = Reading(disk, world.ends)
         me = Identity(disk.name, f"http://{disk.name}", disk.name, disk.run)
         self.mark = Mark()
-        around = Surroundings({"flights": len(world.ends)}, self.reading, {"flights": self.mark}, lambda: NOW)
+        flights = NamedState(
+            "flights", "topic", {}, len(world.ends), lifetime=HOUR, grace=GRACE, expires_by_clock=world.expires_by_clock
+        )
+        around = Surroundings({"flights": flights}, self.reading, {"flights": self.mark}, lambda: world.time_of_day)
         self.instance = Instance(me, TERMS, around, world.replicas)
         self.outgoing: list[Announcement] = []
         self.asked: dict[Part, list[Barrier]] = {}
@@ -108,6 +113,8 @@ class World:
         self.processes: dict[str, Process] = {}
         self.outage_until = 0.0
         self.most_read = 6
+        self.expires_by_clock = False
+        self.time_of_day = NOW
         self.back: list[str] = []
         """Every answer that went back."""
 

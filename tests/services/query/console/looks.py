@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.services.query.console.exposed import Seconds, Told
 
 JOB = Address("job", "http://127.0.0.1:9100")
+DERIVE = Address("derive", "http://127.0.0.1:9104")
 WORKERS = (Address("enrichment", "http://127.0.0.1:9101"), Address("enrichment", "http://127.0.0.1:9102"))
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -39,8 +40,13 @@ def job_part(**told: float) -> Scraped:
     return Scraped(JOB, samples(exposed(values)))
 
 
-def worker_part(address: Address = WORKERS[0], seconds: Seconds | None = None, **told: float) -> Scraped:
-    """A worker that made so many calls of each outcome, and so on."""
+def worker_part(
+    address: Address = WORKERS[0],
+    seconds: Seconds | None = None,
+    failure: tuple[str, float, float] | None = None,
+    **told: float,
+) -> Scraped:
+    """A worker that made so many calls of each outcome, and so on; `failure` has reason, count and time."""
     values: Told = {
         worker.SNAPSHOTS: {(): told.get("snapshots", 0.0)},
         worker.CALLS: {
@@ -55,7 +61,16 @@ def worker_part(address: Address = WORKERS[0], seconds: Seconds | None = None, *
         worker.IN_FLIGHT: {(): 3.0},
         worker.PARTITIONS: {(): 2.0},
     }
+    if failure is not None:
+        reason, count, at = failure
+        values[worker.BREAKER_FAILURES] = {("reference", reason): count}
+        values[worker.BREAKER_FAILED_AT] = {("reference",): at}
     return Scraped(address, samples(exposed(values, seconds)))
+
+
+def derive_part() -> Scraped:
+    """A derive worker that answers."""
+    return Scraped(DERIVE, samples(""))
 
 
 def away(address: Address, why: str = "Connection refused") -> Scraped:
@@ -96,10 +111,12 @@ def at_work(at: float, rate: float = 30.0, **told: Any) -> Look:
         away(JOB, "Connection refused") if told.get("job_away") else job,
         _worker(at, rate, WORKERS[0], told),
         _worker(at, rate, WORKERS[1], told),
+        derive_part(),
     )
+    watched = tuple(one for one in parts if one.address.kind not in told.get("unwatched", ()))
     own = Held("flights", "snapshots", {Role.OWNER: 4}, round(told.get("query_lag", 0)), 0)
     derived = Held("tails", "tails", {Role.OWNER: 4}, 0, 0)
-    return Look(at, clock, parts, None if told.get("kafka_away") else ends, (own, derived), ("one",))
+    return Look(at, clock, watched, None if told.get("kafka_away") else ends, (own, derived), ("one",))
 
 
 def _worker(at: float, rate: float, address: Any, told: dict[str, Any]) -> Any:

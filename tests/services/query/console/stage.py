@@ -14,7 +14,7 @@ from examples.flights.application import app
 from services.query.api.access import Access
 from services.query.api.gate import Gate
 from services.query.api.held import Holdings
-from services.query.api.server import Server, holder
+from services.query.api.server import Server
 from services.query.api.states import states
 from services.query.api.waits import Waits
 from services.query.console.course import Course
@@ -50,7 +50,7 @@ class Stage:
         self.course = Course(application, EVERY_S)
         self.letters = Letters("dead_letters")
         self.push = Push(self.parts, Limits(mark_every_s=1))
-        console = Console(application, self.course, self.letters, lambda request: holder(request).unbounded)
+        console = Console(application, self.course, self.letters)
         gate = Gate(self.parts, Access(tokens))
         reads = states(self.parts, Holdings(self.parts), Waits(10, self.parts.counts), gate, None)
         pieces: list[Routed] = [self.push, console, *reads]
@@ -58,17 +58,17 @@ class Stage:
         self._offset = 0
         self.base = ""
 
-    def put(self, key: str, version: int, value: Any, state: str = "flights") -> None:
+    def put(self, key: str, version: int, value: Any, state: str = "flights", *, epoch: int = 0) -> None:
         """A record arrives, and those who watch are told."""
         self._offset += 1
         now = round(datetime.now(UTC).timestamp() * 1000)
-        entry = Entry(1_357_000_000_000, version, now, 0, self._offset, orjson.dumps(value))
+        entry = Entry(1_357_000_000_000, epoch, version, now, 0, self._offset, orjson.dumps(value))
         self.parts.stores[state].apply([Update(key, 0, self._offset, entry)], {0: self._offset + 1})
         self.push.watching.changed([Change(state, key, entry)])
 
-    def fly(self, number: int, version: int) -> None:
+    def fly(self, number: int, version: int, *, epoch: int = 0) -> None:
         """A flight gets on to this version."""
-        self.put(key_of(number), version, flight(number, version))
+        self.put(key_of(number), version, flight(number, version), epoch=epoch)
 
     def remove(self, key: str, state: str = "flights") -> None:
         """A record without a value arrives."""

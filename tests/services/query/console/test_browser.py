@@ -56,7 +56,7 @@ async def test_the_picture_tells_the_figures(visit: Visit) -> None:
     assert "2 of 2 up" in (await visit.page.locator("[data-node=workers]").text_content() or "")
     assert "p50" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
     assert await visit.page.locator(".u-wrap canvas").count() == 3
-    assert await visit.page.locator(".processes tbody tr").count() == 3
+    assert await visit.page.locator(".processes tbody tr").count() == 4
 
 
 async def test_the_picture_follows_the_loop(visit: Visit) -> None:
@@ -78,6 +78,19 @@ async def test_without_any_data_it_says_so(visit: Visit) -> None:
     await visit.until("document.querySelector('main').innerText.includes('There are no keys yet')")
     await visit.go("#/letters")
     await visit.until("document.querySelector('main').innerText.includes('every record was used')")
+
+
+async def test_what_is_not_watched_is_named_with_the_setting_and_not_called_healthy(visit: Visit) -> None:
+    for at in range(0, 60, 2):
+        visit.stage.look(at_work(at, until=60, unwatched={"job", "enrichment", "derive"}))
+    await visit.go()
+    told = await visit.text(".verdict")
+    assert "Not all is watched" in told
+    assert "The job is not watched" in told
+    assert "Set STATELOOP_PARTS" in told
+    assert "Healthy" not in told
+    assert "not all watched" in await visit.text(".health")
+    assert "no worker reports it" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
 
 
 async def test_before_the_first_look_it_waits(stage: Stage, browser: Browser) -> None:
@@ -171,6 +184,20 @@ async def test_a_device_never_goes_back(visit: Visit) -> None:
         "v7",
         "v6",
     ]
+
+
+async def test_a_rebuilt_device_is_shown_in_place_of_the_epoch_before(visit: Visit) -> None:
+    working(visit.stage)
+    visit.stage.fly(3, 6)
+    await visit.go(device(key_of(3)))
+    await visit.page.get_by_text("landed", exact=True).first.wait_for()
+    visit.stage.fly(3, 2, epoch=1)
+    await visit.until("document.querySelector('.versions li').innerText.startsWith('v2')")
+    visit.stage.fly(3, 7)
+    visit.stage.fly(3, 3, epoch=1)
+    await visit.until("document.querySelector('.versions li').innerText.startsWith('v3')")
+    shown = await visit.page.locator(".versions > li strong:first-child").all_inner_texts()
+    assert [one for one in shown if one[0] == "v"] == ["v3", "v2", "v6"]
 
 
 async def test_a_device_that_was_never_seen_is_waited_for(visit: Visit) -> None:
@@ -378,15 +405,21 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, tmp_p
         await visit.page.locator(".standing[data-standing=live]").wait_for()
         await visit.page.reload()
         await visit.page.locator(".standing[data-standing=live]").wait_for()
-        assert "a head" in json.dumps(await letters(visit, "a-token-for-all-of-it"))
-        assert "a head" not in json.dumps(await letters(visit, "a-token-for-some"))
         assert visit.strangers == []
 
 
-async def letters(visit: Visit, token: str) -> object:
-    """The dead letters as this token sees them."""
-    answer = await visit.page.request.get(
-        f"{visit.stage.base}/v1/loop/dead_letters", headers={"Authorization": f"Bearer {token}"}
-    )
-    assert answer.ok
-    return await answer.json()
+async def test_a_token_for_some_keys_sees_its_keys_and_no_totals_over_others(browser: Browser, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    scoped = {"name": "some", "token": "a-token-for-some", "states": ["flights"], "keys": [key_of(1)]}
+    tokens.write_text(json.dumps({"tokens": [scoped]}), encoding="utf-8")
+    async with Stage(tokens=tokens).serving() as stage, visiting(browser, stage) as visit:
+        working(stage)
+        stage.fly(1, 3)
+        await visit.page.goto(stage.base)
+        await visit.page.locator("dialog[open] input").fill("a-token-for-some")
+        await visit.page.keyboard.press("Enter")
+        await visit.until("document.querySelector('.verdict').innerText.includes('does not read all of them')")
+        assert "The other views" in await visit.text(".verdict")
+        await visit.page.goto(f"{stage.base}/{device(key_of(1))}")
+        await visit.page.locator(".standing[data-standing=live]").wait_for()
+        assert "waits for" in await visit.text("[aria-label=Enrichments]"), "the graph is declared: it counts nothing"

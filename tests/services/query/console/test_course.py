@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from contracts.metrics import worker
 from examples.flights.application import app
+from services.query.console.answers import ApiFailure
 from services.query.console.course import Course
 from services.query.console.graph import graph
 from tests.services.query.console.looks import BEGIN, JOB, WORKERS, away, job_part, look, owner, worker_part
@@ -80,6 +82,23 @@ def test_latency_is_that_of_the_calls_since() -> None:
 def test_the_worst_breaker_counts() -> None:
     found = shown(look(0, worker_part(WORKERS[0], breaker=0), worker_part(WORKERS[1], breaker=2, held=7)))
     assert (found.apis[0].breaker, found.apis[0].held) == ("open", 7)
+
+
+def test_an_api_that_is_down_has_the_latest_reason_of_all_workers_with_its_count_and_time() -> None:
+    old, new = ("connection refused", 90.0, 1000.0), ("the response is not JSON", 57.0, 1060.0)
+    parts = (worker_part(WORKERS[0], None, old, breaker=2), worker_part(WORKERS[1], None, new, breaker=1))
+    found = shown(look(0, *parts))
+    assert found.apis[0].failure == ApiFailure(reason=new[0], count=57, at=datetime.fromtimestamp(1060, UTC))
+    assert "57 calls that failed: the response is not JSON, at 00:17:40 UTC" in found.verdict.troubles[0].says
+    both = (worker_part(one, None, new, breaker=2) for one in WORKERS)
+    failure = shown(look(0, *both)).apis[0].failure
+    assert failure is not None
+    assert failure.count == 114
+
+
+def test_an_api_whose_workers_do_not_answer_is_not_called_well() -> None:
+    found = shown(look(0, away(WORKERS[0]), job_part()))
+    assert (found.apis[0].breaker, found.apis[0].failure) == (None, None)
 
 
 def test_the_cache_has_its_share() -> None:

@@ -9,7 +9,17 @@ import pytest
 
 from examples.flights.application import app
 from services.query.console.course import Course
-from tests.services.query.console.looks import BEGIN, JOB, WORKERS, away, job_part, look, owner, worker_part
+from tests.services.query.console.looks import (
+    BEGIN,
+    JOB,
+    WORKERS,
+    away,
+    derive_part,
+    job_part,
+    look,
+    owner,
+    worker_part,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,7 +47,7 @@ def well(at: float, **told: float) -> Look:
     )
     worker = worker_part(result=RATE * at, lag=told.get("worker_lag", 9), breaker=told.get("breaker", 0), held=1)
     mine = owner(lag=round(told.get("query_lag", 0)), catching_up=round(told.get("catching_up", 0)))
-    return look(at, job, worker, ends=ends, held=(mine,))
+    return look(at, job, worker, derive_part(), ends=ends, held=(mine,))
 
 
 def troubles(looks: Iterable[Look]) -> list[Trouble]:
@@ -46,7 +56,8 @@ def troubles(looks: Iterable[Look]) -> list[Trouble]:
         course.note(one)
     found = course.answer(None)
     assert found is not None
-    assert found.verdict.healthy == (not found.verdict.troubles)
+    seen = None if found.not_watched else True
+    assert found.verdict.healthy == (False if found.verdict.troubles else seen)
     return list(found.verdict.troubles)
 
 

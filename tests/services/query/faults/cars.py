@@ -23,7 +23,9 @@ class Car(State):
 
 
 def application(prefix: str) -> Application:
-    return Application(name=NAME, event=Seen, state=Car, topics=Topics(prefix=prefix, partitions=PARTITIONS))
+    """The application. Its lives were over long ago by the clock, which does not matter in a replay."""
+    topics = Topics(prefix=prefix, replay=True, partitions=PARTITIONS)
+    return Application(name=NAME, event=Seen, state=Car, topics=topics)
 
 
 def snapshot(key: str, version: int, life: int = 0) -> bytes:

@@ -13,14 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.named import NamedState
+from contracts.window_key import window_key
 from services.query.entry import Entry
 from services.query.follow.decode import AHEAD_MS, Decoder, Garbage, Read
 from services.query.store import Update
 
 STATE = NamedState("flights", "snapshots", {}, 2, lifetime=timedelta(hours=1))
 TABLE = replace(STATE, life=None, version=None, event_time=None, lifetime=None)
+WINDOWED = replace(STATE, key="device_id", windowed=True)
 DERIVED = replace(STATE, key="about.key")
-GOOD = {"first_seen": "2026-01-01T00:00:00Z", "version": 3, "as_of": "2026-01-01T01:00:00.123999+01:00", "state": {}}
+GOOD = {
+    "first_seen": "2026-01-01T00:00:00Z",
+    "epoch": 7,
+    "version": 3,
+    "as_of": "2026-01-01T01:00:00.123999+01:00",
+    "state": {},
+}
 FIRST = 1_767_225_600_000
 
 
@@ -29,12 +37,23 @@ def read(value: object, key: bytes | None = b"AA/1") -> Read:
 
 
 def test_a_snapshot() -> None:
-    expected = Entry(FIRST, 3, FIRST + 123, 1, 42, orjson.dumps(GOOD))
+    expected = Entry(FIRST, 7, 3, FIRST + 123, 1, 42, orjson.dumps(GOOD))
     assert Decoder(STATE).decode(read(GOOD)) == Update("AA/1", 1, 42, expected)
 
 
 def test_a_record_that_names_none_of_these() -> None:
-    assert Decoder(TABLE).decode(read({})) == Update("AA/1", 1, 42, Entry(0, 42, FIRST + 5, 1, 42, b"{}"))
+    assert Decoder(TABLE).decode(read({})) == Update("AA/1", 1, 42, Entry(0, 0, 42, FIRST + 5, 1, 42, b"{}"))
+
+
+def test_a_record_without_an_epoch_is_of_the_first() -> None:
+    without = {name: value for name, value in GOOD.items() if name != "epoch"}
+    for state, record in ((STATE, without), (replace(STATE, epoch=None), GOOD)):
+        update = Decoder(state).decode(read(record))
+        assert update
+        assert update.entry
+        assert update.entry.epoch == 0
+    with pytest.raises(Garbage, match="epoch is no whole number"):
+        Decoder(STATE).decode(read({**GOOD, "epoch": "7"}))
 
 
 def test_times_in_milliseconds_and_without_an_offset() -> None:
@@ -53,6 +72,21 @@ def test_a_key_in_the_value() -> None:
 def test_a_removal() -> None:
     assert Decoder(STATE).decode(Read(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
     assert Decoder(DERIVED).decode(Read(b"a of device 1", None, 1, 42, 0)) is None
+
+
+def test_a_removal_of_a_window() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    assert Decoder(WINDOWED).decode(Read(window_key("a", at), None, 1, 42, 0)) == Update("a", 1, 42, None, FIRST)
+    for key in (None, b"a", window_key("", at), window_key("x" * 501, at)):
+        with pytest.raises(Garbage, match="its key"):
+            Decoder(WINDOWED).decode(Read(key, None, 1, 42, 0))
+
+
+def test_a_window_is_an_entry_of_its_device() -> None:
+    key = window_key("a", datetime(2026, 1, 1, tzinfo=UTC))
+    update = Decoder(WINDOWED).decode(read({**GOOD, "device_id": "a"}, key))
+    assert update
+    assert (update.key, update.life) == ("a", None)
 
 
 @pytest.mark.parametrize(

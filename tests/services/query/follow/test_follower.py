@@ -49,6 +49,19 @@ async def test_records_are_seen_by_readers_and_told(topic: Topic, state: NamedSt
         assert running.follower.tally.records == {"flights": 4}
 
 
+async def test_rows_are_forgotten_as_the_watermark_moves_though_no_record_comes(
+    topic: Topic, state: NamedState, tmp_path: Path
+) -> None:
+    topic.write(("a", value(1)), ("b", value(1)))
+    async with following(topic, replace(state, lifetime=timedelta(hours=1)), tmp_path) as running:
+        await running.caught_up()
+        found = running.store.get("a")
+        assert found
+        running.store.advance(found.life + 24 * 3_600_000)
+        await until(lambda: running.store.keys() == 0)
+        assert running.store.get("a") is None
+
+
 async def test_keys_in_other_partitions_than_their_hash_says_are_counted(
     topic: Topic, state: NamedState, tmp_path: Path
 ) -> None:
@@ -219,10 +232,10 @@ async def test_readers_never_go_back(topic: Topic, state: NamedState, tmp_path: 
     async with following(topic, replace(state, lifetime=timedelta(hours=3)), tmp_path) as running:
         topic.write(*(records[at] for at in again))
         ends = await running.follower.ends([running.part(0)])
-        seen = dict.fromkeys(keys, (0, 0))
+        seen = dict.fromkeys(keys, (0, 0, 0))
         while not running.reached(running.part(0), ends[running.part(0)]):
             for key, found in zip(keys, running.store.gets(keys), strict=True):
-                order = found.order if found else (0, 0)
+                order = found.order if found else (0, 0, 0)
                 assert order >= seen[key]
                 seen[key] = order
             await asyncio.sleep(0)
@@ -242,6 +255,9 @@ async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState
 
         def half_forgotten(self, _: int) -> bool:
             return False
+
+        def sweep(self) -> None:
+            pass
 
         def page(self, **_: object) -> Page:
             return Page((), None)

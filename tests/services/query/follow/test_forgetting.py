@@ -22,7 +22,7 @@ pytestmark = pytest.mark.kafka
 
 def snapshot(key: str, partition: int, version: int) -> Update:
     """A record, read."""
-    return Update(key, partition, 0, Entry(0, version, 0, partition, 0, value(version)))
+    return Update(key, partition, 0, Entry(0, 0, version, 0, partition, 0, value(version)))
 
 
 async def test_a_partition_that_was_being_forgotten_at_a_kill_is_read_from_its_beginning(

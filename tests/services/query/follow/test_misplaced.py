@@ -20,7 +20,7 @@ STATES = {"flights": a_state()}
 
 def updates(partitions: int) -> list[Update]:
     """As who believes that there are so many partitions writes them."""
-    entry = Entry(0, 1, 0, 0, 0, b"{}")
+    entry = Entry(0, 0, 1, 0, 0, 0, b"{}")
     return [Update(key, partition(key.encode(), partitions), 0, entry) for key in KEYS]
 
 

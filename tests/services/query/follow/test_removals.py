@@ -206,15 +206,23 @@ def test_the_brokers_say_for_how_long(broker: EmbeddedBroker, topics_prefix: str
         "short": {"cleanup.policy": "compact,delete", "delete.retention.ms": "7000"},
         "deleting": {"cleanup.policy": "delete"},
         "derived": {"cleanup.policy": "compact"},
+        "windowed": {"cleanup.policy": "compact"},
     }
     for name, config in configs.items():
         Topic(broker.bootstrap, f"{topics_prefix}{name}", config)
     names = [*configs, "absent"]
     states = [
-        replace(state, name=name, topic=f"{topics_prefix}{name}", key="key" if name == "derived" else None)
+        replace(
+            state,
+            name=name,
+            topic=f"{topics_prefix}{name}",
+            key="key" if name in {"derived", "windowed"} else None,
+            windowed=name == "windowed",
+        )
         for name in names
     ]
-    assert kept(states, {"bootstrap.servers": broker.bootstrap}) == {"usual": DAY_MS, "short": 7000, "absent": DAY_MS}
+    found = kept(states, {"bootstrap.servers": broker.bootstrap})
+    assert found == {"usual": DAY_MS, "short": 7000, "absent": DAY_MS, "windowed": DAY_MS}
     assert kept([], {"bootstrap.servers": broker.bootstrap}) == {}
 
 

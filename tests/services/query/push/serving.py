@@ -46,12 +46,14 @@ class Instance:
         self.base = ""
         self.offset = 0
 
-    def put(self, key: str, version: int, value: Any = None, *, state: str = "flights", life: int = NOW) -> Change:
+    def put(  # noqa: PLR0913  # each has a usual value
+        self, key: str, version: int, value: Any = None, *, state: str = "flights", life: int = NOW, epoch: int = 0
+    ) -> Change:
         """A record of the key arrives; readers see it from now on, and nobody has been told."""
         self.offset += 1
         written = orjson.dumps({"v": version} if value is None else value)
         partition = self.watching.hub.partition(state, key)
-        entry = Entry(life, version, NOW, partition, self.offset, written)
+        entry = Entry(life, epoch, version, NOW, partition, self.offset, written)
         return self._apply(state, Update(key, partition, self.offset, entry))
 
     def remove(self, key: str, state: str = "flights") -> Change:

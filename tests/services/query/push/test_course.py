@@ -15,8 +15,8 @@ from services.query.entry import Change, Entry
 from services.query.push.course import Course
 from services.query.push.hub import Hub
 from services.query.push.interest import Interest
-from services.query.push.limits import Limits
 from services.query.push.links import Links
+from services.query.push.mailbox import Mailbox
 from services.query.push.notice import Kind
 from services.query.push.places import HERE, Places
 from services.query.push.reading import Reader
@@ -65,7 +65,7 @@ class World:
         reader = Reader(self.parts.stores, self.hub, self.places)
         links = Links(None, lambda *_: {}, lambda: None, lambda: 0.0)
         self.course = Course(self.parts, self.places, self.hub, reader, links)
-        self.stream = Stream(ANYBODY, reader, Limits(), lambda: 0.0, lambda _: None)
+        self.stream = Stream(ANYBODY, reader, Mailbox(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None)
         self.untold: list[Change] = []
         self.version = 0
         self.views: dict[Subscription, View] = {}
@@ -74,7 +74,7 @@ class World:
     def record(self, key: str, status: str) -> None:
         self.version += 1
         value = orjson.dumps({"status": status})
-        self._apply(key, Entry(0, self.version, 0, self.hub.partition("flights", key), self.version, value))
+        self._apply(key, Entry(0, 0, self.version, 0, self.hub.partition("flights", key), self.version, value))
 
     def remove(self, key: str) -> None:
         self.version += 1
@@ -152,8 +152,8 @@ class View:
         notice = letter.notice
         if notice.kind is Kind.STATE:
             assert notice.order is not None
-            assert notice.order[1] > self.versions.get(notice.key, 0), "told back, or again"
-            self.versions[notice.key] = notice.order[1]
+            assert notice.order[2] > self.versions.get(notice.key, 0), "told back, or again"
+            self.versions[notice.key] = notice.order[2]
         else:
             self.versions.pop(notice.key, None)
 
@@ -246,7 +246,7 @@ def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
     world = World()
     for number in range(30):
         world.version += 1
-        entry = Entry(0, world.version, 0, number % 4, world.version, b'{"status":"landed"}')
+        entry = Entry(0, 0, world.version, 0, number % 4, world.version, b'{"status":"landed"}')
         world.store.apply([Update(f"a{number:02}", number % 4, world.version, entry)], {number % 4: world.version + 1})
     world.subscribe(2, current=True)
     world.take(1)

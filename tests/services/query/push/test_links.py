@@ -77,9 +77,9 @@ async def test_a_key_of_another_instance_is_watched_here(pair: Pair) -> None:
     pair.change(key, 1)
     async with watching(pair.one, f"/v1/states/flights/{key}/watch") as events:
         first = await events.next()
-        assert (first.id, first.data["instance"], first.data["value"]) == (f"{NOW}.1", "two", {"v": 1})
+        assert (first.id, first.data["instance"], first.data["value"]) == (f"{NOW}.0.1", "two", {"v": 1})
         pair.change(key, 2)
-        assert (await events.next()).id == f"{NOW}.2"
+        assert (await events.next()).id == f"{NOW}.0.2"
         pair.remove(key)
         assert (await events.next()).event == "removed"
     await eventually(lambda: pair.two.subscriptions() == 0)
@@ -94,7 +94,7 @@ async def test_many_who_watch_one_key_of_another_instance_share_one_connection(p
         for client in clients:
             assert (await client.next()).event == "never_seen"
         pair.change(key, 1)
-        assert [(await client.next()).id for client in clients] == [f"{NOW}.1"] * 20
+        assert [(await client.next()).id for client in clients] == [f"{NOW}.0.1"] * 20
         assert pair.two.parts.counts.get(metrics.STREAMS) == 1
 
 
@@ -129,15 +129,15 @@ async def test_a_key_goes_on_from_its_new_owner_and_never_back(
     pair.look()
     pair.change(key, 5)
     async with watching(pair.one, f"/v1/states/flights/{key}/watch") as events:
-        assert (await events.next()).id == f"{NOW}.5"
+        assert (await events.next()).id == f"{NOW}.0.5"
         pair.share(*after)
         late = [instance.put(key, 6) for instance in (pair.one, pair.two)]
         pair.look()
-        assert (await events.next()).id == f"{NOW}.6"
+        assert (await events.next()).id == f"{NOW}.0.6"
         for instance, change in zip((pair.one, pair.two), late, strict=True):
             instance.watching.changed([change])
         pair.change(key, 7)
-        assert (await events.next()).id == f"{NOW}.7"
+        assert (await events.next()).id == f"{NOW}.0.7"
 
 
 @pytest.mark.parametrize(("before", "after"), [((0, 1), (0, 1, 2, 3)), ((0, 1, 2, 3), (0, 1))])
@@ -250,7 +250,7 @@ async def test_instances_show_each_other_their_token(tmp_path: Path) -> None:
         key = next(pair.keys(2))
         pair.change(key, 1)
         async with watching(pair.one, f"/v1/states/flights/{key}/watch", **headers) as events:
-            assert (await events.next()).id == f"{NOW}.1"
+            assert (await events.next()).id == f"{NOW}.0.1"
         async with connected(pair.two, headers={**headers, "Stateloop-Hop": "1"}) as client:
             await client.say(type="subscribe", id="x", state="flights", key=key, partitions={"2": None})
             assert (await client.next())["problem"]["type"] == "bad_request"

@@ -22,7 +22,7 @@ class Seconds:
 
 
 def a_notice(key: str, version: int = 1, *, size: int = 1, at: float = 0.0) -> Notice:
-    return Notice(Kind.STATE, "s", key, at, order=(0, version), tag=str(version), size=size)
+    return Notice(Kind.STATE, "s", key, at, order=(0, 0, version), tag=str(version), size=size)
 
 
 def a_mailbox(keys: int = 100, size: int = MUCH) -> Mailbox[str]:

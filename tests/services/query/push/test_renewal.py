@@ -118,4 +118,4 @@ async def test_who_may_still_ask_goes_on(guarded: Guarded) -> None:
         await events.next()
         guarded.renew(token=SECRET, states=["flights"], keys=["a/"])
         guarded.instance.change("a/1", 2)
-        assert (await events.next()).id == f"{NOW}.2"
+        assert (await events.next()).id == f"{NOW}.0.2"

@@ -69,7 +69,7 @@ async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_muc
             (stream,) = streams(instance)
             await eventually(lambda: stream.mailbox.lag().oldest_ms > 200)
             assert (len(stream.mailbox), stream.mailbox.lag().waiting) == (1, 1)
-            told = await _all_of(client, b"id: %d.1000\n" % NOW)
+            told = await _all_of(client, b"id: %d.0.1000\n" % NOW)
         versions = [int(line.rpartition(b".")[2]) for line in told.split(b"\n") if line.startswith(b"id: ")]
         assert versions == sorted(set(versions))
         assert (len(versions) < 100, versions[-1]) == (True, 1000)
@@ -96,7 +96,7 @@ async def test_a_thousand_others_are_told_at_once_while_one_takes_nothing() -> N
             for number in range(OTHERS):
                 instance.change(f"k{number}", version)
             told = await asyncio.gather(*(client.next() for client in clients))
-            assert [one.id for one in told] == [f"{NOW}.{version}"] * OTHERS
+            assert [one.id for one in told] == [f"{NOW}.0.{version}"] * OTHERS
 
 
 async def test_what_waits_for_a_client_of_many_keys_is_bounded_and_it_is_told_to_read_anew() -> None:
@@ -126,7 +126,7 @@ async def test_what_waits_for_a_client_of_many_keys_is_bounded_and_it_is_told_to
         assert (reset["ids"], reset["conflated"] >= 2000) == (["all"], True)
         assert not any(stream.subscriptions["all"].holds(f"k{number}") for number in range(instance.offset))
         instance.change("k1", 2)
-        assert (await client.next())["tag"] == f"{NOW}.2"
+        assert (await client.next())["tag"] == f"{NOW}.0.2"
         assert instance.parts.counts.get(names.RESETS, "websocket") == 1
 
 

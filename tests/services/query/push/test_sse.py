@@ -35,11 +35,11 @@ async def test_a_key_is_told_as_it_is_and_as_it_becomes(instance: Instance) -> N
     instance.change(KEY, 1)
     async with watching(instance, PATH) as events:
         first = await events.next()
-        assert first[:2] == ("state", f"{NOW}.1")
+        assert first[:2] == ("state", f"{NOW}.0.1")
         assert (first.data["key"], first.data["version"], first.data["value"]) == (KEY, 1, {"v": 1})
         instance.change("other", 1)
         instance.change(KEY, 2)
-        assert (await events.next())[:2] == ("state", f"{NOW}.2")
+        assert (await events.next())[:2] == ("state", f"{NOW}.0.2")
         assert events.response.headers["Content-Type"] == "text/event-stream"
         assert events.response.headers["Cache-Control"] == "no-store"
     assert instance.parts.counts.get(names.DELIVERED, "sse") == 2
@@ -60,44 +60,44 @@ async def test_without_the_current_value_only_what_comes_is_told(instance: Insta
     instance.change(KEY, 1)
     async with watching(instance, PATH + "?current=false") as events:
         instance.change(KEY, 2)
-        assert (await events.next()).id == f"{NOW}.2"
+        assert (await events.next()).id == f"{NOW}.0.2"
 
 
 async def test_what_is_read_and_what_is_told_in_between_is_told_once_and_never_back(instance: Instance) -> None:
     """The change is in the store already, and is told only after the client has read it from there."""
     late = [instance.put(KEY, 1), instance.put(KEY, 2)]
     async with watching(instance, PATH) as events:
-        assert (await events.next()).id == f"{NOW}.2"
+        assert (await events.next()).id == f"{NOW}.0.2"
         instance.watching.changed(late)
         instance.change(KEY, 3)
-        assert (await events.next()).id == f"{NOW}.3"
+        assert (await events.next()).id == f"{NOW}.0.3"
 
 
 async def test_who_comes_again_goes_on_after_what_it_has(instance: Instance) -> None:
     for version in range(1, 6):
         instance.change(KEY, version)
-    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.3"}) as events:
-        assert [(await events.next()).id for _ in range(2)] == [f"{NOW}.4", f"{NOW}.5"]
-    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.1"}) as events:
-        assert [(await events.next()).id for _ in range(3)] == [f"{NOW}.3", f"{NOW}.4", f"{NOW}.5"]
-    async with watching(instance, PATH + "?current=false", **{"Last-Event-ID": f"{NOW}.5"}) as events:
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.0.3"}) as events:
+        assert [(await events.next()).id for _ in range(2)] == [f"{NOW}.0.4", f"{NOW}.0.5"]
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.0.1"}) as events:
+        assert [(await events.next()).id for _ in range(3)] == [f"{NOW}.0.3", f"{NOW}.0.4", f"{NOW}.0.5"]
+    async with watching(instance, PATH + "?current=false", **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
         instance.change(KEY, 6)
-        assert (await events.next()).id == f"{NOW}.6"
+        assert (await events.next()).id == f"{NOW}.0.6"
 
 
 async def test_who_has_more_than_this_instance_is_told_nothing_older(instance: Instance) -> None:
     instance.change(KEY, 4)
-    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.5"}) as events:
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
         instance.change(KEY, 5)
         instance.change(KEY, 6)
-        assert (await events.next()).id == f"{NOW}.6"
+        assert (await events.next()).id == f"{NOW}.0.6"
 
 
 async def test_a_key_that_is_not_there_yet_can_be_watched(instance: Instance) -> None:
     async with watching(instance, PATH) as events:
         assert await events.next() == ("never_seen", None, {"state": "flights", "key": KEY})
         instance.change(KEY, 1)
-        assert (await events.next()).id == f"{NOW}.1"
+        assert (await events.next()).id == f"{NOW}.0.1"
 
 
 async def test_a_key_that_is_removed_is_told_and_may_come_again(instance: Instance) -> None:
@@ -107,20 +107,20 @@ async def test_a_key_that_is_removed_is_told_and_may_come_again(instance: Instan
         instance.watching.changed([instance.remove(KEY)])
         assert await events.next() == ("removed", None, {"state": "flights", "key": KEY})
         instance.change(KEY, 1)
-        assert (await events.next()).id == f"{NOW}.1"
+        assert (await events.next()).id == f"{NOW}.0.1"
 
 
 async def test_a_life_that_ends_is_told_once_and_the_next_one_follows() -> None:
     async with Instance(a_state(lifetime=timedelta(hours=1)), limits=QUICK).serving() as instance:
         late = [instance.put(KEY, 1), instance.put(KEY, 2)]
         async with watching(instance, PATH) as events:
-            assert (await events.next()).id == f"{NOW}.2"
+            assert (await events.next()).id == f"{NOW}.0.2"
             instance.store().advance(NOW + 3_600_001)
             assert await events.next() == ("expired", None, {"state": "flights", "key": KEY})
             instance.watching.changed(late)
             assert [(await events.next(marks=True)).event for _ in range(3)] == ["mark"] * 3
             instance.change(KEY, 1, life=NOW + 3_600_000)
-            assert (await events.next()).id == f"{NOW + 3_600_000}.1"
+            assert (await events.next()).id == f"{NOW + 3_600_000}.0.1"
         instance.store().advance(NOW + 8_000_000)
         async with watching(instance, PATH) as events:
             assert (await events.next()).event == "expired"
@@ -151,9 +151,9 @@ async def test_while_the_partition_catches_up_nothing_is_told_and_afterwards_all
         for version in (4, 5):
             instance.change(KEY, version)
         instance.roles.own = Standing(Role.OWNER, 0)
-        assert (await events.next()).id == f"{NOW}.5"
+        assert (await events.next()).id == f"{NOW}.0.5"
         instance.change(KEY, 6)
-        assert (await events.next()).id == f"{NOW}.6"
+        assert (await events.next()).id == f"{NOW}.0.6"
 
 
 async def test_a_value_with_line_breaks_is_one_event(instance: Instance) -> None:
@@ -203,3 +203,17 @@ async def _stop(instance: Instance) -> None:
     await asyncio.sleep(0)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_rebuilt_state_is_told_and_the_epoch_before_it_is_not(instance: Instance) -> None:
+    instance.change(KEY, 61, epoch=100)
+    async with watching(instance, PATH) as events:
+        assert (await events.next()).id == f"{NOW}.100.61"
+        instance.change(KEY, 1, epoch=200)
+        told = await events.next()
+        assert (told.id, told.data["epoch"], told.data["version"]) == (f"{NOW}.200.1", 200, 1)
+        instance.change(KEY, 62, epoch=100)
+        instance.change(KEY, 2, epoch=200)
+        assert (await events.next()).id == f"{NOW}.200.2"
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.100.61"}) as events:
+        assert [(await events.next()).id for _ in range(2)] == [f"{NOW}.200.1", f"{NOW}.200.2"]

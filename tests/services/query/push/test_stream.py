@@ -9,7 +9,7 @@ import pytest
 from services.query.api.access import ANYBODY
 from services.query.api.problems import Problem
 from services.query.push.interest import Interest
-from services.query.push.limits import Limits
+from services.query.push.mailbox import Mailbox
 from services.query.push.notice import Kind, Notice
 from services.query.push.stream import Denied, Stream
 from services.query.push.subscription import Subscription
@@ -22,7 +22,7 @@ ENDED = Problem("not_yours", "The token does not reach so far any more")
 
 @pytest.fixture
 def stream() -> Stream:
-    return Stream(ANYBODY, cast("Reader", None), Limits(), lambda: 0.0, lambda _: None)
+    return Stream(ANYBODY, cast("Reader", None), Mailbox(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None)
 
 
 def subscription(stream: Stream, name: str) -> Subscription:

@@ -6,12 +6,26 @@ from services.query.entry import Entry
 from services.query.push.tags import order
 
 
-@pytest.mark.parametrize(("life", "version"), [(0, 7), (1_763_776_447_000, 3), (0, (1 << 63) - 1), (-5, 1)])
-def test_tag_of_any_entry_is_read_back(life: int, version: int) -> None:
-    entry = Entry(life, version, 0, 0, 0, b"{}")
+@pytest.mark.parametrize(
+    ("life", "epoch", "version"),
+    [
+        (0, 0, 7),
+        (1_763_776_447_000, 0, 3),
+        (1_763_776_447_000, 1_763_776_400_000, 3),
+        (0, 5, 1),
+        (0, 0, (1 << 63) - 1),
+        (-5, 0, 1),
+    ],
+)
+def test_tag_of_any_entry_is_read_back(life: int, epoch: int, version: int) -> None:
+    entry = Entry(life, epoch, version, 0, 0, 0, b"{}")
     assert order(entry.tag) == entry.order
 
 
-@pytest.mark.parametrize("tag", ["", "a", "1.2.3", "1.", ".1", "1" * 20])
+@pytest.mark.parametrize("tag", ["", "a", "1.2.3.4", "1..3", "1.", ".1", "1" * 20])
 def test_what_is_no_tag_has_no_order(tag: str) -> None:
     assert order(tag) is None
+
+
+def test_a_tag_of_an_earlier_release_is_of_no_epoch() -> None:
+    assert order("1763776447000.3") == (1_763_776_447_000, 0, 3)

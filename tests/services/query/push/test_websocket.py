@@ -37,12 +37,12 @@ async def test_a_key_is_told_as_it_is_and_as_it_becomes(instance: Instance) -> N
     async with connected(instance) as client:
         assert await client.subscribe("one", key="a") == {"type": "subscribed", "id": "one"}
         first = await client.next()
-        assert (first["type"], first["ids"], first["tag"]) == ("state", ["one"], f"{NOW}.1")
+        assert (first["type"], first["ids"], first["tag"]) == ("state", ["one"], f"{NOW}.0.1")
         assert first["answer"]["value"] == {"v": 1}
         current = await client.next()
         assert (current["type"], current["id"], len(current["partitions"])) == ("current", "one", 1)
         instance.change("a", 2)
-        assert (await client.next())["tag"] == f"{NOW}.2"
+        assert (await client.next())["tag"] == f"{NOW}.0.2"
 
 
 async def test_all_keys_of_a_prefix_are_told_page_by_page_and_then_what_comes(instance: Instance) -> None:
@@ -126,10 +126,10 @@ async def test_an_id_used_again_takes_the_place_of_the_first(instance: Instance)
 async def test_who_says_what_it_has_is_not_told_that_again(instance: Instance) -> None:
     instance.change("a", 1)
     async with connected(instance) as client:
-        await client.subscribe("one", key="a", after=f"{NOW}.1")
+        await client.subscribe("one", key="a", after=f"{NOW}.0.1")
         assert (await client.next())["type"] == "current"
         instance.change("a", 2)
-        assert (await client.next())["tag"] == f"{NOW}.2"
+        assert (await client.next())["tag"] == f"{NOW}.0.2"
 
 
 @pytest.mark.parametrize(

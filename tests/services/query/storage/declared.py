@@ -36,14 +36,14 @@ def named(
     )
 
 
-def update(key: str, life: int, version: int, *, partition: int = 0, **state: object) -> Update:
+def update(key: str, life: int, version: int, *, epoch: int = 0, partition: int = 0, **state: object) -> Update:
     """A record of a key, read; its offset comes of its version."""
-    value = orjson.dumps({"version": version, "state": state})
+    value = orjson.dumps({"epoch": epoch, "version": version, "state": state})
     return Update(
-        key, partition, abs(version) % 1000, Entry(life, version, 1000, partition, abs(version) % 1000, value)
+        key, partition, abs(version) % 1000, Entry(life, epoch, version, 1000, partition, abs(version) % 1000, value)
     )
 
 
-def removal(key: str, *, partition: int = 0) -> Update:
-    """A record without value."""
-    return Update(key, partition, 0, None)
+def removal(key: str, *, partition: int = 0, life: int | None = None) -> Update:
+    """A record without value, of one life or of all."""
+    return Update(key, partition, 0, None, life)

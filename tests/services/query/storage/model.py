@@ -32,7 +32,9 @@ class Model:
         changes: dict[str, Entry | None] = {}
         for update in updates:
             if update.entry is None:
-                if self.held.pop(update.key, None):
+                kept = self.held.get(update.key)
+                if kept and update.life in (None, kept[-1].life):
+                    del self.held[update.key]
                     changes[update.key] = None
             elif self.times.of(update.entry.life) >= oldest and self._newer(update.key, update.entry):
                 changes[update.key] = update.entry

@@ -34,16 +34,18 @@ WHERE: tuple[dict[str, str], ...] = (
     {"state.gate": "B2", "state.status": "flying"},
 )
 
+lives = st.integers(0, 12).map(lambda step: step * 40)
 snapshots = st.builds(
     update,
     key=st.sampled_from(KEYS),
-    life=st.integers(0, 12).map(lambda step: step * 40),
+    life=lives,
     version=st.integers(-1, 6),
+    epoch=st.integers(0, 2),
     partition=st.integers(0, 1),
     status=st.sampled_from(STATUSES),
     gate=st.sampled_from((None, "B2")),
 )
-updates = st.lists(st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS))), max_size=8)
+updates = st.lists(st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS), life=lives | st.none())), max_size=8)
 
 
 class Stores(RuleBasedStateMachine):

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from contracts.named import Asked
+from services.query.storage.buckets import clock_watermark
 from services.query.storage.environment import AT_LEAST
 from services.query.storage.errors import NotIndexed
-from services.query.storage.lmdb_store import LmdbStore
+from services.query.storage.lmdb_store import SAVE_MS, LmdbStore
 from services.query.storage.paging import LOOKED_AT
 from services.query.storage.writing import PIECE
 from tests.services.query.storage.declared import named, removal, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from services.query.entry import Entry
 
@@ -89,6 +96,13 @@ def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
     store.apply([update("a", 200, version, status="x") for version in (1, 2)], {})
     store.apply([update("b", 2000, 1)], {})
     assert sizes(store) == (1, 0, 0)
+
+
+def test_a_removal_of_one_life_leaves_another(store: LmdbStore) -> None:
+    store.apply([update("a", 200, 1), removal("a", life=40)], {})
+    assert sizes(store)[0] == 1
+    store.apply([removal("a", life=200)], {})
+    assert sizes(store)[0] == 0
 
 
 def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
@@ -239,3 +253,88 @@ def test_readers_see_whole_batches_and_never_go_back(store: LmdbStore) -> None:
 def _version(entry: Entry | None) -> int:
     assert entry is not None
     return entry.version
+
+
+ORDERS = st.tuples(st.integers(0, 2).map(lambda life: 1000 + life), st.integers(0, 3), st.integers(1, 4))
+
+
+@given(st.lists(ORDERS, min_size=1, max_size=12))
+def test_the_greatest_life_epoch_and_version_stays_however_they_come(orders: list[tuple[int, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = LmdbStore(Path(folder), named(), "boot")
+        seen: list[tuple[int, int, int]] = []
+        for life, epoch, version in orders:
+            store.apply([update("a", life, version, epoch=epoch)], {})
+            known = store.get("a")
+            assert known is not None
+            seen.append(known.order)
+        store.close()
+    assert seen == sorted(seen)
+    assert seen[-1] == max(orders)
+
+
+def test_a_rebuilt_state_takes_the_place_of_the_old_one_and_the_old_one_never_its(store: LmdbStore) -> None:
+    store.apply([update("a", 1, 61, epoch=100)], {})
+    assert len(store.apply([update("a", 1, 1, epoch=200, status="new")], {})) == 1
+    assert store.apply([update("a", 1, 62, epoch=100)], {}) == []
+    assert [one.order for one in store.versions("a")] == [(1, 100, 61), (1, 200, 1)]
+    assert dict(store.page(prefix="", after=None, limit=9, where={"state.status": "new"}, partitions={0}).items)
+
+
+def test_one_tag_never_names_two_contents(store: LmdbStore) -> None:
+    store.apply([update("a", 1, 3, epoch=100, status="old")], {})
+    before = store.get("a")
+    store.apply([update("a", 1, 3, epoch=200, status="new")], {})
+    after = store.get("a")
+    assert before is not None
+    assert after is not None
+    assert before.value != after.value
+    assert before.tag != after.tag
+
+
+def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> None:
+    """Machines that start at 6:00 and stop: at noon no record has come, and nothing of them is left."""
+    six, hour = 1_767_247_200_000, 3_600_000
+    state = replace(
+        named(lifetime=hour, indexes=("state.status",)), expires_by_clock=True, grace=timedelta(minutes=11),
+        asked=Asked(history=3, indexes=("state.status",)),
+    )  # fmt: skip
+    store = LmdbStore(tmp_path, state, "boot")
+    store.apply([update(str(number), six + number, 1, status="on") for number in range(500)], {0: 500})
+
+    def at(now: int) -> tuple[int, int, int]:
+        watermark = clock_watermark(state, now)
+        assert watermark is not None
+        store.advance(watermark)
+        store.sweep()
+        pages = [
+            store.page(prefix="", after=None, limit=1000, where=where, partitions={0}).items
+            for where in ({}, {"state.status": "on"})
+        ]
+        return len(pages[0]), len(pages[1]), store.keys()
+
+    assert at(six + hour) == (500, 500, 500)
+    assert at(six + hour + 11 * 60_000) == (500, 500, 500), "within the grace"
+    assert at(six + hour + 11 * 60_000 + 1000) == (0, 0, 500), "ended, and remembered"
+    known = store.get("7")
+    assert known is not None
+    assert store.ended(known)
+    assert at(six + 6 * hour) == (0, 0, 0)
+    store.close()
+
+
+def test_what_has_ended_by_the_clock_stays_so_over_a_restart_with_an_earlier_clock(tmp_path: Path) -> None:
+    first = LmdbStore(tmp_path, named(), "boot")
+    first.apply([update("a", 1, 1)], {0: 1})
+    first.advance(SAVE_MS + 1)
+    first.sweep()
+    first.close()
+    again = LmdbStore(tmp_path, named(), "boot")
+    assert (again.watermark(), again.get("a")) == (SAVE_MS + 1, None)
+    again.close()
+
+
+@pytest.mark.parametrize("facts", [{"expires_by_clock": False}, {"lifetime": None}, {"life": None}])
+def test_lives_of_a_replay_do_not_end_by_the_clock(facts: dict[str, Any]) -> None:
+    usual: dict[str, Any] = {"lifetime": timedelta(hours=1), "expires_by_clock": True}
+    assert clock_watermark(replace(named(), **(usual | facts)), 1_767_247_200_000) is None

@@ -7,8 +7,8 @@ import { badge } from "./card.js";
 import { MOST_APIS, ROW } from "./layout.js";
 
 const FAILED = ["retryable", "permanent", "given_up"];
-const SIGNS = { closed: "●", "half-open": "◐", open: "○" };
-const WORST = { open: 0, "half-open": 1, closed: 2 };
+const SIGNS = { closed: "●", "half-open": "◐", open: "○", unknown: "?" };
+const WORST = { open: 0, "half-open": 1, unknown: 2, closed: 3 };
 
 /** The list of so many APIs: {node, show(apis, troubles)}. With too many, those that are down come first. */
 export function apiList(number, at) {
@@ -24,7 +24,7 @@ export function apiList(number, at) {
   return {
     node,
     show(apis, troubled) {
-      const listed = apis.length > MOST_APIS ? [...apis].sort((one, other) => WORST[one.breaker] - WORST[other.breaker]) : apis;
+      const listed = apis.length > MOST_APIS ? [...apis].sort((one, other) => WORST[breaker(one)] - WORST[breaker(other)]) : apis;
       const rest = apis.length > MOST_APIS ? listed.splice(MOST_APIS - 1) : [];
       listed.forEach((one, place) => rows[place].show(one, troubled(`api:${one.name}`)));
       if (rest.length) rows.at(-1).sum(rest);
@@ -49,14 +49,14 @@ function row(at) {
     node,
     show(api, isTroubled) {
       node.dataset.node = `api:${api.name}`;
-      node.dataset.breaker = api.breaker;
+      node.dataset.breaker = breaker(api);
       node.dataset.standing = isTroubled ? "troubled" : "well";
-      say(sign, SIGNS[api.breaker]);
+      say(sign, SIGNS[breaker(api)]);
       write(api.name, calls(api), told(api));
-      node.setAttribute("aria-label", `${api.name}: ${rate(calls(api))} calls a second, breaker ${api.breaker}, ${told(api)}`);
+      node.setAttribute("aria-label", `${api.name}: ${rate(calls(api))} calls a second, breaker ${breaker(api)}, ${told(api)}`);
     },
     sum(apis) {
-      const down = apis.filter((one) => one.breaker !== "closed").length;
+      const down = apis.filter((one) => ["open", "half-open"].includes(one.breaker)).length;
       Object.assign(node.dataset, { node: "apis", breaker: down ? "open" : "closed", standing: down ? "troubled" : "well" });
       say(sign, "…");
       const names = apis.map((one) => one.name).join(", ");
@@ -69,7 +69,13 @@ function calls(api) {
   return Object.values(api.calls).reduce((sum, one) => sum + one, 0);
 }
 
+/** That of all workers; "unknown" when none is watched, or none answers. */
+function breaker(api) {
+  return api.breaker ?? "unknown";
+}
+
 function told(api) {
+  if (api.breaker === null) return "no worker reports it";
   if (api.breaker !== "closed") return `breaker ${api.breaker}, ${count(api.held)} wait`;
   const failed = FAILED.reduce((sum, outcome) => sum + (api.calls[outcome] ?? 0), 0);
   if (api.p50_ms === null) return "no call lately";

@@ -5,6 +5,7 @@ import { ago, clock, count, time, whole } from "../format.js";
 import { el, say } from "../node.js";
 import { own } from "../own.js";
 import { to } from "../route.js";
+import { order } from "../states.js";
 import { watch } from "../watch.js";
 import { enrichmentCards } from "./enrichments.js";
 import { fieldTable } from "./fields.js";
@@ -40,7 +41,7 @@ export function device(state, key) {
   let shown = null;
   let heard = null;
   const answer = (told) => {
-    if (shown && isOlder(told, shown)) return;
+    if (shown && order(told, shown) <= 0) return;
     const differ = shown ? changes(stateOf(shown.value), stateOf(told.value)) : [];
     const all = shown ? changes(shown.value, told.value) : null;
     notice.hidden = true;
@@ -86,14 +87,10 @@ export function stateOf(value) {
   return value;
 }
 
-function isOlder(one, other) {
-  if ((one.life ?? "") !== (other.life ?? "")) return (one.life ?? "") < (other.life ?? "");
-  return one.version <= other.version;
-}
-
 function tellFacts(place, told) {
   const facts = {
     version: whole(told.version),
+    epoch: whole(told.epoch),
     life: told.life ? `since ${time(told.life)}` : "–",
     "event time": `${time(told.event_time)} (${ago(told.event_time)})`,
     source: `${told.source.topic}, partition ${told.source.partition}, offset ${told.source.offset}`,

@@ -105,7 +105,7 @@ function box(one, at) {
   return {
     node,
     show(now) {
-      node.dataset.breaker = now.breaker;
+      node.dataset.breaker = now.breaker ?? "unknown";
       say(calls, now.calls === null ? "" : `${rate(now.calls)}/s`);
       const told = STATUSES.filter((status) => now.totals[status]).map((status) => `${SIGNS[status]} ${brief(now.totals[status])}`);
       fit(name, one.name, room - 6 - calls.getComputedTextLength());

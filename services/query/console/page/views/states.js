@@ -8,7 +8,7 @@ import { own } from "../own.js";
 import { repeat } from "../repeat.js";
 import { to } from "../route.js";
 import { ask } from "../service.js";
-import { page, states } from "../states.js";
+import { page, states, versionName } from "../states.js";
 import { stateOf } from "./device.js";
 import { standing } from "./enrichments.js";
 
@@ -103,7 +103,7 @@ function rowsFor(answers) {
 }
 
 function keyRow(looking, one, columns, named) {
-  const place = `${one.life ?? ""} ${one.version}`;
+  const place = versionName(one);
   const before = looking.seen.get(one.key);
   looking.seen.set(one.key, place);
   const isNew = looking.seen.size > 1 && before !== place && looking.started;

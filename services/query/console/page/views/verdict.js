@@ -6,8 +6,9 @@ import { el, say } from "../node.js";
 import { to } from "../route.js";
 
 const WELL = "Every part that was named answers, nothing falls behind, and no API is down.";
-const WELL_ALONE = "As far as this service sees: it knows of no other part. Name them in STATELOOP_PARTS.";
+const UNWATCHED = "Every part that is watched answers, and nothing falls behind. Of these parts nothing is known:";
 const AGAIN = "This page asks again by itself.";
+const DENIED = "The other views show what the token may read.";
 
 /** The panel: {node, tell(loop answer), wait(trouble, time of what is shown)}. */
 export function verdictPanel() {
@@ -16,12 +17,13 @@ export function verdictPanel() {
   const list = el("ul", { class: "troubles" });
   const node = el("section", { class: "verdict panel", "aria-label": "How the loop is" }, el("h2", {}, sign, " ", title), words, list);
   const kinds = new Kept();
-  const show = (standing, mark, headline, text, troubles = []) => {
+  const show = (standing, mark, headline, text, troubles = null) => {
     node.dataset.standing = standing;
     sign.hidden = !mark;
     words.hidden = !text;
-    list.hidden = !troubles.length;
+    list.hidden = !troubles?.length;
     [[sign, mark], [title, headline], [words, text]].forEach(([place, told]) => say(place, told));
+    if (!troubles) return; // not known at the moment: what was opened stays open
     const alike = Map.groupBy(troubles, (one) => one.what);
     const made = kinds.of([...alike.keys()], troubleKind);
     [...alike.values()].forEach((those, number) => made[number].show(those));
@@ -31,13 +33,14 @@ export function verdictPanel() {
     node,
     tell(now) {
       const { healthy, troubles } = now.verdict;
-      const isWatched = now.job.length + now.workers.length > 0;
+      const unwatched = now.not_watched.map((one) => ({ ...one, what: `not_watched ${one.do}` }));
       const number = troubles.length;
-      if (healthy) show("well", "✓", "Healthy", isWatched ? WELL : WELL_ALONE);
-      else show("troubled", "!", number === 1 ? "One trouble" : `${number} troubles`, "", troubles);
+      if (healthy) show("well", "✓", "Healthy", WELL, []);
+      else if (number) show("troubled", "!", number === 1 ? "One trouble" : `${number} troubles`, "", [...troubles, ...unwatched]);
+      else show("unwatched", "?", "Not all is watched", UNWATCHED, unwatched);
     },
     wait(trouble, at) {
-      const said = trouble ? AGAIN : "The first figures come in a moment.";
+      const said = trouble ? (trouble.kind === "not_yours" ? DENIED : AGAIN) : "The first figures come in a moment.";
       const headline = trouble ? trouble.message : "Looking…";
       if (at === null) show("unknown", "", headline, said);
       else show("lost", "○", headline, `What is shown is from ${clock(at)}, and may be wrong by now. ${said}`);

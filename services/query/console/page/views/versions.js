@@ -3,7 +3,7 @@
 import { changes } from "../change.js";
 import { time, value as written, whole } from "../format.js";
 import { el } from "../node.js";
-import { versions as kept } from "../states.js";
+import { order, versionName, versions as kept } from "../states.js";
 
 const MOST = 100;
 const MOST_CHANGES = 6;
@@ -15,7 +15,7 @@ export function versionList(state, key, signal) {
   const known = new Map();
   const put = (told, differ) => {
     node.hidden = false;
-    const place = `${told.life ?? ""} ${told.version}`;
+    const place = versionName(told);
     if (known.has(place) && differ === null) return;
     known.set(place, { told, node: row(told, differ) });
     const ordered = [...known.values()].sort((one, other) => order(other.told, one.told)).slice(0, MOST);
@@ -43,11 +43,6 @@ async function askForKept(state, key, put, signal) {
   }
 }
 
-function order(one, other) {
-  const [life, otherLife] = [one.life ?? "", other.life ?? ""];
-  return life === otherLife ? one.version - other.version : life < otherLife ? -1 : 1;
-}
-
 function row(told, differ) {
   const telling = (differ ?? []).filter((one) => !NOISE.test(one.path));
   const named = telling.slice(0, MOST_CHANGES).map(difference);
@@ -61,7 +56,7 @@ function row(told, differ) {
 }
 
 /** What changes with every answer says nothing: its result is in the enrichment's own card. */
-const NOISE = /^(version|as_of|traceparent)$|^enrichments\.[^.]+\.(fingerprint|ts|version|spent|result.*)$/;
+const NOISE = /^(epoch|version|as_of|traceparent)$|^enrichments\.[^.]+\.(fingerprint|ts|epoch|version|spent|result.*)$/;
 
 function difference(one) {
   const path = one.path.replace(/^(state|value)\./, "").replace(/^enrichments\.([^.]+)\.status$/, "$1");

@@ -1,27 +1,28 @@
-"""The lean transport against a server that answers with given bytes."""
+"""The transport against a server that answers with given bytes."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import time
+import zlib
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import pytest
 
 from contracts import PermanentFailure, RetryableFailure
-from services.enrichment.calls.lean import LeanTransport
-from services.enrichment.calls.transport import AiohttpTransport
-from services.enrichment.service import TRANSPORTS
-from services.enrichment.settings import EnrichmentSettings
-from tests.services.enrichment.calls.calling import BOUNDS
+from services.enrichment.calls.transport import HttpTransport
+from tests.services.enrichment.calls.calling import BOUNDS, Names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 END = b"\r\n\r\n"
+ZIPPED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+SMALL, BOMB = gzip.compress(b"{}", mtime=0), gzip.compress(b" " * 101, mtime=0)
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -54,22 +55,17 @@ class Server:
 @asynccontextmanager
 async def transport(
     server: Server, headers: dict[str, str] | None = None, largest: int = 100
-) -> AsyncIterator[LeanTransport]:
+) -> AsyncIterator[HttpTransport]:
     async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
         bounds = BOUNDS.__class__(1, largest, 0, BOUNDS.allowed, headers)
-        async with LeanTransport(f"http://127.0.0.1:{port}/base", bounds, clock=time.monotonic) as way:
+        async with HttpTransport(f"http://127.0.0.1:{port}/base", bounds, clock=time.monotonic) as way:
             yield way
 
 
 async def bodies(server: Server, calls: int) -> list[bytes]:
     async with transport(server) as way:
         return [(await way.get("/x", 5.0)).body for _ in range(calls)]
-
-
-def test_the_settings_choose_it() -> None:
-    choices = get_args(EnrichmentSettings.model_fields["http"].annotation)
-    assert [TRANSPORTS[choice] for choice in choices] == [AiohttpTransport, LeanTransport]
 
 
 async def test_a_connection_is_kept_and_what_is_sent_is_whole() -> None:
@@ -84,61 +80,98 @@ async def test_a_connection_is_kept_and_what_is_sent_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "path"),
+    ("base", "path", "host"),
     [
-        ("https://api.example.com:443/v1", b"/v1"),
-        ("https://API.Example.com/v1", b"/v1"),
-        ("http://bücher.example", b""),
+        ("http://api.example.com:{port}/v1", b"/v1", b"api.example.com:{port}"),
+        ("http://API.Example.com:{port}/v1/", b"/v1", b"api.example.com:{port}"),
+        ("http://bücher.example:{port}", b"", b"xn--bcher-kva.example:{port}"),
     ],
 )
-async def test_a_path_begins_behind_the_host_however_that_is_written(base: str, path: bytes) -> None:
+async def test_a_path_begins_behind_the_host_however_that_is_written(base: str, path: bytes, host: bytes) -> None:
     server = Server([OK])
-    async with transport(server) as here, LeanTransport(base, BOUNDS, clock=time.monotonic) as way:
-        way._addresses = here._addresses  # type: ignore[method-assign]  # noqa: SLF001
-        way._tls = None  # noqa: SLF001
+    async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        names = Names(["127.0.0.1"])
+        async with HttpTransport(base.format(port=port), BOUNDS, clock=time.monotonic, resolver=names) as way:
+            await way.get("/x", 5.0)
+    line, sent, *_ = server.requests[0].split(b"\r\n")
+    assert (line, sent) == (b"GET " + path + b"/x HTTP/1.1", b"Host: " + host.replace(b"{port}", b"%d" % port))
+
+
+async def test_letters_of_a_declared_path_are_encoded() -> None:
+    server = Server([OK])
+    async with transport(server) as way:
+        await way.get("/stra\u00dfe/a%2Fb?c=d", 5.0)
+    assert server.requests[0].startswith(b"GET /base/stra%C3%9Fe/a%2Fb?c=d HTTP/1.1")
+
+
+async def test_a_header_of_the_user_takes_the_place_of_ours() -> None:
+    server = Server([OK])
+    async with transport(server, {"accept": "text/json"}) as way:
         await way.get("/x", 5.0)
-    assert server.requests[0].startswith(b"GET " + path + b"/x HTTP/1.1")
+    assert server.requests[0].lower().count(b"\r\naccept: ") == 1
+    assert b"\r\naccept: text/json" in server.requests[0]
 
 
 @contextmanager
-def silent() -> Iterator[tuple[str, int]]:
-    """An address at which nobody answers: its queue is full, so whoever comes next waits."""
+def silent(host: str, port: int) -> Iterator[int]:
+    """An address that does not answer: its queue is full, so the next connection waits. Gives its port."""
     with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
+        deaf.bind((host, port))
         deaf.listen(0)
         with socket.create_connection(deaf.getsockname()), socket.socket() as second:
             second.setblocking(False)  # noqa: FBT003
             second.connect_ex(deaf.getsockname())
-            yield deaf.getsockname()
+            yield deaf.getsockname()[1]
+
+
+def at(names: Names, port: int) -> HttpTransport:
+    """A transport for a name that has these addresses."""
+    return HttpTransport(f"http://api.test:{port}", BOUNDS, clock=time.monotonic, resolver=names)
 
 
 async def test_an_address_that_is_silent_does_not_hold_up_the_next() -> None:
-    async with transport(Server([OK])) as way:
-        (info,) = await way._addresses()  # noqa: SLF001
-        with silent() as address:
-            way._found = way._found[0], [(*info[:4], address), info]  # noqa: SLF001
-            assert (await way.get("/x", 5.0)).body == b"{}"
+    with socket.socket() as here:
+        here.bind(("127.0.0.1", 0))
+        port = here.getsockname()[1]
+        with silent("127.0.0.2", port):
+            here.close()
+            names = Names(["127.0.0.1", "127.0.0.2"])  # a pool begins with the second
+            async with await asyncio.start_server(Server([OK]), "127.0.0.1", port), at(names, port) as way:
+                assert (await way.get("/x", 60.0)).body == b"{}"
 
 
 async def test_there_is_no_more_time_for_a_connection_than_for_its_call() -> None:
-    async with transport(Server([OK])) as way:
-        (info,) = await way._addresses()  # noqa: SLF001
-        with silent() as address:
-            way._found = way._found[0], [(*info[:4], address)]  # noqa: SLF001
-            async with asyncio.timeout(30):
-                with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
-                    await way.get("/x", 0.2)
+    with silent("127.0.0.1", 0) as port:
+        async with at(Names(["127.0.0.1"]), port) as way, asyncio.timeout(30):
+            with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
+                await way.get("/x", 0.2)
 
 
 async def test_nor_for_its_turn() -> None:
     server = Server([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
     async with transport(server) as way, asyncio.TaskGroup() as tasks, asyncio.timeout(30):
         slow = tasks.create_task(way.get("/slow", 60.0))
-        while not way._places.locked():  # noqa: SLF001, ASYNC110
+        while not server.requests:  # noqa: ASYNC110
             await asyncio.sleep(0)
         with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
             await way.get("/x", 0.2)
         slow.cancel()
+
+
+async def test_the_addresses_of_a_name_take_turns() -> None:
+    first, second = Server([OK, OK]), Server([OK, OK])
+    last = OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n")
+    first.connections, second.connections = [[last], [last]], [[last], [last]]
+    async with await asyncio.start_server(first, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        async with (
+            await asyncio.start_server(second, "127.0.0.2", port),
+            at(Names(["127.0.0.1", "127.0.0.2"]), port) as way,
+        ):
+            for _ in range(4):
+                await way.get("/x", 5.0)
+    assert (len(first.requests), len(second.requests)) == (2, 2)
 
 
 async def test_a_kept_connection_that_ended_meanwhile_costs_no_try() -> None:
@@ -185,16 +218,33 @@ async def test_an_announcement_is_no_response() -> None:
     assert await bodies(Server([b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK]), 1) == [b"{}"]
 
 
-async def test_a_response_that_nobody_asked_for_is_not_taken_for_the_next() -> None:
-    server = Server([OK + OK.replace(b"{}", b"[]")], [OK])
-    assert await bodies(server, 2) == [b"{}", b"{}"]
+@pytest.mark.parametrize(
+    ("packed", "encoding"), [(gzip.compress(b'{"a":1}', mtime=0), b"gzip"), (zlib.compress(b'{"a":1}'), b"Deflate")]
+)
+async def test_a_compressed_body_is_read(packed: bytes, encoding: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (encoding, len(packed))
+    assert await bodies(Server([head + packed]), 1) == [b'{"a":1}']
+
+
+async def test_trailers_are_no_headers() -> None:
+    head = CHUNKED.replace(END, b"\r\nRetry-After: 1" + END)
+    async with transport(Server([head + b"2\r\n{}\r\n0\r\nRetry-After: 9" + END])) as way:
+        assert (await way.get("/x", 5.0)).retry_after == "1"
 
 
 @pytest.mark.parametrize(
     ("answer", "error", "why"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n" + b" " * 101, PermanentFailure, "larger than 100 bytes"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n{}", PermanentFailure, "unasked"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n{}", RetryableFailure, "BadResponse"),
+        (
+            OK.replace(END, b"\r\nContent-Encoding: br" + END),
+            PermanentFailure,
+            "encoded as 'br'",
+        ),
+        (ZIPPED % len(BOMB) + BOMB, PermanentFailure, "larger than 100 bytes"),
+        (ZIPPED % (len(SMALL) - 1) + SMALL[:-1], RetryableFailure, "BadResponse"),
+        (ZIPPED % (2 * len(SMALL)) + 2 * SMALL, RetryableFailure, "BadResponse"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", RetryableFailure, "BadResponse"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + b"x" * 70_000, RetryableFailure, "BadResponse"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X: x\r\n" * 13_000, RetryableFailure, "BadResponse"),

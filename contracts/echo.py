@@ -1,0 +1,71 @@
+"""A declared check that an answer is for what the call requested."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, GetCoreSchemaHandler, ValidationError, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from contracts.errors import DeclarationError, RetryableFailure
+
+M = TypeVar("M", bound=BaseModel)
+MISMATCH = "stateloop_echo"
+VALUES = "stateloop_values"
+"""Where the validation context holds the values of the call."""
+
+
+class MismatchError(RetryableFailure):
+    """The answer names something else than the call requested: it may belong to another request."""
+
+
+@dataclass(frozen=True)
+class Echo:
+    """A field of an answer that repeats a value of the call: the one of the field's name, unless `value` names another.
+
+        class Owner(BaseModel):
+            plate: Annotated[str, Echo()]
+            name: str
+
+        await api.get("/owners/{plate}", Owner, plate=plate)
+
+    An answer with another value, or with null, is no result: the worker closes its connection and tries again, and the
+    last try is a failure. Values are the same if they are equal, or equal as text (7 and "7").
+    """
+
+    value: str | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """See pydantic: check the value after the field's own type."""
+        return AfterValidator(self._checked).__get_pydantic_core_schema__(source, handler)
+
+    def _checked(self, found: Any, info: ValidationInfo) -> Any:
+        """The value. A model that is not made from an answer has no call to be compared with."""
+        if not isinstance(info.context, Mapping) or VALUES not in info.context:
+            return found
+        values: Mapping[str, Any] = info.context[VALUES]
+        name = self.value or info.field_name or ""
+        if name not in values:
+            write = f"Give it to the call, as in api.get(…, {name}={name}), or write Echo(<the name of a value>)"
+            raise DeclarationError(f"Echo({name!r})", "the call has no value of this name", write)
+        if found != values[name] and str(found) != str(values[name]):
+            raise PydanticCustomError(MISMATCH, "it differs from the {value} of the call", {"value": name})
+        return found
+
+
+def has_echo(model: type[BaseModel]) -> bool:
+    """Whether a field of a model repeats a value of the call."""
+    return any(isinstance(part, Echo) for field in model.model_fields.values() for part in field.metadata)
+
+
+def answer_of(model: type[M], found: Any, values: Mapping[str, Any]) -> M:
+    """An answer to a call with these values, as the model. Raises ValidationError, MismatchError."""
+    try:
+        return model.model_validate(found, context={VALUES: values})
+    except ValidationError as error:
+        for one in error.errors(include_input=False, include_url=False):
+            if one["type"] == MISMATCH:
+                where = ".".join(str(part) for part in one["loc"])
+                reason = f"the response answers another request: {model.__name__}.{where}: {one['msg']}"
+                raise MismatchError(reason) from error
+        raise

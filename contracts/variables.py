@@ -1,0 +1,124 @@
+"""The environment variables of all parts, so that each part refuses one that none of them reads.
+
+The parts share one environment: compose, Kubernetes and the launcher give a part variables that only others read. No
+part imports another, so their names are listed here; a test compares the list with the settings models.
+"""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+PREFIX = "STATELOOP_"
+SERVICE_HOST = "_SERVICE_HOST"
+
+NAMES = (
+    "ALARM_FIRST",
+    "ALARM_OF",
+    "ALARM_SHARE",
+    "ALLOWED_NETWORKS",
+    "APIS",
+    "API_HEADERS",
+    "APPLICATION",
+    "BATCH",
+    "BATCH_MOST",
+    "BROKER_DATA",
+    "BROKER_HEAP",
+    "BROKER_PORT",
+    "BROKER_SESSION",
+    "BROWSE",
+    "CATCH_UP",
+    "CHECKPOINT",
+    "CLASS_ARCHIVE",
+    "COMMIT_EVERY",
+    "CONSOLE",
+    "DATA",
+    "DRAIN",
+    "DRIVER_MEMORY",
+    "FETCH_MOST",
+    "GIVE_UP",
+    "GROUP",
+    "GROUP_PROTOCOL",
+    "HISTORY",
+    "HTTP_HOST",
+    "HTTP_PORT",
+    "INSTANCE",
+    "IN_FLIGHT",
+    "IVY_SETTINGS",
+    "JARS",
+    "JAVA_OPTIONS",
+    "KAFKA",
+    "KAFKA_OPTIONS",
+    "LARGEST_REQUEST",
+    "LEASE",
+    "LINE_EVERY",
+    "LOGS",
+    "LOG_LEVEL",
+    "LOOK_EVERY",
+    "MIN_INSYNC_REPLICAS",
+    "ORIGINS",
+    "PAGE_MOST",
+    "PARKED",
+    "PARTITIONS",
+    "PARTS",
+    "PATIENCE",
+    "PEER_TOKEN",
+    "QUERY_DATA",
+    "RATE",
+    "REFERENCE_FAILURE_RATE",
+    "REFERENCE_HOST",
+    "REFERENCE_LATENCY_MS",
+    "REFERENCE_PORT",
+    "REFERENCE_RATE_LIMIT",
+    "REFERENCE_SEED",
+    "REMEMBER",
+    "REPLAY_DAYS",
+    "REPLAY_FROM",
+    "REPLAY_SPEED",
+    "REPLICAS",
+    "REPLICATION",
+    "SESSION_TIMEOUT",
+    "STATE_PARTITIONS",
+    "STATS_EVERY",
+    "STATUS",
+    "STOP_WITHIN",
+    "STUCK_AFTER",
+    "TOKEN",
+    "TOKENS",
+    "TOKEN_FILE",
+    "TRACING",
+    "UNFINISHED",
+    "UNFINISHED_BYTES",
+    "URL",
+    "VERSION",
+    "WAITS",
+    "WAIT_MOST",
+    "WATCH_ALL_WAITING_BYTES",
+    "WATCH_CONNECTIONS",
+    "WATCH_MARKS",
+    "WATCH_STALLED",
+    "WATCH_SUBSCRIPTIONS",
+    "WATCH_WAITING",
+    "WATCH_WAITING_BYTES",
+    "WINDOW",
+    "WORKERS",
+)
+"""All of them without the prefix: those of the settings models, and VERSION, the tag of the images in compose.yaml."""
+
+KNOWN = frozenset(f"{PREFIX}{name}" for name in NAMES)
+
+
+def unknown_variables(environment: Collection[str]) -> list[tuple[str, str]]:
+    """Return the variables that no part reads, each with what to do about it."""
+    given = {name.upper(): name for name in environment if name.upper().startswith(PREFIX)}
+    links = tuple(name.removesuffix(SERVICE_HOST) for name in given if name.endswith(SERVICE_HOST))
+    unknown = [name for name in sorted(given) if name not in KNOWN and not _is_service_link(name, links)]
+    return [(given[name], _advice(name)) for name in unknown]
+
+
+def _is_service_link(name: str, links: tuple[str, ...]) -> bool:
+    """Return whether Kubernetes sets it: it gives each pod the addresses of the namespace's services."""
+    return any(name.startswith((f"{link}_SERVICE_", f"{link}_PORT")) for link in links)
+
+
+def _advice(name: str) -> str:
+    near = get_close_matches(name.removeprefix(PREFIX), NAMES, 1)
+    return f"no part of Stateloop reads it: {f'write {PREFIX}{near[0]}' if near else 'unset it'}"

@@ -1,0 +1,57 @@
+"""Dotted paths of fields: whether a value or a JSON Schema has one. Pure functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CHOICES = ("anyOf", "oneOf", "allOf")
+
+
+class UnknownPath(NamedTuple):
+    """A path that the schema does not have. `parent` is the part that it has, `names` the fields there."""
+
+    path: str
+    parent: str
+    names: tuple[str, ...]
+
+
+def has_path(value: Any, path: str) -> bool:
+    """Return whether the record has this field."""
+    for name in path.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return False
+        value = value[name]
+    return True
+
+
+def unknown_path(schema: Mapping[str, Any], path: str) -> UnknownPath | None:
+    """Return where the path leaves the schema; None for a path that a record of this schema may have."""
+    names = path.split(".")
+    at: list[Mapping[str, Any]] = [schema]
+    for depth, name in enumerate(names):
+        objects = [one for node in at for one in _alternatives(schema, node)]
+        if any(_is_open(one) for one in objects):
+            return None
+        known = dict.fromkeys(field for one in objects for field in one.get("properties", ()))
+        if name not in known:
+            return UnknownPath(path, ".".join(names[:depth]), tuple(known))
+        at = [one["properties"][name] for one in objects if name in one.get("properties", ())]
+    return None
+
+
+def _alternatives(schema: Mapping[str, Any], node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The node without references, or each of its choices."""
+    if "$ref" in node:
+        return _alternatives(schema, schema.get("$defs", {}).get(node["$ref"].rpartition("/")[2], {}))
+    choices = [choice for word in CHOICES for choice in node.get(word, ())]
+    return [one for choice in choices for one in _alternatives(schema, choice)] if choices else [node]
+
+
+def _is_open(node: Mapping[str, Any]) -> bool:
+    """Return whether the node is an object of any fields: a map, or one without declared fields."""
+    if "properties" in node:
+        return bool(node.get("additionalProperties"))
+    return str(node.get("type", "object")) == "object"

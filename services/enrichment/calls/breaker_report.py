@@ -1,0 +1,65 @@
+"""Reports the circuit breaker of an API in metrics and log, with the reason why calls fail now."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from contracts.metrics import worker as metrics
+from services.enrichment.calls.breaker import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from contracts.metrics.counts import Counts
+    from services.enrichment.calls.breaker import LatestFailure
+
+log = logging.getLogger(__name__)
+
+LONGEST = 200
+"""Characters of a reason."""
+
+
+class BreakerReport:
+    """The report of one API. The log has when the API goes away, each new reason meanwhile, and when it is back."""
+
+    def __init__(self, api: str, counts: Counts, now: Callable[[], datetime]) -> None:
+        self._api = api
+        self._counts = counts
+        self._now = now
+        self._failure: LatestFailure | None = None
+        self._logged: str | None = None
+        """The reason in the log's last line about this API; None while the API is up."""
+
+    def note(self, state: State, failure: LatestFailure | None) -> None:
+        """Report the state, and the latest failure since the breaker closed."""
+        self._counts.set(metrics.BREAKER, state, self._api)
+        if failure is not self._failure:
+            self._failure = failure
+            self._show(failure)
+        if state is State.CLOSED:
+            if self._logged is not None:
+                log.info("an API is back", extra={"facts": {"api": self._api}})
+            self._logged = None
+        elif state is State.OPEN:
+            self._log()
+
+    def _show(self, failure: LatestFailure | None) -> None:
+        """Only the latest reason has a figure, so that Prometheus and the console show no other."""
+        self._counts.clear(metrics.BREAKER_FAILURES, self._api)
+        self._counts.clear(metrics.BREAKER_FAILED_AT, self._api)
+        if failure is not None:
+            self._counts.set(metrics.BREAKER_FAILURES, failure.count, self._api, failure.reason[:LONGEST])
+            self._counts.set(metrics.BREAKER_FAILED_AT, self._now().timestamp(), self._api)
+
+    def _log(self) -> None:
+        reason, count = (self._failure.reason, self._failure.count) if self._failure else ("", 0)
+        if reason == self._logged:
+            return
+        facts = {"api": self._api, "why": reason, "failures": count}
+        words = (
+            "an API counts as down: its requests wait" if self._logged is None else "an API is down for another reason"
+        )
+        log.warning(words, extra={"facts": facts})
+        self._logged = reason

@@ -1,0 +1,78 @@
+"""The response of an API, or the reason why there is none."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from contracts import PermanentFailure, RetryableFailure
+from services.enrichment.calls.addresses import AddressRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ENCODINGS = frozenset({b"gzip", b"x-gzip", b"deflate"})
+GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+"""Has zlib read the header of either format."""
+
+
+class DisconnectedError(OSError):
+    """The connection ended before the response did. `stale`: it was idle, and ended before any byte of the response."""
+
+    def __init__(self, *, stale: bool) -> None:
+        super().__init__("the connection ended before the response did")
+        self.stale = stale
+
+
+class BadResponseError(OSError):
+    """The received bytes are not one response."""
+
+
+class ForbiddenAddressFailure(RetryableFailure):
+    """The address may not be called. Names change, and so do settings: a later try may be allowed."""
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole response. `drop` ends the connection that it came by, and the request that is in flight on it."""
+
+    status: int
+    body: bytes
+    retry_after: str | None = None
+    location: str | None = None
+    drop: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
+
+
+def decoded(body: bytes, encoding: bytes, largest: int) -> bytes:
+    """A body without its content encoding. Raises PermanentFailure for one that is too large or of another encoding."""
+    if encoding not in ENCODINGS:
+        raise PermanentFailure(f"the response is encoded as {encoding.decode('latin-1')!r}, which no request asks for")
+    inflater = zlib.decompressobj(GZIP_OR_ZLIB)
+    try:
+        plain = inflater.decompress(body, largest + 1)
+    except zlib.error as error:
+        raise BadResponseError(str(error)) from error
+    check_size(len(plain), largest)
+    if not inflater.eof or inflater.unused_data:
+        raise BadResponseError("the compressed body is incomplete, or bytes follow it")
+    return plain
+
+
+def check_size(size: int, largest: int) -> None:
+    """Raise PermanentFailure for a body of more bytes than the policy allows."""
+    if size > largest:
+        raise PermanentFailure(f"the response is larger than {largest} bytes")
+
+
+def failure_of(error: OSError, within: float) -> RetryableFailure:
+    """The failure of a call that got no whole response."""
+    if isinstance(error, TimeoutError):
+        return RetryableFailure(f"no answer within {within:g} s")
+    if isinstance(error, AddressRefusedError):
+        return ForbiddenAddressFailure(str(error))
+    return RetryableFailure(f"the connection failed ({type(error).__name__})")

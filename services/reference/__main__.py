@@ -1,0 +1,119 @@
+"""Write the reference of all that an application declares, from signatures and docstrings."""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from operator import attrgetter
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from pydantic import create_model
+
+import contracts
+from contracts import reducers
+from contracts.policy import spelled
+
+HEAD = """# Reference of declarations
+
+This page is generated from the code by `python -m services.reference docs/reference.md`. All names are imported from
+`contracts`. [Enrichments](enrichments.md) and [queries](query.md) have pages that explain them.
+"""
+REDUCERS = """## Reducers
+
+A reducer stands in the annotation of a field of the state: `speed: Annotated[float | None, Latest()]`. `of` names the
+field of the event that it reads. `T` is the type of that field, without `| None`.
+"""
+BAR = "\\|"
+TABLE = ("| argument | type | default | meaning |", "|---|---|---|---|")
+SECTIONS = {
+    "Application": ("Application", "Topics", "Budget"),
+    "Event and state": ("Event", "State"),
+    "Named states": ("Asked", "Derived", "NamedState"),
+    "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Near", "Batch", "Echo"),
+    "Policies of APIs": ("Policy", "Rate", "Breaker", "Cache"),
+}
+ARGUMENTS: dict[str, Any] = {"n": 1, "bounds": (1.0,), "bits": 1, "probabilities": (0.5,)}
+
+Model = create_model("Model")
+SOURCES = {
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    datetime: "datetime",
+    list[str]: "list",
+    Model: "model",
+}
+
+
+def page() -> str:
+    """Return the whole page."""
+    sections = [f"## {title}\n\n" + "\n".join(map(_declaration, names)) for title, names in SECTIONS.items()]
+    found = [vars(reducers)[name] for name in reducers.__all__ if name != "Reducer"]
+    return "\n".join((HEAD, *sections, REDUCERS, *map(_reducer, found))).rstrip() + "\n"
+
+
+def _declaration(name: str) -> str:
+    """The docstring and the arguments of a class with fields, or of a function or `__init__`."""
+    declared: Any = attrgetter(name)(contracts)
+    own = declared.__init__ if declared is contracts.Application else declared
+    (node,) = ast.parse(dedent(inspect.getsource(own))).body
+    rows = _fields(node.body) if isinstance(node, ast.ClassDef) else _parameters(node)
+    scope = vars(inspect.getmodule(declared))
+    cells = ((f"`{one}`", f"`{kind}`", _default(value, scope), text) for one, kind, value, text in rows)
+    table = [f"| {' | '.join(' '.join(cell.split()).replace('|', BAR) for cell in row)} |" for row in cells]
+    return "\n".join((f"### {name}\n\n{inspect.getdoc(declared)}\n", *TABLE, *table, ""))
+
+
+def _parameters(node: Any) -> Iterator[tuple[str, str, ast.expr | None, str]]:
+    positional = [(one, None) for one in (*node.args.posonlyargs, *node.args.args) if one.arg != "self"]
+    for one, default in (*positional, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)):
+        yield one.arg, ast.unparse(one.annotation), default, ""
+
+
+def _fields(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.expr | None, str]]:
+    for one, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(one, ast.AnnAssign):
+            told = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            kind = re.sub(r"^ClassVar\[(.*)\]$", r"\1", ast.unparse(one.annotation))
+            yield ast.unparse(one.target), kind, one.value, str(told)
+
+
+def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:
+    """The default as the source spells it, or the value of a constant."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func).lower() == "field":
+        value = next((one.value for one in value.keywords if one.arg == "default"), None)
+    if value is None:
+        return "required"
+    return f"`{spelled(scope[value.id]) if isinstance(value, ast.Name) else ast.unparse(value)}`"
+
+
+def _reducer(kind: type[reducers.Reducer]) -> str:
+    signature = inspect.signature(kind)
+    required = {name: ARGUMENTS[name] for name, one in signature.parameters.items() if one.default is one.empty}
+    taken, given = _results(kind(**required))
+    call = f"{kind.__name__}{str(signature).removesuffix(' -> None')}"
+    types = f"`T`: {taken}. Type of the field of the state: {given}."
+    return f"### {kind.__name__}\n\n`{call}`\n\n{inspect.getdoc(kind)}\n\n{types}\n"
+
+
+def _results(reducer: reducers.Reducer) -> tuple[str, str]:
+    """The types of fields that a reducer takes, and the type that it gives."""
+    found: dict[Any, Any] = {}
+    for source in SOURCES:
+        with suppress(TypeError):
+            found[source] = reducer.gives(source | None)
+    given = {re.sub("<class '(.*)'>", r"\1", str(result)) for result in found.values()}
+    if len(given) > 1 or list(found) == [Model]:
+        source, result = next(iter(found.items()))
+        given = {{str(source): "T", str(source | None): "T | None", str(list[source]): "list[T]"}[str(result)]}  # type: ignore[valid-type]
+    return ", ".join(f"`{SOURCES[source]}`" for source in found), f"`{given.pop()}`"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

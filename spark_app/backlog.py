@@ -1,0 +1,110 @@
+"""The backlog: the records that the job has not read yet, and whether it must catch up before it goes live.
+
+In real-time mode the watermark moves on while one partition may be read faster than another. A partition that falls
+behind by more than the grace loses records, because their windows have expired. A long backlog, and each record for a
+new checkpoint, is therefore read in one micro-batch: its watermark does not move, and it publishes each window once,
+with all that is known of it. So readers see no half-built state, and workers repeat no call that has its answer.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+
+from contracts.settings import KafkaSettings
+from spark_app.errors import BrokerUnreachable
+from spark_app.folder import Folder
+from spark_app.topics import PATIENCE_S, TopicIdentity
+
+COMMITS, OFFSETS = "commits", "offsets"
+"""Spark's folders in a checkpoint: a file for each committed batch, and one with the offsets where each batch ends."""
+Positions = dict[tuple[str, int], int]
+"""The offset of the next record to read, by topic and partition."""
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """The records between the checkpoint and the ends of the topics."""
+
+    records: int
+    is_first: bool
+    """The checkpoint has no committed batch."""
+    is_long: bool
+    """A record that was not read is older than the newest record of all partitions, by more than the limit."""
+
+    def must_be_caught_up(self, *, may_stay_long: bool = False) -> bool:
+        """Return whether to read it in a micro-batch first."""
+        return self.records > 0 and (self.is_first or (self.is_long and not may_stay_long))
+
+
+def measure(
+    settings: KafkaSettings, topics: list[TopicIdentity], committed: Positions | None, limit: timedelta
+) -> Backlog:
+    """Return the backlog behind these positions; None stands for a checkpoint without a batch.
+
+    Raises BrokerUnreachable.
+    """
+    offsets = _Offsets(settings, topics)
+    begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    positions = {part: max(begin.offset, (committed or {}).get(part, 0)) for part, begin in begins.items()}
+    newest = max((end.timestamp for end in offsets.at(OffsetSpec.max_timestamp()).values()), default=0)  # type: ignore[no-untyped-call]
+    # A stamp from the future must not make all other records look old.
+    recent = min(newest, _milliseconds(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
+    first_recent = offsets.at(OffsetSpec.for_timestamp(max(0, recent)))
+    return compared(positions, ends, first_recent, is_first=committed is None)
+
+
+def compared(
+    positions: Positions,
+    ends: Mapping[tuple[str, int], ListOffsetsResultInfo],
+    first_recent: Mapping[tuple[str, int], ListOffsetsResultInfo],
+    *,
+    is_first: bool,
+) -> Backlog:
+    """Return the backlog of these positions. `first_recent` is the first record of each partition that is not old."""
+    unread = {part: max(0, ends[part].offset - position) for part, position in positions.items()}
+    # The offset is -1 where a partition has no recent record: then all that is unread is old.
+    old = any(unread[part] and not positions[part] >= found.offset >= 0 for part, found in first_recent.items())
+    return Backlog(sum(unread.values()), is_first, old)
+
+
+def committed_positions(checkpoint: Folder) -> Positions | None:
+    """Return where the last committed batch ends; None where there is none."""
+    batches = [int(name) for name in checkpoint.names(COMMITS) if name.isdecimal()]
+    content = checkpoint.read(f"{OFFSETS}/{max(batches)}") if batches else None
+    return None if content is None else parsed(content)
+
+
+def parsed(offsets: str) -> Positions:
+    """Return the positions in a file of Spark's offset log: its version, its metadata, and a line for each source."""
+    sources: list[dict[str, dict[str, int]]] = [json.loads(line) for line in offsets.splitlines()[2:] if line != "-"]
+    return {
+        (topic, int(number)): offset
+        for source in sources
+        for topic, partitions in source.items()
+        for number, offset in partitions.items()
+    }
+
+
+class _Offsets:
+    """Looks offsets up in all partitions of the topics."""
+
+    def __init__(self, settings: KafkaSettings, topics: list[TopicIdentity]) -> None:
+        self._admin = AdminClient(settings.client() | {"log_level": 0})
+        self._kafka = settings.kafka
+        self._parts = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
+
+    def at(self, spec: OffsetSpec) -> dict[tuple[str, int], Any]:
+        asked = self._admin.list_offsets(dict.fromkeys(self._parts, spec), request_timeout=PATIENCE_S)
+        try:
+            return {(part.topic, part.partition): future.result() for part, future in asked.items()}
+        except KafkaException as error:
+            raise BrokerUnreachable(self._kafka, error.args[0].str()) from error
+
+
+def _milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

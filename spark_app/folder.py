@@ -1,0 +1,124 @@
+"""A folder of text files on any file system that Spark writes to, through Hadoop's client, which Spark brings."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.sql import SparkSession
+
+from spark_app.errors import CheckpointUnreachableError, SparkGone
+
+
+class Folder:
+    """Reads and writes small files. Each method raises CheckpointUnreachableError when the file system refuses."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path
+        context: Any = spark.sparkContext
+        self._jvm = context._jvm  # noqa: SLF001  # PySpark has no public way
+        configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001
+        with self._refusals():
+            self._fs = self._file_system(configuration)
+            self._scheme = str(self._fs.getUri().getScheme())
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether `create` is atomic here. Object stores look first and write later, so two may both create a file."""
+        return self._scheme in ("file", "hdfs")
+
+    def has(self, name: str) -> bool:
+        """Return whether a file or folder of this name exists."""
+        with self._refusals():
+            return bool(self._fs.exists(self._at(name)))
+
+    def names(self, name: str = ".") -> list[str]:
+        """Return the names of all files and folders in a folder of this name; none where it does not exist."""
+        with suppress(FileNotFoundError), self._refusals():
+            return [str(status.getPath().getName()) for status in self._fs.listStatus(self._at(name))]
+        return []
+
+    def read(self, name: str) -> str | None:
+        """Return a file's content; None where there is no such file."""
+        with suppress(FileNotFoundError), self._refusals():
+            stream = self._fs.open(self._at(name))
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode(errors="replace")
+            finally:
+                stream.close()
+        return None
+
+    def write_new(self, name: str, content: str) -> None:
+        """Write a file that does not exist yet. A crash leaves no half of it under this name."""
+        unfinished = f".{name}.tmp"
+        with self._refusals():
+            self._make()
+            self._write(unfinished, content)
+            self._require(self._fs.rename(self._at(unfinished), self._at(name)), f"rename {unfinished} to {name}")
+
+    def create(self, name: str, content: str) -> bool:
+        """Write a file unless there is one; return whether it was written. A crash may leave a part of it."""
+        with suppress(FileExistsError), self._refusals():
+            self._make()
+            if self._scheme == "file":  # Hadoop's client for local files looks first and creates later
+                with Path(self._fs.pathToFile(self._at(name)).getPath()).open("x", encoding="utf-8") as file:
+                    file.write(content)
+            else:
+                self._write(name, content, overwrite=False)
+            return True
+        return False
+
+    def overwrite(self, name: str, content: str) -> None:
+        """Write a file in place. A reader may see a part of it."""
+        with self._refusals():
+            self._write(name, content)
+
+    def delete(self, name: str) -> None:
+        """Delete a file; one that is gone is no error."""
+        with self._refusals():
+            if not self._fs.delete(self._at(name), False):  # noqa: FBT003  # Java has no keywords
+                self._require(not self._fs.exists(self._at(name)), f"delete {name}")
+
+    def _make(self) -> None:
+        self._require(self._fs.mkdirs(self._at(".")), "create the folder")
+
+    def _write(self, name: str, content: str, *, overwrite: bool = True) -> None:
+        stream = self._fs.create(self._at(name), overwrite)
+        try:
+            stream.write(content.encode())
+        finally:
+            stream.close()
+
+    def _file_system(self, configuration: Any) -> Any:
+        """A local file system without its checksum files: they refuse a file that an editor changed."""
+        found = self._jvm.org.apache.hadoop.fs.Path(self.path).getFileSystem(configuration)
+        local = found.getUri().getScheme() == "file"
+        return found.getLocal(configuration).getRawFileSystem() if local else found
+
+    def _at(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self.path, name)
+
+    def _require(self, done: bool, action: str) -> None:  # noqa: FBT001  # what Hadoop returns
+        if not done:
+            raise CheckpointUnreachableError(self.path, f"the file system did not {action}")
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Make Python's errors of Java's."""
+        try:
+            yield
+        except Py4JNetworkError as error:
+            raise SparkGone from error
+        except Py4JJavaError as error:
+            kind = error.java_exception.getClass().getSimpleName()
+            problem = str(error.java_exception.toString()).splitlines()[0]
+            if kind == "FileNotFoundException":
+                raise FileNotFoundError(problem) from error
+            if kind == "FileAlreadyExistsException":
+                raise FileExistsError(problem) from error
+            raise CheckpointUnreachableError(self.path, problem) from error
+        except (FileExistsError, FileNotFoundError):
+            raise
+        except OSError as error:
+            raise CheckpointUnreachableError(self.path, str(error)) from error

@@ -1,0 +1,179 @@
+"""The lease of a checkpoint: one job at a time uses it, and the next one takes it over when its owner is dead.
+
+The lease is a file in the checkpoint's folder, `stateloop.lease.<number>`; the highest number counts. The owner
+rewrites it every few seconds, with a counter. Another job watches it for as long as a lease lasts, by its own clock,
+so clocks need not agree: it is refused as soon as the file changes, and creates the next number when it does not.
+On the machine of a dead owner it does not wait.
+
+A local file system and HDFS create a file only if it is absent, so one of two jobs gets a number. An object store looks
+first and writes later: both may write the number, and the last one counts. There the job pauses and reads the file back
+before it starts; a job that wrote even later ends that one's lease with its next renewal. Renewals change only their
+own number, so an owner that was frozen never destroys the lease of its successor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from spark_app.errors import CheckpointInUseError, LeaseLostError
+from spark_app.process import Owner
+
+LEASE_S = 15.0
+"""How long a lease lasts after its last renewal."""
+RENEW_S = 3.0
+WATCH_S = 0.5
+SETTLE_S = 5.0
+"""How long a job waits where two may create one file: longer than a small write takes."""
+PREFIX = "stateloop.lease."
+
+
+class Files(Protocol):
+    """The checkpoint's folder."""
+
+    @property
+    def path(self) -> str:
+        """Its name, for messages."""
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether `create` is atomic."""
+
+    def names(self) -> list[str]:
+        """Return the names of all files."""
+
+    def read(self, name: str) -> str | None:
+        """Return a file's content; None where there is none."""
+
+    def create(self, name: str, content: str) -> bool:
+        """Write a file unless there is one; return whether it was written."""
+
+    def overwrite(self, name: str, content: str) -> None:
+        """Write a file in place."""
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+
+
+class LeaseFile(BaseModel):
+    """The content of the lease's file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    owner: Owner
+    renewals: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """The lease's newest file."""
+
+    number: int
+    content: str
+
+    @property
+    def owner(self) -> Owner | None:
+        """Who wrote it; None where a part of it is written."""
+        try:
+            return LeaseFile.model_validate_json(self.content).owner
+        except ValidationError:
+            return None
+
+
+@dataclass
+class Watch:
+    """What a job has seen of another's lease, by its own clock."""
+
+    first: Found | None = None
+    since: float = 0.0
+
+    def is_stale(self, found: Found, now: float) -> bool:
+        """Return whether the lease has run out; False while it may still be renewed."""
+        if self.first is None:
+            self.first, self.since = found, now
+        return found == self.first and now - self.since >= LEASE_S
+
+    def is_renewed(self, found: Found) -> bool:
+        """Return whether an owner has written since the first look."""
+        return self.first is not None and found != self.first and found.owner is not None
+
+
+@dataclass
+class Lease:
+    """The right of this job to use the checkpoint. `clock` is monotonic, in seconds."""
+
+    files: Files
+    owner: Owner
+    number: int
+    clock: Callable[[], float]
+    renewed_at: float
+    renewals: int = 0
+    is_lost: bool = False
+
+    def is_overdue(self) -> bool:
+        """Return whether another job may have taken the lease over."""
+        return self.clock() - self.renewed_at >= LEASE_S
+
+    def renew(self) -> None:
+        """Make the lease last longer. Raises LeaseLostError, and CheckpointUnreachableError."""
+        now, found = self.clock(), newest(self.files)
+        if found is None or found.number != self.number or (found.owner or self.owner).id != self.owner.id:
+            raise LeaseLostError(self.files.path, str(found.owner) if found else "nobody")
+        self.renewals += 1
+        self.files.overwrite(_name(self.number), _content(self.owner, self.renewals))
+        self.renewed_at = now
+
+    def release(self) -> None:
+        """Let the next job start at once."""
+        self.files.delete(_name(self.number))
+
+
+def acquire(files: Files, owner: Owner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
+    """Return the lease, at the latest when that of a dead owner has run out. Raises CheckpointInUseError."""
+    watch = Watch()
+    while True:
+        found, now = newest(files), clock()
+        if found is not None and not _is_free(found, watch, owner, now):
+            if watch.is_renewed(found):
+                raise CheckpointInUseError(files.path, str(found.owner))
+            sleep(WATCH_S)
+            continue
+        number = found.number + 1 if found else 1
+        if not files.create(_name(number), _content(owner, 0)):
+            continue
+        if not files.is_exclusive:
+            sleep(SETTLE_S)
+        if files.read(_name(number)) == _content(owner, 0):
+            _delete_before(files, number)
+            return Lease(files, owner, number, clock, now)
+
+
+def newest(files: Files) -> Found | None:
+    """Return the newest lease; None where there is none."""
+    numbers = _numbers(files)
+    content = files.read(_name(max(numbers))) if numbers else None
+    return None if content is None else Found(max(numbers), content)
+
+
+def _is_free(found: Found, watch: Watch, owner: Owner, now: float) -> bool:
+    return watch.is_stale(found, now) or (found.owner is not None and found.owner.is_dead_here(owner.place))
+
+
+def _numbers(files: Files) -> list[int]:
+    suffixes = [name.removeprefix(PREFIX) for name in files.names() if name.startswith(PREFIX)]
+    return [int(suffix) for suffix in suffixes if suffix.isdecimal()]
+
+
+def _delete_before(files: Files, number: int) -> None:
+    for older in _numbers(files):
+        if older < number:
+            files.delete(_name(older))
+
+
+def _name(number: int) -> str:
+    return f"{PREFIX}{number}"
+
+
+def _content(owner: Owner, renewals: int) -> str:
+    return LeaseFile(owner=owner, renewals=renewals).model_dump_json()

@@ -1,0 +1,68 @@
+"""The processes of a job, so that another job on the same machine can tell whether they are dead."""
+
+import os
+import socket
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+PROC = Path("/proc")
+ENDED = ("Z", "X")
+"""The states of a process that is dead, and not yet forgotten."""
+
+
+class Process(BaseModel):
+    """An operating-system process. A later one with the same number has another start."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    started: int | None
+    """In the kernel's ticks since the machine started."""
+
+
+class Owner(BaseModel):
+    """The job that owns a lease: its driver in Python, and the JVM that runs Spark."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    host: str
+    place: str | None
+    """The running kernel and its space of process numbers; None where the system does not name them."""
+    processes: tuple[Process, ...]
+    since: datetime
+
+    def is_dead_here(self, place: str | None) -> bool:
+        """Return whether all its processes are dead; False also where this cannot be seen from `place`."""
+        return place is not None and self.place == place and all(started(p.pid) != p.started for p in self.processes)
+
+    def __str__(self) -> str:
+        """Name the job to an operator."""
+        return f"the job on {self.host} with process {self.processes[0].pid}, since {self.since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def this_job(java_pid: int) -> Owner:
+    """Return this job as an owner."""
+    processes = tuple(Process(pid=pid, started=started(pid)) for pid in (os.getpid(), java_pid))
+    now = datetime.now(UTC)
+    return Owner(id=uuid.uuid4().hex, host=socket.gethostname(), place=_place(), processes=processes, since=now)
+
+
+def started(pid: int) -> int | None:
+    """Return when a process started; None for one that is dead, and where the system has no /proc."""
+    try:
+        state, *fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if state in ENDED else int(fields[18])  # field 22 of proc_pid_stat(5); `state` is field 3
+
+
+def _place() -> str | None:
+    try:
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {(PROC / 'self/ns/pid').readlink()}"
+    except OSError:
+        return None

@@ -1,0 +1,56 @@
+"""Starts the query: in real-time mode, or in a micro-batch that catches up with a long backlog first."""
+
+from dataclasses import dataclass
+
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from contracts.application import Application
+from spark_app.backlog import committed_positions, measure
+from spark_app.folder import Folder
+from spark_app.pipeline import catching_up, live
+from spark_app.report import Report
+from spark_app.settings import Settings
+from spark_app.topics import TopicIdentity
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the query. One that catches up ends by itself."""
+
+    query: StreamingQuery
+    is_catch_up: bool = False
+
+
+class Starter:
+    """Chooses the mode of each run by the backlog that it finds."""
+
+    def __init__(
+        self, settings: Settings, application: Application, checkpoint: Folder, query: DataStreamWriter, report: Report
+    ) -> None:
+        self._settings = settings
+        self._limit = application.state.grace / 2
+        self._is_replay = application.topics.replay
+        self._checkpoint = checkpoint
+        self._query = query
+        self._report = report
+        self._caught_up = False
+
+    def start(self, topics: list[TopicIdentity]) -> Run:
+        """Start the next run. Raises BrokerUnreachable, CheckpointUnreachableError, and what Spark refuses."""
+        records = self._backlog(topics) if self._settings.catch_up else 0
+        self._caught_up = records > 0
+        if records:
+            self._report.catching_up(records)
+            return Run(catching_up(self._query), is_catch_up=True)
+        self._report.live()
+        return Run(live(self._query, self._settings.batch))
+
+    def _backlog(self, topics: list[TopicIdentity]) -> int:
+        """How many records to catch up with; 0 for a backlog that real-time mode may read.
+
+        A replay's records are old by nature, and may come faster than they are caught up with: once is enough.
+        """
+        found = measure(self._settings, topics, committed_positions(self._checkpoint), self._limit)
+        may_stay_long = self._is_replay and self._caught_up
+        return found.records if found.must_be_caught_up(may_stay_long=may_stay_long) else 0

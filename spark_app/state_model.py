@@ -1,0 +1,119 @@
+"""The state model of a checkpoint: all that the layout and the meaning of the stored state depend on.
+
+Spark finds the buffers of aggregates by their position, so the aggregates are in the order of their names: the order in
+which the application declares its fields has no effect. Rules that only accept or refuse records (bounds, `skew`,
+`lifetime`, `grace`) are not part of the model: a change of them applies to later records and leaves the state valid.
+"""
+
+import hashlib
+
+from pydantic import BaseModel, ConfigDict
+
+from contracts.application import Application
+from contracts.reducers import Enriched
+from contracts.tracing import FIELD
+from spark_app.lift import DELTA_IDS, DEVICE_PARTITION, LIFE, OFFSET, ONCE, RECORD_PARTITION, kinds
+
+
+class StateField(BaseModel):
+    """One field of the state: the SQL type of its values, and how the job reduces them."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    type: str
+    reducer: str
+    """The reducer as the application declares it, for messages. `sql` is what has to be equal."""
+    sql: str
+
+
+class StateModel(BaseModel):
+    """As stateloop.json stores it."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    fields: dict[str, StateField]
+    key: str
+    """The event's field that names the device."""
+    grouping: list[str]
+    """The columns of the state's key."""
+    deduplication: dict[str, str] | None
+    """The columns that tell a delta from its copies, and the expressions of a delta's id."""
+    tracing: bool
+    aggregates: list[str]
+    """The expressions of the aggregates, in the order of their buffers."""
+
+    def differences(self, stored: "StateModel") -> list[str]:
+        """Return in what this model differs from the one of a checkpoint, a sentence for each field."""
+        named = [
+            text
+            for name in sorted(self.fields.keys() | stored.fields.keys())
+            for text in _field_differences(name, stored.fields.get(name), self.fields.get(name))
+        ]
+        others = [
+            f"the {name} of its state is {then}, the application's is {now}"
+            for name in ("key", "grouping", "deduplication", "tracing")
+            if (then := getattr(stored, name)) != (now := getattr(self, name))
+        ]
+        if named or others or self.aggregates == stored.aggregates:
+            return named + others
+        return [f"this release merges its state by {self.aggregates}, and it was merged by {stored.aggregates}"]
+
+    def digest(self) -> str:
+        """Return a short name of all that has to be equal."""
+        meaning = self.model_dump_json(exclude={"fields": {"__all__": {"reducer"}}})
+        return hashlib.blake2b(meaning.encode(), digest_size=6).hexdigest()
+
+
+def state_model(application: Application) -> StateModel:
+    """Return the state model of an application."""
+    return StateModel(
+        fields={name: _field(application, name) for name in sorted(application.reducers)},
+        key=application.state.key,
+        grouping=LIFE,
+        deduplication={"columns": ", ".join(ONCE), **DELTA_IDS} if application.deduplicate else None,
+        tracing=application.traced,
+        aggregates=[f"{column}: {sql}" for column, sql in aggregates(application).items()],
+    )
+
+
+def state_name(application: Application) -> str:
+    """Return a short name of the application's state model."""
+    return f"{application.state.__name__}-{state_model(application).digest()}"
+
+
+def aggregates(application: Application) -> dict[str, str]:
+    """Return the SQL of each column of the merged state, in the order of Spark's buffers."""
+    reducers, sources = application.reducers, application.sources
+    state = {f"state_{name}": reducers[name].sql(column(sources[name])) for name in sorted(sources)}
+    answers = {f"answer_{name}": reducers[name].sql(f"answer_{name}") for name in sorted(application.slots)}
+    # Nulls are the least: an untraced record that came last is no part of the trace of those before it.
+    context = {FIELD: f"max(struct(record_time, {FIELD})).{FIELD}"} if application.traced else {}
+    # Events are where their producer put the device, and all that the job writes of the device follows them there.
+    partition = f"coalesce(max({DEVICE_PARTITION}), max({RECORD_PARTITION}))"
+    origin = {"partition": partition, "event_offset": f"max({OFFSET})"}
+    return {"version": "count(1)", "as_of": "max(record_time)"} | origin | state | answers | context
+
+
+def column(source: str) -> str:
+    """Return the column of the deltas that has an event's field."""
+    return "ts" if source == "ts" else f"event_{source}"
+
+
+def _field(application: Application, name: str) -> StateField:
+    reducer = application.reducers[name]
+    enriched = isinstance(reducer, Enriched)
+    source = f"answer_{name}" if enriched else column(application.sources[name])
+    return StateField(type=kinds(application)[source], reducer=repr(reducer), sql=reducer.sql(source))
+
+
+def _field_differences(name: str, then: StateField | None, now: StateField | None) -> list[str]:
+    if then is None or now is None:
+        return [f"the application {'adds' if then is None else 'removes'} the field {name}"]
+    found = []
+    if then.type != now.type:
+        found.append(f"the type of the field {name} changes from {then.type} to {now.type}")
+    if then.sql != now.sql:
+        same = then.reducer == now.reducer
+        change = (then.sql, now.sql) if same else (then.reducer, now.reducer)
+        found.append(f"the {'SQL' if same else 'reducer'} of the field {name} changes from {change[0]} to {change[1]}")
+    return found

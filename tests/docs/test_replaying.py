@@ -1,0 +1,66 @@
+"""The example of docs/replay.md, run against a real broker."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts import Topics
+from contracts.decode import Decoder
+from contracts.record import Reason, Record, Refused
+from examples.scooters.application import Scooter, app
+from tests.docs.replaying import replay
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+RIDE = datetime(2020, 5, 1, 8, tzinfo=UTC)
+
+
+def event(minute: int) -> dict[str, Any]:
+    ts = RIDE + timedelta(minutes=minute)
+    return {"device_id": "s7", "event_id": str(minute), "first_seen": RIDE.isoformat(), "ts": ts.isoformat()}
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, topics_prefix: str) -> str:
+    """Give the empty events topic of an application, with the settings of a replay."""
+    (declared, *_) = Topics(prefix=topics_prefix, replay=True, partitions=1).catalogue(Scooter)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(declared.name, 1, 1, config=declared.config())])[declared.name].result(30)
+    return declared.name
+
+
+def records(kafka: str, topic: str, count: int) -> list[Record]:
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    messages = consumer.consume(count, 60)
+    consumer.close()
+    stamps = [datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC) for message in messages]
+    return [
+        Record("events", 0, place, stamp, message.key(), message.value())
+        for place, (message, stamp) in enumerate(zip(messages, stamps, strict=True))
+    ]
+
+
+def test_events_of_the_past_are_accepted_and_in_the_order_of_time(broker: EmbeddedBroker, topic: str) -> None:
+    replay(broker.bootstrap, topic, [event(2), event(1)])
+    found = records(broker.bootstrap, topic, 2)
+    assert [record.timestamp for record in found] == [RIDE + timedelta(minutes=1), RIDE + timedelta(minutes=2)]
+    assert [Decoder(app).event(record).device_id for record in found] == ["s7", "s7"]
+
+
+def test_without_the_events_time_they_are_late(broker: EmbeddedBroker, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    sent = Record("events", 0, 0, RIDE, b"s7", app.event.model_validate(event(1)).model_dump_json().encode())
+    producer.produce(topic, sent.value, sent.key)
+    assert producer.flush(30) == 0
+    (found,) = records(broker.bootstrap, topic, 1)
+    with pytest.raises(Refused) as refused:
+        Decoder(app).event(found)
+    assert refused.value.reason is Reason.LATE
+    assert "in a replay, give each record its event's time" in (refused.value.detail or "")

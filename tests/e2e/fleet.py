@@ -1,0 +1,136 @@
+"""Machines that send events, through two releases of their application, and what must be published of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from tests.e2e.loop import PAD, Loop
+from tests.spark_app.running import CHECKOUT, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+    Window = tuple[str, datetime]
+    Place = tuple[datetime, int, int]
+    """Start of the window, epoch and version: the order of a device's snapshots."""
+
+Release = Literal["before", "after"]
+FOLLOW = """
+import json, sys
+from tests.docs.riding import follow
+for snapshot in follow(*sys.argv[1:3], topic=sys.argv[3]):
+    print(json.dumps(snapshot), flush=True)
+"""
+
+
+def application(release: Release) -> str:
+    """Where the application is."""
+    return f"tests.e2e.upgrade:app_{release}"
+
+
+class Fleet(Loop):
+    """The loop, what was sent to it, and whether its snapshots show all of that."""
+
+    def __init__(self, broker: EmbeddedBroker, prefix: str, folder: Path) -> None:
+        super().__init__(broker, prefix, folder, application("before"))
+        self.events: Counter[Window] = Counter()
+        self.plates: dict[Window, str] = {}
+
+    @contextmanager
+    def job(self, release: Release) -> Iterator[Job]:
+        """Run a job with a checkpoint of its own."""
+        folder = self.folder / release
+        folder.mkdir()
+        environment = self.environment | {"STATELOOP_CATCH_UP": "true"}
+        job = Job(self.bootstrap, folder, application(release), environment).start()
+        try:
+            yield job
+        finally:
+            job.stop()
+
+    def event(self, device: str, first_seen: datetime, plate: str | None = None) -> None:
+        """Send an event."""
+        window = device, first_seen
+        self.events[window] += 1
+        if plate is not None:
+            self.plates[window] = plate
+        own = {"event_id": str(self.events[window]), "ts": first_seen, "plate": plate}
+        self.send("events", device, orjson.dumps({"device_id": device, "first_seen": first_seen, **own}))
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots that the topic holds."""
+        return [decode_snapshot(one.value() or b"") for one in self.records("snapshots")]
+
+    def newest(self) -> dict[Window, Snapshot]:
+        """Of these, the newest of each window."""
+        return {one.life: one for one in sorted(self.snapshots(), key=lambda one: one.order)}
+
+    def is_complete(self, release: Release, job: Job, windows: Iterable[Window] | None = None) -> bool:
+        """Whether all windows, or these, show all events and an answer for each enrichment; the job must run."""
+        assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
+        newest, epoch = self.newest(), job.epoch()
+        return all(
+            (one := newest.get(window)) is not None
+            and one.epoch == epoch
+            and one.version >= self.events[window]
+            and one.state == self.state(window, release)
+            and len(one.enrichments) == (2 if window in self.plates else 0)
+            for window in windows or self.events
+        )
+
+    def state(self, window: Window, release: Release) -> dict[str, Any]:
+        """The state of a window, as this release declares it."""
+        plate = {"plate": self.plates[window]} if window in self.plates else {}
+        return plate | ({"events": self.events[window]} if release == "after" else {})
+
+    def has_no_lag(self) -> bool:
+        """Whether the worker has finished all snapshots."""
+        return self.lag("services.enrichment", "snapshots") == 0
+
+    def compacted_windows(self) -> dict[Window, Snapshot]:
+        """Have the snapshots compacted to one of each window, which is the newest."""
+        newest = self.newest()
+        self.compact("snapshots")
+        self.compacted("snapshots", len(newest))
+        assert self.newest() == newest
+        return newest
+
+    def refusals(self) -> set[tuple[str, int, int, int | None]]:
+        """Origin and epoch of the job's dead letters, each of which is written once."""
+        letters = [DeadLetter.model_validate_json(one.value() or b"") for one in self.records("dead_letters")]
+        found = [(one.topic, one.partition, one.offset, one.epoch) for one in letters if one.enrichment is None]
+        assert len(found) == len(set(found))
+        return set(found)
+
+
+@contextmanager
+def following(loop: Loop, group: str) -> Iterator[Callable[[], dict[str, list[Place]]]]:
+    """Run the consumer of docs/topics.md; gives the place of each snapshot that it yielded, by device."""
+    path = loop.folder / group
+    with path.open("wb") as output:
+        command = [sys.executable, "-c", FOLLOW, loop.bootstrap, f"{loop.prefix}{group}", f"{loop.prefix}snapshots"]
+        process = subprocess.Popen(command, cwd=CHECKOUT, stdout=output)
+
+    def places() -> dict[str, list[Place]]:
+        found: dict[str, list[Place]] = {}
+        for line in path.read_bytes().splitlines(keepends=True):
+            if line.endswith(b"\n") and (one := decode_snapshot(line)).device_id != PAD.decode():
+                found.setdefault(one.device_id, []).append((one.first_seen, *one.order))
+        return found
+
+    try:
+        yield places
+    finally:
+        process.kill()
+        process.wait()

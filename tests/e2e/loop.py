@@ -1,0 +1,131 @@
+"""An application's topics on a real broker, and processes of its services."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http import HTTPStatus
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from contracts.topics import PARTITIONER
+from contracts.wire import Snapshot
+from tests.services.query.follow.following import COMPACTED
+from tests.spark_app.running import CHECKOUT, PATIENCE_S, everything, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from confluent_kafka import Message
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+PARTITIONS = 2
+BY_KEY = -1
+PAD = b"pad"
+"""The key of the records that only close segments."""
+
+
+class Loop:
+    """The topics of `windows.app`, or of another application that has them, and what runs on them."""
+
+    def __init__(self, broker: EmbeddedBroker, prefix: str, folder: Path, application: str) -> None:
+        self.bootstrap, self.prefix, self.folder = broker.bootstrap, prefix, folder
+        self.environment = {
+            "WINDOWS_PREFIX": prefix,
+            "STATELOOP_APPLICATION": application,
+            "STATELOOP_KAFKA": broker.bootstrap,
+        }
+        self.run("services.topics")
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": PARTITIONER})
+
+    def run(self, module: str) -> None:
+        """Run a command to its end."""
+        subprocess.run([sys.executable, "-m", module], cwd=CHECKOUT, env=os.environ | self.environment, check=True)
+
+    @contextmanager
+    def service(self, module: str, **settings: str) -> Iterator[None]:
+        """Run a service in the background; stop it as an operator does."""
+        named = {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
+        environment = os.environ | self.environment | {"STATELOOP_GROUP": self._group(module)} | named
+        with (self.folder / f"{module}.log").open("ab") as log:
+            command = [sys.executable, "-m", module]
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+    def worker(self, registry: str, **settings: str) -> Any:
+        """Run an enrichment worker that calls this API."""
+        apis = {"apis": json.dumps({"registry": registry}), "allowed_networks": '["127.0.0.0/8"]'}
+        return self.service("services.enrichment", **apis, **settings)
+
+    def send(self, topic: str, key: bytes | str, value: bytes, number: int = BY_KEY) -> None:
+        """Write a record."""
+        self._producer.produce(f"{self.prefix}{topic}", value, key, number)
+        assert self._producer.flush(30) == 0
+
+    def records(self, topic: str) -> list[Message]:
+        """All that a topic holds, but for pads and tombstones."""
+        found = everything(self.bootstrap, f"{self.prefix}{topic}")
+        return [one for one in found if one.key() != PAD and one.value() is not None]
+
+    def lag(self, module: str, topic: str) -> int:
+        """How many records of a topic a service has not finished."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self._group(module)})
+        places = [TopicPartition(f"{self.prefix}{topic}", number) for number in range(PARTITIONS)]
+        ends = [consumer.get_watermark_offsets(place, PATIENCE_S)[1] for place in places]
+        done = [max(0, place.offset) for place in consumer.committed(places, PATIENCE_S)]
+        consumer.close()
+        return sum(ends) - sum(done)
+
+    def compact(self, topic: str) -> None:
+        """Have the broker compact a topic as soon as it can."""
+        entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in COMPACTED.items()]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, f"{self.prefix}{topic}", incremental_configs=entries)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})  # has to live until all is answered
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def compacted(self, topic: str, left: int) -> list[Message]:
+        """Wait until the broker has left so many records; each write may close a segment."""
+
+        def enough() -> list[Message] | None:
+            pad = Snapshot(device_id=PAD.decode(), first_seen=START, version=1, as_of=START, state={})
+            for number in range(PARTITIONS):
+                self.send(topic, PAD, pad.encode() if topic == "snapshots" else b"{}", number)
+            found = self.records(topic)
+            return found if len(found) <= left else None
+
+        found: list[Message] = until(enough, f"{left} records on {topic} after compaction")
+        return found
+
+    def _group(self, module: str) -> str:
+        return f"{self.prefix}{module}"
+
+
+START = datetime.now(UTC)
+
+
+def ask(port: str, path: str) -> dict[str, Any] | None:
+    """A state, once it is there."""
+    connection = HTTPConnection("127.0.0.1", int(port), timeout=10)
+    try:
+        connection.request("GET", f"/v1/states/{path}")
+        response = connection.getresponse()
+        found: dict[str, Any] = json.loads(response.read())
+    except (OSError, ValueError):
+        return None
+    else:
+        return found if response.status == HTTPStatus.OK else None
+    finally:
+        connection.close()

@@ -1,0 +1,92 @@
+"""A worker without its topics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from services.enrichment.errors import TopicsMissingError
+from services.enrichment.topics import EVERY_S, PATIENCE_S, TopicCheck
+from tests.services.enrichment.cluster import DEADLINE_S, Cluster, condition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.enrichment.registry import Registry
+
+TOPICS = ("snapshots", "feedback")
+
+
+class Broker:
+    """Lists these topics, or does not answer. `looks` counts."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.topics: set[str] | None = None
+        self.looks = 0
+
+    def check(self, checked: TopicCheck, after_s: float = EVERY_S) -> None:
+        self.now += after_s
+        checked.check(self.listed)
+
+    def listed(self) -> set[str] | None:
+        self.looks += 1
+        return self.topics
+
+
+@pytest.fixture
+def fake() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def checked(fake: Broker) -> TopicCheck:
+    return TopicCheck(TOPICS, "here:9092", lambda: fake.now)
+
+
+def test_a_broker_that_does_not_answer_is_waited_for(fake: Broker, checked: TopicCheck) -> None:
+    fake.check(checked)
+    fake.check(checked, 100 * PATIENCE_S)
+    fake.topics = {"snapshots"}
+    fake.check(checked)
+    fake.check(checked, PATIENCE_S - EVERY_S)
+    with pytest.raises(TopicsMissingError, match="here:9092 does not have the topics feedback: run"):
+        fake.check(checked)
+
+
+def test_topics_that_appear_in_time_are_not_looked_up_again(fake: Broker, checked: TopicCheck) -> None:
+    fake.topics = set()
+    fake.check(checked)
+    fake.topics = {*TOPICS, "another"}
+    fake.check(checked)
+    fake.topics = set()
+    fake.check(checked, 2 * PATIENCE_S)
+    assert fake.looks == 2
+
+
+def test_the_broker_is_asked_once_a_second(fake: Broker, checked: TopicCheck) -> None:
+    for _ in range(5):
+        fake.check(checked, EVERY_S / 2)
+    assert fake.looks == 3
+
+
+async def test_a_worker_without_its_topics_ends_and_says_which_command_makes_them(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, registry: Registry
+) -> None:
+    cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)
+    gone = [cluster.topics.feedback, cluster.topics.snapshots]
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.delete_topics(gone).values():
+        future.result(DEADLINE_S)
+    await condition(lambda: not {*gone} & admin.list_topics(timeout=10).topics.keys(), "both are deleted")
+    with cluster.worker(registry.url) as process:
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
+    assert '"message":"topics are missing"' in cluster.log()
+    end = cluster.log().splitlines()[-1]
+    assert end.startswith("stateloop enrichment: ")
+    assert f"{broker.bootstrap} does not have the topics {gone[1]}, {gone[0]}" in end
+    assert "run `python -m services.topics`" in end

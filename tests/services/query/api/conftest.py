@@ -1,0 +1,16 @@
+"""Runs the tests of this folder on the event loop of the service: its transports are not those of asyncio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import uvloop
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What makes the event loop."""
+    return {"uvloop": uvloop.new_event_loop}

@@ -1,0 +1,64 @@
+"""What is not watched is never called healthy: each component without a scrape target is named, with the setting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession
+
+from examples.flights.application import app
+from services.query.console.watched import not_watched
+from tests.services.query.console.looks import at_work
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from tests.services.query.console.stage import Stage
+
+ALL = {"job", "enrichment", "derive"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "missing"),
+    [
+        (ALL, []),
+        (ALL | {"query"}, []),
+        (ALL - {"job"}, ["job"]),
+        (ALL - {"derive"}, ["derive"]),
+        (ALL - {"enrichment"}, ["workers", "api:reference"]),
+        (set(), ["job", "workers", "api:reference", "derive"]),
+        ({"worker"}, ["job", "workers", "api:reference", "derive"]),
+    ],
+)
+def test_each_component_without_a_target_is_named_with_the_setting(kinds: Collection[str], missing: list[str]) -> None:
+    found = not_watched(app, kinds)
+    assert [one.where for one in found] == missing
+    for one in found:
+        assert "not watched: STATELOOP_PARTS" in one.says
+        assert one.do.startswith("Set STATELOOP_PARTS='{\"")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_loop_is_not_healthy_while_something_is_not_watched(stage: Stage) -> None:
+    """The API may be down: nobody who sees it is asked."""
+    found = await asked(stage, unwatched=ALL)
+    assert found["verdict"] == {"healthy": None, "troubles": []}
+    assert [one["where"] for one in found["not_watched"]] == ["job", "workers", "api:reference", "derive"]
+    assert [one["breaker"] for one in found["apis"]] == [None]
+    found = await asked(stage, unwatched=ALL, kafka_away=1)
+    assert found["verdict"]["healthy"] is False
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_loop_that_is_watched_is_healthy(stage: Stage) -> None:
+    found = await asked(stage)
+    assert (found["verdict"]["healthy"], found["not_watched"]) == (True, [])
+    assert [one["breaker"] for one in found["apis"]] == ["closed"]
+
+
+async def asked(stage: Stage, **told: Any) -> Any:
+    for at in (0, 2):
+        stage.look(at_work(at, **told))
+    async with ClientSession() as session, session.get(f"{stage.base}/v1/loop") as response:
+        return await response.json()

@@ -1,0 +1,86 @@
+"""What waits for all clients together is bounded: the slowest are disconnected, with a code that says why."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from aiohttp import WSMsgType
+
+from contracts.metrics import query as names
+from tests.services.query.push.serving import RARE, Client, Instance, connected, eventually, watching
+
+BOUND = 2 * 1024 * 1024
+LIMITS = replace(RARE, all_waiting_bytes=BOUND, stalled_s=30)
+BIG = "x" * 10_000
+
+
+def _stop_reading(client: Client) -> Any:
+    transport: Any = client.socket._conn.transport  # type: ignore[union-attr]  # noqa: SLF001  # stops reading
+    transport.pause_reading()
+    return transport
+
+
+def _waiting(instance: Instance) -> int:
+    return instance.watching._budget.used  # noqa: SLF001  # the metric lags behind
+
+
+async def test_clients_that_never_read_take_no_more_than_the_bound_together() -> None:
+    async with Instance(limits=LIMITS).serving() as instance, AsyncExitStack() as stack:
+        for _ in range(20):
+            client = await stack.enter_async_context(connected(instance, max_msg_size=0))
+            await client.subscribe("all", prefix="", current=False)
+            transport = _stop_reading(client)
+            stack.callback(transport.abort)  # a client that reads nothing waits long for the end of its WebSocket
+        tracemalloc.start()
+        try:
+            while not instance.parts.counts.get(names.CUT_OFF):
+                instance.change(f"k{instance.offset}", 1, {"pad": BIG})
+                instance.store().entries.clear()
+                await asyncio.sleep(0)
+            for _ in range(500):
+                instance.change(f"k{instance.offset}", 1, {"pad": BIG})
+                instance.store().entries.clear()
+                assert _waiting(instance) <= BOUND
+            assert tracemalloc.get_traced_memory()[0] < 2 * BOUND
+        finally:
+            tracemalloc.stop()
+
+
+async def test_the_slowest_are_told_why_and_others_go_on() -> None:
+    async with (
+        Instance(limits=LIMITS).serving() as instance,
+        connected(instance, max_msg_size=0) as slow,
+        connected(instance, max_msg_size=0) as quick,
+    ):
+        await slow.subscribe("all", prefix="", current=False)
+        await quick.subscribe("one", key="k1", current=False)
+        transport = _stop_reading(slow)
+        while not instance.parts.counts.get(names.CUT_OFF):
+            instance.change(f"k{instance.offset}", 1, {"pad": BIG})
+            await asyncio.sleep(0)
+        instance.change("k1", 2)
+        assert (await quick.until("state"))[-1]["type"] == "state"
+        transport.resume_reading()
+        told = [message async for message in slow.socket if message.type is WSMsgType.TEXT]
+        last = orjson.loads(told[-1].data)
+        assert (last["type"], last["id"], last["problem"]["type"]) == ("error", None, "too_slow")
+        assert slow.socket.close_code == 1013
+        await eventually(lambda: _waiting(instance) == 0)
+        assert instance.parts.counts.get(names.CUT_OFF) == 1
+
+
+async def test_a_stream_of_events_ends_with_the_problem() -> None:
+    limits = replace(LIMITS, all_waiting_bytes=1024)
+    async with (
+        Instance(limits=limits).serving() as instance,
+        watching(instance, "/v1/states/flights/a/watch") as events,
+    ):
+        assert (await events.next()).event == "never_seen"
+        instance.change("a", 1, {"pad": BIG})
+        found = await events.next()
+        assert (found.event, found.data["type"]) == ("problem", "too_slow")

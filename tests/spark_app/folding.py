@@ -1,0 +1,28 @@
+"""What the fold makes of the records that a test sends to the job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contracts.decode import Decoder
+from contracts.fold import Fold
+from tests import everything
+from tests.spark_app.running import record_of
+
+if TYPE_CHECKING:
+    from contracts.record import Record
+    from tests.spark_app.running import Topics
+
+
+def folded(topics: Topics, events: list[Record], answers: list[Record]) -> tuple[Fold, int]:
+    """Send records. Return the fold of them, with the offsets that they have, and the number of new ones."""
+    decoder, fold = Decoder(everything.app), Fold(everything.app)
+    new = 0
+    for topic, records, decode in (
+        (topics.names.events, events, decoder.event),
+        (topics.names.feedback, answers, decoder.feedback),
+    ):
+        topics.send(topic, records)
+        stored = map(record_of, topics.read(topic, len(records)))
+        new += sum(fold.add(decode(record)) is not None for record in stored)
+    return fold, new

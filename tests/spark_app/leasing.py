@@ -1,0 +1,63 @@
+"""A folder, a clock and jobs for the tests of the lease."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from spark_app.lease import PREFIX, Lease, acquire
+from spark_app.process import Owner, Process, started
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = "kernel 1"
+
+
+class World:
+    """A folder and a clock; whatever happens meanwhile happens when somebody sleeps."""
+
+    path = "folder"
+
+    def __init__(self, *, is_exclusive: bool = True) -> None:
+        self.now = 0.0
+        self.is_exclusive = is_exclusive
+        self.content: dict[str, str] = {}
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.meanwhile()
+
+    def names(self) -> list[str]:
+        return ["offsets", f"{PREFIX}copy", *self.content]
+
+    def read(self, name: str) -> str | None:
+        return self.content.get(name)
+
+    def create(self, name: str, content: str) -> bool:
+        if name in self.content:
+            return False
+        self.content[name] = content
+        return True
+
+    def overwrite(self, name: str, content: str) -> None:
+        self.content[name] = content
+
+    def delete(self, name: str) -> None:
+        self.content.pop(name, None)
+
+    def acquire(self, owner: Owner) -> Lease:
+        return acquire(self, owner, self.clock, self.sleep)
+
+
+def job(name: str, *, pid: int | None = None, place: str | None = HERE) -> Owner:
+    """Return a job; the process of another kernel than HERE, or one that lives, cannot be called dead."""
+    process = Process(pid=os.getpid(), started=started(os.getpid())) if pid is None else Process(pid=pid, started=1)
+    return Owner(
+        id=name, host=f"host-{name}", place=place, processes=(process,), since=datetime(2026, 1, 1, tzinfo=UTC)
+    )

@@ -1,0 +1,62 @@
+"""How far the job is behind its topics, and whether it must catch up before it goes live."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_app.backlog import Backlog, Positions, compared, parsed
+
+TWO_SOURCES = """v1
+{"batchWatermarkMs":0,"batchTimestampMs":1795377000000,"conf":{"spark.sql.shuffle.partitions":"2"}}
+{"events":{"1":52,"0":48}}
+{"feedback":{"0":7,"1":0}}"""
+
+
+def offsets(found: dict[int, int]) -> dict[tuple[str, int], Any]:
+    return {("events", number): SimpleNamespace(offset=offset) for number, offset in found.items()}
+
+
+def backlog(positions: dict[int, int], ends: dict[int, int], first_recent: dict[int, int], *, first: bool) -> Backlog:
+    at: Positions = {("events", number): offset for number, offset in positions.items()}
+    return compared(at, offsets(ends), offsets(first_recent), is_first=first)
+
+
+def test_positions_are_read_from_sparks_offset_log() -> None:
+    assert parsed(TWO_SOURCES) == {
+        ("events", 0): 48,
+        ("events", 1): 52,
+        ("feedback", 0): 7,
+        ("feedback", 1): 0,
+    }
+    assert parsed("v1\n{}\n-\n" + '{"feedback":{"0":7}}') == {("feedback", 0): 7}
+
+
+@pytest.mark.parametrize(
+    ("position", "end", "first_recent", "is_long"),
+    [
+        (10, 10, 5, False),  # all is read
+        (10, 10, -1, False),  # all is read, and all is old
+        (5, 10, 5, False),  # the first unread record is recent
+        (6, 10, 5, False),
+        (4, 10, 5, True),  # an unread record is old
+        (4, 10, -1, True),  # all unread records are old
+        (12, 10, -1, False),  # the topic lost its end
+    ],
+)
+def test_a_backlog_is_long_when_an_old_record_is_unread(
+    position: int, end: int, first_recent: int, *, is_long: bool
+) -> None:
+    found = backlog({0: position, 1: 3}, {0: end, 1: 3}, {0: first_recent, 1: -1}, first=False)
+    assert found == Backlog(max(0, end - position), is_first=False, is_long=is_long)
+    assert found.must_be_caught_up() is is_long
+    assert not found.must_be_caught_up(may_stay_long=True)
+
+
+@given(st.dictionaries(st.integers(0, 3), st.integers(0, 9), min_size=1))
+def test_a_new_checkpoint_catches_up_with_any_record(ends: dict[int, int]) -> None:
+    recent = dict.fromkeys(ends, 0)
+    found = backlog(dict.fromkeys(ends, 0), ends, recent, first=True)
+    assert found.must_be_caught_up() is found.must_be_caught_up(may_stay_long=True) is (sum(ends.values()) > 0)

@@ -1,0 +1,117 @@
+"""The job on a backlog: it loses nothing, publishes no half-built state, and goes live where it has ended."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from contracts.fold import present
+from contracts.partition import partition
+from contracts.record import Record
+from contracts.wire import Snapshot, decode_snapshot
+from tests import everything
+from tests.everything import NOW, event_record
+from tests.same import assert_same
+from tests.spark_app.folding import folded
+from tests.spark_app.running import PARTITIONS, Job, Topics, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+OUTAGE = timedelta(hours=6)
+SLOW, QUICK = 150_000, 500
+"""Events of the two partitions: real-time mode reads one in a moment, and the other in many batches."""
+
+
+@pytest.fixture
+def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Topics of this test, whose records carry the times that the test gives them."""
+    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
+    return Topics(broker.bootstrap, everything.application())
+
+
+def job(topics: Topics, folder: Path, **settings: str) -> Job:
+    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_CATCH_UP": "true"} | settings
+    return Job(topics.kafka, folder, "tests.everything:app", environment)
+
+
+def published(topics: Topics, least: int) -> list[Snapshot]:
+    return [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, least)]
+
+
+def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_live(
+    topics: Topics, tmp_path: Path
+) -> None:
+    events, answers = everything.random_stream(1, devices=40, events=600, answers=100)
+    fold, _ = folded(topics, events, answers)
+    running = job(topics, tmp_path).start()
+    try:
+        found = published(topics, len(fold.lives))
+        until(lambda: running.lines("batch"), "the batch that caught up")
+        assert len(found) == len(fold.lives)
+        for snapshot in found:
+            last = present(everything.app, snapshot.life, fold.lives[snapshot.life], running.epoch())
+            assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))
+        assert [line["records"] for line in running.lines("catching_up")] == [len(events) + len(answers)]
+        device, before = found[0].device_id, found[0].version
+        more = {"device_id": device, "event_id": "new", "first_seen": found[0].first_seen, "ts": NOW}
+        topics.send(topics.names.events, [event_record(more), event_record(more | {"event_id": "newer"})])
+        live = published(topics, len(found) + 2)[len(found) :]
+    finally:
+        running.stop()
+    assert [(one.device_id, one.version) for one in sorted(live, key=lambda one: one.version)] == [
+        (device, before + 1),
+        (device, before + 2),
+    ]
+
+
+@pytest.mark.parametrize("catches_up", [True, False])
+def test_after_an_outage_no_partition_loses_what_another_has_outrun(
+    topics: Topics, tmp_path: Path, *, catches_up: bool
+) -> None:
+    """Without the catch-up the quick partition moves the watermark on, and the slow one loses its windows."""
+    start = NOW - OUTAGE
+    running = job(topics, tmp_path, STATELOOP_CATCH_UP=str(catches_up)).start()
+    try:
+        topics.send(topics.names.events, [_event("before", 0, start)])
+        published(topics, 1)
+        running.batches(2)
+        running.stop()
+        slow, quick = _devices(0, 1500), _devices(1, 5)
+        backlog = [_event(slow[n % len(slow)], n, start + OUTAGE * n / SLOW) for n in range(SLOW)]
+        backlog += [_event(quick[n % len(quick)], n, NOW) for n in range(QUICK)]
+        topics.send(topics.names.events, backlog)
+        running.start()
+        windows = {(one.key, one.value and orjson.loads(one.value)["first_seen"]) for one in backlog}
+        if catches_up:
+            found = published(topics, 1 + len(windows))
+            until(
+                lambda: sum(batch["records"] for batch in running.lines("batch")) > len(backlog), "the backlog is read"
+            )
+            assert {one.device_id for one in found} == {"before", *slow, *quick}
+            assert len(found) == 1 + len(windows)
+            assert sum(one.version for one in found) == 1 + len(backlog)
+            assert sum(batch["late"] for batch in running.lines("batch")) == 0
+        else:
+            until(lambda: any(batch["late"] for batch in running.lines("batch")), "late records")
+    finally:
+        running.stop()
+
+
+def _devices(number: int, count: int) -> list[str]:
+    """Names of devices in this partition."""
+    names = (f"d{n}" for n in range(100 * count))
+    return [name for name in names if partition(name.encode(), PARTITIONS) == number][:count]
+
+
+def _event(device: str, number: int, time: datetime) -> Record:
+    """An event of the window that begins at the hour before its time."""
+    first_seen = time.replace(minute=0, second=0, microsecond=0)
+    event: dict[str, Any] = {"device_id": device, "event_id": str(number), "first_seen": first_seen, "ts": time}
+    return Record("", 0, 0, time, device.encode(), orjson.dumps(event))

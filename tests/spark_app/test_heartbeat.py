@@ -1,0 +1,71 @@
+"""An application that gets no more events: its windows expire all the same."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts.record import HEARTBEAT_KEY, Record
+from contracts.wire import DeadLetter, decode_snapshot
+from spark_app.heartbeat import Heartbeat
+from spark_app.settings import Settings
+from tests import everything
+from tests.everything import NOW, event_record
+from tests.spark_app.frames import run
+from tests.spark_app.running import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+WINDOW = everything.LIFE + timedelta(minutes=1)
+
+
+def batch(watermark: datetime | None) -> Any:
+    return SimpleNamespace(eventTime={} if watermark is None else {"watermark": watermark.isoformat()})
+
+
+@pytest.mark.kafka
+def test_only_an_idle_application_gets_a_heartbeat(
+    broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
+    monkeypatch.setenv("EVERYTHING_REPLAY", "0")
+    application = everything.application()
+    topics = Topics(broker.bootstrap, application)
+    settings = Settings(application="", kafka=broker.bootstrap, batch=timedelta(minutes=5))
+    now = datetime.now(UTC)
+    heartbeat = Heartbeat(application, settings, lambda: now)
+    idle = WINDOW + timedelta(minutes=10)
+    assert not heartbeat.after(batch(now - WINDOW))
+    assert not heartbeat.after(batch(now - idle))
+    assert heartbeat.after(batch(now - idle - timedelta(seconds=1)))
+    assert heartbeat.after(batch(None))
+    sent = topics.read(application.topics.feedback, 2)
+    assert [(message.key(), message.value()) for message in sent] == [(HEARTBEAT_KEY, None)] * 2
+    monkeypatch.setenv("EVERYTHING_REPLAY", "1")
+    assert not Heartbeat(everything.application(), settings, lambda: now).after(batch(None))
+
+
+def test_a_broker_that_is_away_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERYTHING_REPLAY", "0")
+    monkeypatch.setattr("spark_app.heartbeat.FLUSH_S", 0.1)
+    settings = Settings(application="", kafka="127.0.0.1:1")
+    assert not Heartbeat(everything.application(), settings).after(batch(None))
+
+
+@pytest.mark.spark
+def test_a_heartbeat_is_neither_a_snapshot_nor_a_dead_letter(spark: SparkSession) -> None:
+    """Another record without value, or one with this key and a value, is a dead letter."""
+    others = [Record("feedback", 0, 1, NOW, b"d1", None), Record("feedback", 0, 2, NOW, HEARTBEAT_KEY, b"x")]
+    beats = [Record("feedback", 0, 0, NOW, HEARTBEAT_KEY, None), Record("feedback", 0, 3, NOW, None, None)]
+    event = {"device_id": "d1", "event_id": "1", "first_seen": NOW, "ts": NOW}
+    published = run(spark, everything.app, [event_record(event)], [*beats, *others])
+    letters = [DeadLetter.model_validate_json(value) for topic, _, value in published if topic == "dead_letters"]
+    assert sorted(letter.offset for letter in letters) == [1, 2, 3]
+    (snapshot,) = (decode_snapshot(value) for topic, _, value in published if topic == "snapshots")
+    assert snapshot.device_id == "d1"

@@ -1,0 +1,60 @@
+"""Two jobs, real processes, on one checkpoint: the second is refused while the first lives, and then takes it over."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.everything import NOW, event_record
+from tests.spark_app.pair import pair
+from tests.spark_app.running import Job, Topics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_one_job_at_a_time_runs_on_a_checkpoint(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAIR_PREFIX", topics_prefix)
+    topics = Topics(broker.bootstrap, pair("ab"))
+    topics.send(topics.names.events, [event_record({"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW})])
+    jobs = [job(topics, tmp_path, name) for name in ("killed", "refused", "frozen", "last")]
+    killed, refused, frozen, last = jobs
+    try:
+        killed.start().batches(1)
+        assert refused.start().wait() == 1
+        (ended,) = refused.lines("ended")
+        assert "is in use by the job on" in ended["why"]
+        killed.batches(1)
+        assert not killed.lines("failed")
+        killed.kill()
+
+        frozen.start().batches(1)
+        frozen.signal(signal.SIGSTOP)
+        last.start().batches(1)
+        frozen.signal(signal.SIGCONT)
+        assert frozen.wait() == 1
+        (ended,) = frozen.lines("ended")
+        assert "lost the lease of the checkpoint" in ended["why"]
+        last.batches(2)
+        assert not last.lines("failed")
+        assert len(topics.read(topics.names.snapshots, 1)) == 1
+    finally:
+        for one in jobs:
+            if not one.ended():
+                one.kill()
+
+
+def job(topics: Topics, folder: Path, name: str) -> Job:
+    """Return a job with a log of its own, on the checkpoint that all share."""
+    (folder / "checkpoint").mkdir(exist_ok=True)
+    (folder / name).mkdir()
+    (folder / name / "checkpoint").symlink_to(folder / "checkpoint")
+    return Job(topics.kafka, folder / name, "tests.spark_app.pair:app", {})
