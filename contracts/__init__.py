@@ -1,15 +1,15 @@
 """What all parts agree on. An application imports everything that it needs from here."""
 
-from contracts.application import Application
-from contracts.batch import Batch
-from contracts.budget import Budget
-from contracts.echo import Echo
-from contracts.enrichment import Api, Enrichment, enrichment
 from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
-from contracts.event import Event
-from contracts.named import Asked, Derived, NamedState
-from contracts.near import Near
-from contracts.policy import Breaker, Cache, Policy, Rate
+from contracts.model.application import Application
+from contracts.model.batch import Batch
+from contracts.model.budget import Budget
+from contracts.model.enrichment import Api, Enrichment, enrichment
+from contracts.model.event import Event
+from contracts.model.named_state import Derived, NamedState, QueryOptions
+from contracts.model.policy import Breaker, Cache, Policy, Rate
+from contracts.model.state import State
+from contracts.model.topics import Topics
 from contracts.reducers import (
     Bitmap,
     Collect,
@@ -28,14 +28,13 @@ from contracts.reducers import (
     Sum,
     Variance,
 )
-from contracts.state import State
-from contracts.topics import Topics
+from contracts.types.echo import Echo
+from contracts.types.quantize import Quantize
 
 __all__ = [
     "Absent",
     "Api",
     "Application",
-    "Asked",
     "Batch",
     "Bitmap",
     "Breaker",
@@ -58,10 +57,11 @@ __all__ = [
     "Mean",
     "Min",
     "NamedState",
-    "Near",
     "PermanentFailure",
     "Policy",
     "Quantiles",
+    "Quantize",
+    "QueryOptions",
     "Rate",
     "Recent",
     "RetryableFailure",

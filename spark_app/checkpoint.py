@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from contracts.application import Application
+from contracts.model.application import Application
 from spark_app.errors import ForeignCheckpoint, ReplacedCheckpointError, UnreadableCheckpointError
 from spark_app.folder import Folder
 from spark_app.state_model import StateModel, state_model

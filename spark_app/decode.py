@@ -1,4 +1,4 @@
-"""Decode: from a record's bytes to typed fields and a verdict, in native expressions (contracts/shape.py in Spark)."""
+"""Decode: from a record's bytes to typed fields and a verdict, in native expressions (contracts/records/shape.py)."""
 
 import secrets
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from pydantic import BaseModel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name that PySpark's users know
 
-from contracts.application import Application
-from contracts.bounds import bounds, instant_sql, needed
-from contracts.columns import sql_type, text, without_none
-from contracts.document import LONE_SURROGATE
-from contracts.record import Reason
-from contracts.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT, mistyped, oversized_sql
+from contracts.model.application import Application
+from contracts.records.document import LONE_SURROGATE
+from contracts.records.record import Reason
+from contracts.records.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT, mistyped, oversized_sql
+from contracts.types.bounds import bounds, instant_sql, needed
+from contracts.types.columns import sql_type, text, without_none
 
 MARK = f"mark_{secrets.token_hex(8)}"
 """A name that no sender can know. The parser stops after the first JSON value, whatever follows; but nothing inside a

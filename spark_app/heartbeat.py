@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from confluent_kafka import KafkaError, Producer
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from contracts.application import Application
-from contracts.record import HEARTBEAT_KEY
+from contracts.model.application import Application
+from contracts.records.record import HEARTBEAT_KEY
 from spark_app.settings import Settings
 from spark_app.topics import sources
 

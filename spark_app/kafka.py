@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
 from spark_app.errors import UnknownOption
 
 SAME = ("security.protocol", "client.id", "client.rack", "ssl.endpoint.identification.algorithm")

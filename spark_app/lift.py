@@ -9,17 +9,17 @@ cannot be read may be of any year, and would end every life. It then stays in th
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contracts.application import Application
-from contracts.columns import sql_type, struct_type, text
-from contracts.decode import ANSWER_IDENTITY, LATER_EPOCH
-from contracts.key import shortened_sql
-from contracts.near import MICROSECOND
-from contracts.record import HEARTBEAT_KEY, LARGEST_HEAD, Reason
-from contracts.refusal import JOB, STAMP, ahead_sql, late_sql, wrong_key_sql
-from contracts.shape import feedback_shape
-from contracts.tracing import FIELD, carried_sql
-from contracts.window_key import PATTERN
+from contracts.model.application import Application
+from contracts.model.tracing import FIELD, carried_sql
+from contracts.records.decode import ANSWER_IDENTITY, LATER_EPOCH
+from contracts.records.record import HEARTBEAT_KEY, LARGEST_HEAD, Reason
+from contracts.records.refusal import JOB, STAMP, ahead_sql, late_sql, wrong_key_sql
+from contracts.records.shape import feedback_shape
+from contracts.types.columns import sql_type, struct_type, text
+from contracts.types.key import shortened_sql
+from contracts.types.quantize import MICROSECOND
 from contracts.wire import Answer
+from contracts.wire.window_key import PATTERN
 from spark_app.decode import decoded, refused
 
 LIFE = ["device_id", "first_seen", "dead_letter"]

@@ -5,8 +5,8 @@ import sys
 import threading
 import time
 
-from contracts.application import load
 from contracts.errors import StateloopError
+from contracts.model.application import load
 from contracts.settings import read
 from spark_app.checkpoint import claim, identity, verify
 from spark_app.endpoints import serving

@@ -3,11 +3,11 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contracts.application import Application
-from contracts.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
-from contracts.tracing import FIELD
-from contracts.window_key import SUFFIX_BYTES, window_key_sql
+from contracts.model.application import Application
+from contracts.model.tracing import FIELD
+from contracts.records.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
 from contracts.wire import NEVER_WRITTEN
+from contracts.wire.window_key import SUFFIX_BYTES, window_key_sql
 from spark_app.lift import LIFE, TIMESTAMP_FORMAT
 from spark_app.state_model import aggregates
 

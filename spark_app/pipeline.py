@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from contracts.application import Application
+from contracts.model.application import Application
 from spark_app import lift
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import merged, published

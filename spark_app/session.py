@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from contracts.application import Application
+from contracts.model.application import Application
 from spark_app.settings import Settings
 from spark_app.topics import TopicIdentity
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from contracts.application import Application
+from contracts.model.application import Application
 from spark_app.backlog import committed_positions, measure
 from spark_app.folder import Folder
 from spark_app.pipeline import catching_up, live

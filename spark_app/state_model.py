@@ -9,9 +9,9 @@ import hashlib
 
 from pydantic import BaseModel, ConfigDict
 
-from contracts.application import Application
+from contracts.model.application import Application
+from contracts.model.tracing import FIELD
 from contracts.reducers import Enriched
-from contracts.tracing import FIELD
 from spark_app.lift import DELTA_IDS, DEVICE_PARTITION, LIFE, OFFSET, ONCE, RECORD_PARTITION, kinds
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from contracts.application import Application
+from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from spark_app.errors import BrokerUnreachable, PartitionsDiffer, TopicMissing, TopicRefused
 

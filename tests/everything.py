@@ -33,7 +33,7 @@ from contracts import (
     Variance,
     enrichment,
 )
-from contracts.record import Record
+from contracts.records.record import Record
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EPOCH = 2

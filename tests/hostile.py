@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from contracts.record import Refused
-from contracts.shape import read
+from contracts.records.record import Refused
+from contracts.records.shape import read
 from tests.everything import NOW, Thing
 
 LARGEST = 256 * 1024

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from contracts import Application, Count, Event, State
-from contracts.key import LARGEST_KEY
+from contracts.types.key import LARGEST_KEY
 from tests import hostile
 
 

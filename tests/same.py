@@ -5,7 +5,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from contracts.columns import RFC3339
+from contracts.types.columns import RFC3339
 
 
 def assert_same(found: Any, expected: Any, where: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from contracts import Application, Topics
-from contracts.record import Record
+from contracts.records.record import Record
 from tests.everything import Everything, Thing, answer_record, event_record, owner, random_answer, random_event, score
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from bench.enrichment.measures import QUOTA
 from bench.harness.topics import PARTITIONS
 from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Rate, State, enrichment
-from contracts.topics import Topics
+from contracts.model.topics import Topics
 
 PATIENT = Policy(timeout=timedelta(seconds=10), concurrency=1_000)
 """A slow answer takes five seconds, and is an answer."""

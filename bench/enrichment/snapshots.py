@@ -7,7 +7,7 @@ import orjson
 
 from bench.enrichment import application
 from bench.enrichment.behaviour import place
-from contracts.plan import fingerprint
+from contracts.planning.fingerprint import fingerprint
 
 VERSION = 3
 

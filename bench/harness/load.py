@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 from confluent_kafka import Producer
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 
 EVENTS = "events"
 SEED = 7

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Annotated
 
 from contracts import Application, Event, Latest, State, Topics
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 
 
 class Written(Event):
@@ -21,4 +21,4 @@ class Kept(State, lifetime=timedelta(days=1)):
     text: Annotated[str | None, Latest()]
 
 
-app = Application(name="keys", event=Written, state=Kept, topics=Topics(partitions=2), asked=Asked(history=1))
+app = Application(name="keys", event=Written, state=Kept, topics=Topics(partitions=2), query=QueryOptions(history=1))

@@ -9,9 +9,9 @@ from contextlib import suppress
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.application import load
+from contracts.model.application import load
+from contracts.model.topics import Topics
 from contracts.settings import KafkaSettings, read
-from contracts.topics import Topics
 from spark_app.main import main
 from spark_app.settings import Settings
 

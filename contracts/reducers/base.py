@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from contracts.columns import without_none
 from contracts.errors import DeclarationError
+from contracts.types.columns import without_none
 
 ORDERED = (str, int, float, bool, datetime)
 NUMBERS = (int, float)

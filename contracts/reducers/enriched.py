@@ -6,10 +6,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from contracts.bounds import bounds
-from contracts.columns import is_model, without_none
 from contracts.reducers.base import Reducer
 from contracts.reducers.times import comparable, order
+from contracts.types.bounds import bounds
+from contracts.types.columns import is_model, without_none
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Count(Reducer):
 class Sum(Reducer):
     """The sum; 0 when there was no value. Whole numbers wrap at 64 bits, as Spark's and Java's do.
 
-    The last digits of a sum of floats depend on the order: an enrichment that needs one rounds it with Near.
+    The last digits of a sum of floats depend on the order: an enrichment that needs one rounds it with Quantize.
     """
 
     depends_on_order: ClassVar[bool] = True
@@ -116,7 +116,7 @@ class Max(Min):
 
 @dataclass(frozen=True)
 class Mean(Reducer):
-    """The arithmetic mean. Its last digits depend on the order: an enrichment that needs it rounds it with Near."""
+    """The arithmetic mean. Its last digits depend on the order: an enrichment that needs it rounds it with Quantize."""
 
     depends_on_order: ClassVar[bool] = True
     of: str | None = None
@@ -147,7 +147,7 @@ class Mean(Reducer):
 class Variance(Reducer):
     """The sample variance (n - 1); none below two values. Merged as Chan, Golub and LeVeque (1979) do.
 
-    Its last digits depend on the order: an enrichment that needs it rounds it with Near.
+    Its last digits depend on the order: an enrichment that needs it rounds it with Quantize.
     """
 
     depends_on_order: ClassVar[bool] = True

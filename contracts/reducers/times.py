@@ -7,8 +7,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from contracts.columns import is_model, sql_type, without_none
 from contracts.reducers.base import Reducer, needs_positive
+from contracts.types.columns import is_model, sql_type, without_none
 
 MOST_KEPT = 10_000
 """The most values that one key may keep in a list."""

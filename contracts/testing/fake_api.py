@@ -6,10 +6,10 @@ from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ValidationError
 
-from contracts.batch import Batch
-from contracts.echo import answer_of
-from contracts.enrichment import M
 from contracts.errors import CallError, PermanentFailure, StateloopError
+from contracts.model.batch import Batch
+from contracts.model.enrichment import M
+from contracts.types.echo import answer_of
 
 Prepared = BaseModel | dict[str, Any] | CallError | list[Any] | Callable[..., Any]
 

@@ -6,15 +6,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from contracts.application import Application
-from contracts.budget import Called, afford
-from contracts.decode import Decoder
-from contracts.enrichment import Api
 from contracts.errors import Absent, CallError, PermanentFailure, RetryableFailure
-from contracts.event import Event
-from contracts.fold import Fold
-from contracts.plan import Request, wanted
-from contracts.record import Delta, Record
+from contracts.model.application import Application
+from contracts.model.enrichment import Api
+from contracts.model.event import Event
+from contracts.planning.admission import Called, afford
+from contracts.planning.plan import wanted
+from contracts.planning.request import Request
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.records.record import Delta, Record
 from contracts.wire import Feedback, Snapshot, decode_snapshot
 
 MOST_ANSWERS = 10_000

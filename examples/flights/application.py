@@ -1,6 +1,6 @@
 """The application: `examples.flights.application:app`."""
 
-from contracts import Application, Asked, Topics
+from contracts import Application, QueryOptions, Topics
 from examples.flights import derived
 from examples.flights.enrichments import aircraft, airline, dest_airport, origin_airport, performance, route, weather
 from examples.flights.event import FlightEvent
@@ -12,6 +12,6 @@ app = Application(
     state=FlightState,
     enrichments=(airline, origin_airport, dest_airport, aircraft, weather, route, performance),
     topics=Topics(replay=True),
-    asked=Asked(history=16, indexes=("state.status", "state.carrier", "state.origin", "state.dest")),
+    query=QueryOptions(history=16, indexes=("state.status", "state.carrier", "state.origin", "state.dest")),
     derived=(derived.aircraft,),
 )

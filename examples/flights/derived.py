@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from contracts import Asked, Derived
+from contracts import Derived, QueryOptions
 from examples.flights.results import LastFlight
 
 if TYPE_CHECKING:
@@ -38,5 +38,5 @@ aircraft = Derived(
     LastFlight,
     last_flight,
     lifetime=timedelta(days=30),
-    asked=Asked(indexes=("value.status", "value.dest")),
+    query=QueryOptions(indexes=("value.status", "value.dest")),
 )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Near, Policy, State, enrichment
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Quantize, State, enrichment
 
 
 class Ping(Event):  # device_id, event_id, first_seen and ts are there already
@@ -43,7 +43,7 @@ class Scooter(State, lifetime=timedelta(hours=1)):
 
 
 @enrichment(api="city")
-async def place(api: Api, lat: Annotated[float, Near(0.001)], lon: Annotated[float, Near(0.001)]) -> Place:
+async def place(api: Api, lat: Annotated[float, Quantize(0.001)], lon: Annotated[float, Quantize(0.001)]) -> Place:
     """Needs two fields of the state, rounded: a hundred metres are no other place."""
     return await api.get("/reverse", Place, lat=lat, lon=lon)
 

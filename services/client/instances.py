@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from contracts.partition import partition
+from contracts.wire.partition import partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -9,9 +9,9 @@ import threading
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, start_http_server
 
 from contracts import Application, StateloopError, logs
-from contracts.application import load
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
+from contracts.model.application import load
 from contracts.settings import read
 from services.derive.errors import NothingDerived, PortTaken
 from services.derive.kafka import RealKafka

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.key import LARGEST_KEY, shortened
-from contracts.partition import partition
-from contracts.record import LARGEST_HEAD, Reason
-from contracts.window_key import derived_key
+from contracts.records.record import LARGEST_HEAD, Reason
+from contracts.types.key import LARGEST_KEY, shortened
 from contracts.wire import DeadLetter, DerivedRecord
+from contracts.wire.partition import partition
+from contracts.wire.window_key import derived_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from contracts import Application, Derived
-    from contracts.record import Record
+    from contracts.records.record import Record
     from contracts.wire import Snapshot
 
 DETAIL = 500

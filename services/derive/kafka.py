@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from contracts.record import Record
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
+from contracts.records.record import Record
 from services.derive.commits import Commits
 from services.derive.errors import KafkaFailed, NoTopic
 

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from contracts.application import Application
+from contracts.model.application import Application
+from contracts.model.topics import READ_COMMITTED
 from contracts.settings import KafkaSettings
-from contracts.topics import READ_COMMITTED
 
 SESSION_MS = 10_000
 """How long a worker that is gone keeps its partitions."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.metrics import Metric
-    from contracts.record import Record
+    from contracts.records.record import Record
     from services.derive.derive import Written
     from services.derive.kafka import Kafka
 

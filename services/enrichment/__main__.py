@@ -7,7 +7,7 @@ import sys
 import uvloop
 
 from contracts import StateloopError, logs
-from contracts.application import load
+from contracts.model.application import load
 from contracts.settings import read
 from services.enrichment import garbage
 from services.enrichment.errors import WorkerError

@@ -8,7 +8,7 @@ from services.enrichment.errors import EverythingFailsError
 
 if TYPE_CHECKING:
     from contracts import Application
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
     from services.enrichment.settings import EnrichmentSettings
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from contracts.record import Reason
+from contracts.records.record import Reason
 from contracts.wire import DeadLetter, Feedback
 
 if TYPE_CHECKING:
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
     from services.enrichment.source import Record
 

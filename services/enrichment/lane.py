@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.budget import Called, afford
-from contracts.plan import wanted
+from contracts.planning.admission import Called, afford
+from contracts.planning.plan import wanted
 from services.enrichment.memory import Memory
 from services.enrichment.offsets import Offsets
 from services.enrichment.order import Order
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from contracts import Application
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from contracts.wire import Order as Version
     from contracts.wire import Snapshot
     from services.enrichment.pressure import Pressure

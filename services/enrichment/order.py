@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from services.enrichment.lane import Lane
     from services.enrichment.source import Record
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from services.enrichment.availability import Availability
     from services.enrichment.gate import Gate, Start
     from services.enrichment.lane import Lane

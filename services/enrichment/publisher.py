@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from services.enrichment.errors import DeliveryFailedError
 
 if TYPE_CHECKING:

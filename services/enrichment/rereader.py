@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
 from services.enrichment.errors import ConsumerFailedError
 from services.enrichment.source import failed, record
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 from typing_extensions import override
 
+from contracts.model.topics import READ_COMMITTED
 from contracts.settings import Duration, KafkaSettings
-from contracts.topics import READ_COMMITTED
 from services.enrichment.errors import ApiUnknownError
 
 if TYPE_CHECKING:

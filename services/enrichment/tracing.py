@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from contracts.tracing import FIELD
+from contracts.model.tracing import FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import Span
 
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from services.enrichment.calls.caller import Answering, Outcome
 
 W3C = TraceContextTextMapPropagator()

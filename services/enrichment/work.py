@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-    from contracts.budget import Called
-    from contracts.plan import Request
+    from contracts.planning.admission import Called
+    from contracts.planning.request import Request
     from services.enrichment.lane import Lane
     from services.enrichment.source import Record
 

@@ -7,8 +7,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contracts.key import shortened
 from contracts.metrics import worker as metrics
+from contracts.types.key import shortened
 from contracts.wire import decode_snapshot
 from services.enrichment.alarms import Alarms
 from services.enrichment.calls.caller import Outcome
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.metrics.counts import Counts
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from contracts.wire import DeadLetter
     from services.enrichment.availability import Availability
     from services.enrichment.calls.caller import Answering

@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from contracts.application import load
 from contracts.errors import StateloopError
+from contracts.model.application import load
 from services.graph.picture import picture
 from services.graph.text import text
 

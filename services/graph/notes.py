@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from contracts import Application, Enrichment
-    from contracts.condition import Condition
+    from contracts.model.condition import Condition
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1), ("ms", 0.001))
 

@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from contracts.application import load
+from contracts.model.application import load
 from services.launcher.part import Part
 from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
 from services.launcher.settings import OTHERS

@@ -10,8 +10,8 @@ from functools import partial
 from rich.console import Console
 from rich.live import Live
 
-from contracts.application import Application, load
 from contracts.errors import StateloopError
+from contracts.model.application import Application, load
 from contracts.settings import read
 from services.live.line import line
 from services.live.screen import screen

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from contracts.columns import choices, without_none
-from contracts.plan import settled
+from contracts.planning.plan import settled
+from contracts.types.columns import choices, without_none
 from services.live.view import Device, Mark
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
-from contracts.record import Record
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
+from contracts.records.record import Record
 from services.live.errors import WrongOptions
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contracts.decode import Decoder
-from contracts.plan import settled
-from contracts.record import Refused
+from contracts.planning.plan import settled
+from contracts.records.decode import Decoder
+from contracts.records.record import Refused
 from contracts.wire import decode_snapshot
 from services.live.devices import Devices
 from services.live.figures import Latencies, Rate
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
-    from contracts.record import Record
+    from contracts.records.record import Record
     from contracts.wire import Snapshot
     from services.live.settings import LiveSettings
     from services.live.surroundings import Surroundings

@@ -8,7 +8,7 @@ import sys
 import uvloop
 
 from contracts import StateloopError, logs
-from contracts.application import load
+from contracts.model.application import load
 from contracts.settings import read
 from services.query.service import serve
 from services.query.settings import QuerySettings

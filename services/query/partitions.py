@@ -14,7 +14,7 @@ from services.query.errors import PartitionsChangedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 log = logging.getLogger(__name__)
 

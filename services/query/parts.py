@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from contracts.metrics.counts import Counts
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.api.reply import Headers, Reply
     from services.query.roles import Member, Roles
     from services.query.settings import QuerySettings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
-from contracts.naming import named
+from contracts.records.named_states import named
 from services.query.api.access import Access
 from services.query.api.batch import Batches
 from services.query.api.elsewhere import Elsewhere
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from contracts import Application
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.cluster.cluster import Cluster
     from services.query.parts import Proxy, Routed
     from services.query.settings import QuerySettings

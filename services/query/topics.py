@@ -14,7 +14,7 @@ from services.query.errors import NoBrokerError, NoTopicError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 ANSWER_S = 2.0
 PATIENCE_S = 60.0

@@ -8,8 +8,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from contracts.application import load
 from contracts.errors import StateloopError
+from contracts.model.application import load
 from contracts.settings import read
 from services.redrive.arguments import arguments, choice
 from services.redrive.letters import Found, letters

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from contracts.record import Reason
+from contracts.records.record import Reason
 from services.redrive.letters import Choice
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
 from services.redrive.errors import NotRead
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from contracts.record import Reason
+from contracts.records.record import Reason
 from contracts.wire import ASK_AGAIN, Feedback
 
 if TYPE_CHECKING:

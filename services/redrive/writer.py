@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from services.redrive.errors import NotWritten
 from services.redrive.redrive import ROOT
 

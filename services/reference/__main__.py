@@ -16,7 +16,7 @@ from pydantic import create_model
 
 import contracts
 from contracts import reducers
-from contracts.policy import spelled
+from contracts.model.policy import spelled
 
 HEAD = """# Reference of declarations
 
@@ -33,8 +33,8 @@ TABLE = ("| argument | type | default | meaning |", "|---|---|---|---|")
 SECTIONS = {
     "Application": ("Application", "Topics", "Budget"),
     "Event and state": ("Event", "State"),
-    "Named states": ("Asked", "Derived", "NamedState"),
-    "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Near", "Batch", "Echo"),
+    "Named states": ("QueryOptions", "Derived", "NamedState"),
+    "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
     "Policies of APIs": ("Policy", "Rate", "Breaker", "Cache"),
 }
 ARGUMENTS: dict[str, Any] = {"n": 1, "bounds": (1.0,), "bits": 1, "probabilities": (0.5,)}

@@ -4,9 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-from contracts.application import load
 from contracts.errors import StateloopError
-from contracts.schema import schemas
+from contracts.model.application import load
+from contracts.records.schema import schemas
 
 USAGE = "usage: python -m services.schemas package.module:app folder"
 

@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 
-from contracts.application import load
 from contracts.errors import StateloopError
+from contracts.model.application import load
+from contracts.model.topics import Topic
 from contracts.settings import read
-from contracts.topics import Topic
 from services.topics.broker import connect
 from services.topics.errors import NoBroker, TopicRefused, WrongPartitions, refused
 from services.topics.settings import Settings

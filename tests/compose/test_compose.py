@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts.application import load
+from contracts.model.application import load
 from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
 from services.derive.settings import DeriveSettings

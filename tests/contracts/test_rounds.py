@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, State, enrichment
-from contracts.enrichment import Enrichment
-from contracts.plan import Progress, Request, plan, progress
+from contracts.model.enrichment import Enrichment
+from contracts.planning.plan import Progress, plan, progress
+from contracts.planning.request import Request
 from contracts.wire import Answer, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from tests.services.query.api.asking import answering
 from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 
@@ -20,7 +20,8 @@ FIRST_SEEN = 1_357_035_300_000
 EPOCH = 1_771_405_200_000
 EXAMPLES = re.findall(r"`(curl [^`]*\$BASE[^`]+)`", PAGE)
 FLIGHTS = replace(
-    a_state(lifetime=timedelta(hours=1), asked=Asked(history=5, indexes=("state.status",))), event_offset="event_offset"
+    a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=5, indexes=("state.status",))),
+    event_offset="event_offset",
 )
 
 

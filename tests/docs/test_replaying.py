@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts import Topics
-from contracts.decode import Decoder
-from contracts.record import Reason, Record, Refused
+from contracts.records.decode import Decoder
+from contracts.records.record import Reason, Record, Refused
 from examples.scooters.application import Scooter, app
 from tests.docs.replaying import replay
 

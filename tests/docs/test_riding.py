@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.partition import partition
-from contracts.window_key import window_key
 from contracts.wire import Snapshot
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
 from examples.scooters.application import Ping
 from tests.docs.riding import follow, ping
 from tests.services.query.follow.following import COMPACTED, Topic, compacted

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from contracts.wire import Snapshot
 from tests.services.query.follow.following import COMPACTED
 from tests.spark_app.running import CHECKOUT, PATIENCE_S, everything, until

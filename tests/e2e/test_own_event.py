@@ -8,7 +8,7 @@ import orjson
 import pytest
 from confluent_kafka import Message, Producer
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from services.client import Client, Found, NotYet
 from tests.services.query.fleet import START
 from tests.services.query.running import Fleet

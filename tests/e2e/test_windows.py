@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from contracts.partition import partition
-from contracts.window_key import derived_key, window_key
 from contracts.wire import Feedback
+from contracts.wire.partition import partition
+from contracts.wire.window_key import derived_key, window_key
 from tests.e2e.loop import PARTITIONS, Loop, ask
 from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.decode import Decoder
-from contracts.fold import Fold
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
 from tests import everything
 from tests.spark_app.running import record_of
 
 if TYPE_CHECKING:
-    from contracts.record import Record
+    from contracts.records.record import Record
     from tests.spark_app.running import Topics
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from contracts.application import Application
-from contracts.record import Record
+from contracts.model.application import Application
+from contracts.records.record import Record
 from spark_app.pipeline import snapshots
 from tests.everything import EPOCH
 

@@ -16,8 +16,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, Topic
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from contracts.record import Record
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
+from contracts.records.record import Record
 from services.topics.__main__ import make
 from services.topics.settings import Settings
 

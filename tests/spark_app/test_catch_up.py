@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from contracts.fold import present
-from contracts.partition import partition
-from contracts.record import Record
+from contracts.records.fold import present
+from contracts.records.record import Record
 from contracts.wire import Snapshot, decode_snapshot
+from contracts.wire.partition import partition
 from tests import everything
 from tests.everything import NOW, event_record
 from tests.same import assert_same

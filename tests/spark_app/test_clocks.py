@@ -9,7 +9,7 @@ import orjson
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from contracts.record import Record
+from contracts.records.record import Record
 from contracts.wire import DeadLetter, decode_snapshot
 from tests import everything
 from tests.spark_app.running import PATIENCE_S, Job, Topics

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from contracts import Application
-from contracts.columns import without_none
-from contracts.decode import Decoder
-from contracts.key import LARGEST_KEY, shortened, shortened_sql
-from contracts.record import Record, Refused
-from contracts.shape import feedback_shape, read
+from contracts.records.decode import Decoder
+from contracts.records.record import Record, Refused
+from contracts.records.shape import feedback_shape, read
+from contracts.types.columns import without_none
+from contracts.types.key import LARGEST_KEY, shortened, shortened_sql
 from contracts.wire import DeadLetter, decode_snapshot
 from spark_app.decode import decoded
 from tests import bounded, hostile, keyed

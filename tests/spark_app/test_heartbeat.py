@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contracts.record import HEARTBEAT_KEY, Record
+from contracts.records.record import HEARTBEAT_KEY, Record
 from contracts.wire import DeadLetter, decode_snapshot
 from spark_app.heartbeat import Heartbeat
 from spark_app.settings import Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from contracts.key import LARGEST_KEY
+from contracts.types.key import LARGEST_KEY
 from contracts.wire import DeadLetter
 from tests.everything import NOW, event_record
 from tests.spark_app.running import PATIENCE_S
@@ -15,7 +15,7 @@ from tests.spark_app.running import PATIENCE_S
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from contracts.record import Record
+    from contracts.records.record import Record
     from tests.spark_app.running import Job, Topics
 
 LARGEST_PLAIN = 1_048_400

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from contracts.decode import Decoder
-from contracts.fold import Fold, present
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold, present
 from contracts.wire import decode_snapshot
 from tests.everything import EPOCH, app, random_stream
 from tests.same import assert_same

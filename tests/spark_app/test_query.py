@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from contracts.fold import present
-from contracts.record import Record
+from contracts.records.fold import present
+from contracts.records.record import Record
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from spark_app.checkpoint import CheckpointFile, identity
 from tests import everything, hostile

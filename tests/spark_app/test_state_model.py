@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import create_model
 
 from contracts import Application, Count, Enriched, Event, Latest, Max, Min, State, Sum
+from contracts.model.state import reducers
 from contracts.reducers import Reducer
-from contracts.state import reducers
 from spark_app.lift import DELTA_IDS
 from spark_app.state_model import StateModel, aggregates, state_model
 from tests import everything, traced

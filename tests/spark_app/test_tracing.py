@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from contracts.decode import Decoder
-from contracts.fold import Fold, present
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold, present
 from contracts.wire import decode_snapshot
 from spark_app.lift import kinds
 from tests import everything, traced

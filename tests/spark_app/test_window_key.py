@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from contracts.record import Record
-from contracts.window_key import window_key, window_key_sql
+from contracts.records.record import Record
+from contracts.wire.window_key import window_key, window_key_sql
 from spark_app.pipeline import snapshots
 from tests.everything import EPOCH, NOW, answer_record, app, event_record
 from tests.spark_app.frames import SCHEMA, row

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from examples.flights.errors import DeliveryError, NoBrokerError, NoTopicError
 from examples.flights.event import FlightEvent
 from examples.flights.stream import Place, place

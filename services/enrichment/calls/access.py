@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contracts import Absent, RetryableFailure
-from contracts.echo import MismatchError
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
+from contracts.types.echo import MismatchError
 from services.enrichment.calls.limits import Limits
 from services.enrichment.calls.statuses import MisfitError, document
 

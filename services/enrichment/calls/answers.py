@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from cachetools import LRUCache
 
 from contracts import Absent
-from contracts.echo import MismatchError
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
+from contracts.types.echo import MismatchError
 from services.enrichment.calls.statuses import MisfitError
 
 if TYPE_CHECKING:

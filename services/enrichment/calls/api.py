@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Mapping
 
     from contracts import Batch, Enrichment
-    from contracts.enrichment import M
+    from contracts.model.enrichment import M
     from services.enrichment.calls.access import Access
     from services.enrichment.calls.answers import Answers
     from services.enrichment.calls.batches import Batches

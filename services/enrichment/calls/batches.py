@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic
 import orjson
 
 from contracts import Absent, PermanentFailure, RetryableFailure
-from contracts.echo import MismatchError, has_echo
-from contracts.enrichment import M
 from contracts.errors import CallError
+from contracts.model.enrichment import M
+from contracts.types.echo import MismatchError, has_echo
 from services.enrichment.calls.statuses import MisfitError, RefusedError, failure, fitted, head
 from services.enrichment.calls.urls import listed
 

@@ -11,8 +11,8 @@ import orjson
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from contracts import Absent, PermanentFailure, RetryableFailure
-from contracts.record import Refused
-from contracts.shape import check_own
+from contracts.records.record import Refused
+from contracts.records.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from contracts import Api, Application, Enrichment
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from contracts.wire import Status
     from services.enrichment.calls.tries import Effort, Tries
 

@@ -8,7 +8,7 @@ import orjson
 from pydantic import ValidationError
 
 from contracts import Absent, PermanentFailure, RetryableFailure
-from contracts.echo import answer_of
+from contracts.types.echo import answer_of
 from services.enrichment.calls.backoff import parse_retry_after
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from contracts import Policy
-    from contracts.enrichment import M
     from contracts.errors import CallError
+    from contracts.model.enrichment import M
     from services.enrichment.calls.response import Response
 
 REDIRECT = range(300, 400)

@@ -12,7 +12,7 @@ from services.query.api.reply import JSON, SECURITY, Headers, Reply, told
 from services.query.roles import Role
 
 if TYPE_CHECKING:
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.api.problems import Problem
     from services.query.api.reads import Found
     from services.query.entry import Entry
@@ -36,7 +36,7 @@ class Form:
             b'"instance":' + told + b',"value":%%b}'
         )
         self._blanks: dict[int, tuple[Standing, bytes]] = {}
-        kept_s = round(state.asked.stale_after.total_seconds())
+        kept_s = round(state.query.stale_after.total_seconds())
         self._kept = f"max-age={kept_s}" if kept_s else "no-cache"
 
     def body(self, key: str, entry: Entry, standing: Standing, now: int, value: bytes | None = None) -> bytes:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.partition import partition
+from contracts.wire.partition import partition
 from services.query.api.fields import whole_number
 from services.query.api.form import Form, filled
 from services.query.api.problems import Problem, ProblemError
@@ -16,7 +16,7 @@ from services.query.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.api.access import Holder
     from services.query.api.parameters import Position
     from services.query.entry import Entry
@@ -45,7 +45,7 @@ class Held:
         self._standing = partial(parts.roles.standing, state.name)
         self._misplaced = parts.misplaced
         self._event_offset = None if state.event_offset is None else state.event_offset.split(".")
-        lifetime, asked = state.lifetime, state.asked
+        lifetime, asked = state.lifetime, state.query
         remember = asked.remember if asked.remember is not None else lifetime
         self._remembered = None if lifetime is None or remember is None else round((lifetime + remember) / _MS)
 

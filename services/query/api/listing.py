@@ -38,7 +38,7 @@ class Listing:
 
     def _told(self, held: Held, who: Holder) -> dict[str, Any]:
         """One state. How many keys it has is only for a holder who may read them all."""
-        state, asked = held.state, held.state.asked
+        state, asked = held.state, held.state.query
         reads_all = who.reads_all(state.name)
         stands = [(one, self._parts.roles.standing(state.name, one)) for one in range(state.partitions)]
         return {

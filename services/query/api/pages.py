@@ -118,12 +118,12 @@ def merged(found: Sequence[Items], limit: int) -> Items:
 
 def _where(held: Held, wanted: OfPage) -> dict[str, str]:
     """The values by path. Raises ProblemError (400) for a path without an index."""
-    declared = held.state.asked.indexes
+    declared = held.state.query.indexes
     found: dict[str, str] = {}
     for one in wanted.where:
         path = next((path for path in declared if one.startswith(f"{path}:")), None)
         if path is None:
-            told = ", ".join(declared) or "none: declare them as Asked(indexes=…)"
+            told = ", ".join(declared) or "none: declare them as QueryOptions(indexes=…)"
             raise ProblemError(Problem("bad_request", f"where={one!r}: write path:value of an index. Indexes: {told}"))
         if path in found:
             raise ProblemError(Problem("bad_request", f"where: {path} is said twice, and has one value"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from pydantic import ValidationError
 
-from contracts.announcement import Announcement
+from contracts.wire.announcement import Announcement
 from services.query.cluster.polling import POLL_S, QUIET, Config, Polling
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.naming import named
+from contracts.records.named_states import named
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.cluster import Cluster, Links
 from services.query.cluster.holds import Terms

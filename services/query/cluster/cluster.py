@@ -15,7 +15,7 @@ from services.query.roles import Member
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from contracts.announcement import Announcement
+    from contracts.wire.announcement import Announcement
     from services.query.cluster.announcements import Announcements
     from services.query.cluster.instance import Instance
     from services.query.cluster.membership import Membership

@@ -23,7 +23,7 @@ from services.query.cluster.view import View
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contracts.announcement import Announcement
+    from contracts.wire.announcement import Announcement
     from services.query.cluster.view import Identity, Peer
     from services.query.follow.following import Part
     from services.query.roles import Standing

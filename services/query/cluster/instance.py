@@ -6,7 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from contracts.announcement import AnnouncedPart, AnnouncedState, Announcement
+from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.barrier import Barrier
 from services.query.cluster.holds import Copy, Holds
 from services.query.cluster.placement import standbys
@@ -18,7 +18,7 @@ from services.query.storage.buckets import clock_watermark
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.cluster.holds import Terms
     from services.query.cluster.view import Identity, Peer
     from services.query.follow.following import Following

@@ -15,8 +15,8 @@ from services.query.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from contracts.announcement import AnnouncedPart, Announcement
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
+    from contracts.wire.announcement import AnnouncedPart, Announcement
     from services.query.api.access import Holder
     from services.query.cluster.cluster import Cluster
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
 from services.query.cluster.errors import ClientFailedError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from services.query.follow.following import Part
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contracts.announcement import AnnouncedPart, Announcement
+    from contracts.wire.announcement import AnnouncedPart, Announcement
 
 
 class Identity(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

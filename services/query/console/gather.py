@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from datetime import datetime
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.console.course import Course
     from services.query.console.ends import Ends
     from services.query.roles import Roles

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
 from services.query.console.answers import Letter, LettersAnswer
 

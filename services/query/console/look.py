@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts.metrics import Metric
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.console.ends import Offsets
     from services.query.console.samples import Samples
     from services.query.console.scrape import Scraped

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from contracts.key import LARGEST_KEY
-from contracts.window_key import parse_window_key
+from contracts.types.key import LARGEST_KEY
+from contracts.wire.window_key import parse_window_key
 from services.query.entry import Entry, made
 from services.query.store import Update
 
 if TYPE_CHECKING:
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 LARGEST = (1 << 63) - 1
 FIRST_MS = -62_135_596_800_000

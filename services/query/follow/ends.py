@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from contracts.topics import READ_COMMITTED
+from contracts.model.topics import READ_COMMITTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

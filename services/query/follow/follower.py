@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, Message
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.follow.following import Listener, Progress
     from services.query.follow.removals import Removals
     from services.query.store import Store, Update

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from contracts.partition import partition
+from contracts.wire.partition import partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.store import Store, Update
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import ConfigEntry
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 log = logging.getLogger(__name__)
 

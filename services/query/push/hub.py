@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from contracts.partition import partition as partition_of
+from contracts.wire.partition import partition as partition_of
 from services.query.push.holders import Holders
 from services.query.push.index import Index
 from services.query.push.interest import Record
@@ -15,7 +15,7 @@ from services.query.push.places import HERE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.entry import Change, Entry
     from services.query.push.places import Places
     from services.query.push.subscription import Subscription

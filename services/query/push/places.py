@@ -9,7 +9,7 @@ from services.query.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.roles import Roles
 
 HERE = ""

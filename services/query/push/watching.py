@@ -215,9 +215,9 @@ class Watching:
         state = self._parts.states.get(interest.state)
         if state is None:
             raise ProblemError(Problem("unknown_state", f"{interest.state!r} is none: GET /v1/states lists them"))
-        missing = [path for path, _ in interest.where if path not in state.asked.indexes]
+        missing = [path for path, _ in interest.where if path not in state.query.indexes]
         if current and missing:
-            detail = f"{', '.join(missing)}: not indexed. Ask with current=false, or declare Asked(indexes=…)"
+            detail = f"{', '.join(missing)}: not indexed. Ask with current=false, or declare QueryOptions(indexes=…)"
             raise ProblemError(Problem("bad_request", detail))
 
     async def _tick(self, stream: Stream) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 SLOTS = 3
 """How many buckets there are at a time, and so databases in turn: few, for a key has to be looked for in each."""
@@ -54,7 +54,7 @@ def buckets(state: NamedState) -> Buckets:
     """Those of a state: it is remembered for another lifetime, if it does not say for how long."""
     if state.lifetime is None or state.life is None:
         return Buckets(0, 0)
-    remember = state.lifetime if state.asked.remember is None else state.asked.remember
+    remember = state.lifetime if state.query.remember is None else state.query.remember
     return Buckets(_ms(state.lifetime), _ms(state.lifetime + remember))
 
 

@@ -88,6 +88,6 @@ class NotIndexed(StoreError):
     def __init__(self, state: str, path: str, indexes: tuple[str, ...]) -> None:
         known = f"one of {', '.join(indexes)}" if indexes else "none, for none is declared"
         super().__init__(
-            f"{state} cannot be filtered by {path!r}: take {known} (an index is declared by Asked(indexes=…))"
+            f"{state} cannot be filtered by {path!r}: take {known} (an index is declared by QueryOptions(indexes=…))"
         )
         self.path = path

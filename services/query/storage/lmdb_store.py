@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from lmdb import Transaction
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.entry import Change, Entry
     from services.query.storage.buckets import Buckets
     from services.query.storage.environment import Slot
@@ -48,15 +48,15 @@ class LmdbStore:
     def __init__(self, folder: Path, state: NamedState, boot: str) -> None:
         self._state = state
         self._buckets = buckets(state)
-        self._paths = state.asked.indexes
+        self._paths = state.query.indexes
         self._folder = Folder(folder, _shape(state, self._buckets), boot)
         try:
-            self._databases = Databases(folder, len(self._paths), history=state.asked.history > 1)
+            self._databases = Databases(folder, len(self._paths), history=state.query.history > 1)
         except BaseException:
             self._folder.release()
             raise
         self._index = Index(self._paths)
-        self._history = History(state.asked.history - 1)
+        self._history = History(state.query.history - 1)
         self._pager = Pager(self._paths, self._index)
         self._bind()
         with self._begin() as txn:
@@ -267,7 +267,7 @@ def _shape(state: NamedState, times: Buckets) -> dict[str, Any]:
         "state": state.name,
         "topic": state.topic,
         "paths": [state.key, state.life, state.epoch, state.version, state.event_time],
-        "indexes": list(state.asked.indexes),
-        "history": state.asked.history > 1,
+        "indexes": list(state.query.indexes),
+        "history": state.query.history > 1,
         "remembered_ms": times.remembered,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.key import LARGEST_KEY
+from contracts.types.key import LARGEST_KEY
 from services.query.storage.packing import mark, mark_at, order, partition, unpack
 from services.query.store import Page
 

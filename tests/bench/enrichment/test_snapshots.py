@@ -6,7 +6,7 @@ import pytest
 
 from bench.enrichment.application import app
 from bench.enrichment.snapshots import device, snapshots
-from contracts.plan import plan
+from contracts.planning.plan import plan
 from contracts.wire import decode_snapshot
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench.query.application import app
 from bench.query.doors import encoded
 from bench.query.records import SIZE, all_keys, checked, key, placed, value
-from contracts.naming import named
+from contracts.records.named_states import named
 from contracts.wire import decode_snapshot
 
 BEGAN = "2026-01-01T12:00:00.000Z"

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.yardstick.__main__ import make_dead_letters
 from bench.yardstick.application import app, stamped_by_senders
-from contracts.application import Application
+from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from services.broker.readiness import wait_until
 from spark_app.topics import identify

@@ -22,7 +22,7 @@ from contracts import (
     State,
     enrichment,
 )
-from contracts.record import Refused
+from contracts.records.record import Refused
 from contracts.testing import Clock, FakeApi, Loop
 from contracts.testing.fake_api import Unprepared
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication as SparkApplication
 
-from contracts.application import load
+from contracts.model.application import load
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.gather import addresses

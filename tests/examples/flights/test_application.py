@@ -1,5 +1,5 @@
-from contracts.application import load
-from contracts.topics import Stamp
+from contracts.model.application import load
+from contracts.model.topics import Stamp
 from examples.flights.application import app
 
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from contracts.plan import Progress, progress, settled
+from contracts.planning.plan import Progress, progress, settled
 from contracts.wire import Snapshot
 from examples.flights.application import app
 from examples.flights.reference.server import application

@@ -8,10 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import Batch
-from contracts.decode import Decoder
-from contracts.fold import Fold
-from contracts.plan import plan
-from contracts.record import Record, Refused
+from contracts.planning.plan import plan
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.records.record import Record, Refused
 from contracts.wire import Feedback
 from examples.scooters.application import Ping, app
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.schema import schemas
+from contracts.records.schema import schemas
 from examples.flights.application import app
 from services.client.paths import has_path, unknown_path
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts.partition import partition
+from contracts.wire.partition import partition
 from services.client import Client, Found, NoAnswer
 from services.client.instances import Directory, candidates, directory
 from tests.services.client.fake import PARTITIONS, Fake, cluster, entry, handing_on, hanging, older, telling, until

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contracts.partition import partition
+from contracts.wire.partition import partition
 from services.client import Client, Expired, Found, Interest, Left, NeverSeen, NotYet, Refused
 from tests.services.broker.embedded import free_port_pair
 from tests.services.client.test_watch import following, versions

@@ -37,6 +37,6 @@ app = Application(
     state=flights.state,
     enrichments=flights.enrichments,
     topics=Topics(prefix=os.environ.get("PREFIXED_PREFIX", ""), replay=True),
-    asked=flights.asked,
+    query=flights.query,
     derived=(replace(aircraft, of=held),),
 )

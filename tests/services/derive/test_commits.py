@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from contracts.record import Record
+from contracts.records.record import Record
 from services.derive import commits
 from services.derive.commits import Commits
 from services.derive.kafka import RealKafka

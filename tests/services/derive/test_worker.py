@@ -8,13 +8,13 @@ import orjson
 import pytest
 
 from contracts import Application, Derived
-from contracts.key import LARGEST_KEY
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
-from contracts.partition import partition
-from contracts.record import Record
-from contracts.window_key import derived_key
+from contracts.records.record import Record
+from contracts.types.key import LARGEST_KEY
 from contracts.wire import Answer, DeadLetter, DerivedRecord, Snapshot
+from contracts.wire.partition import partition
+from contracts.wire.window_key import derived_key
 from examples.scooters.application import Ping, Place, Scooter, place, rule
 from services.derive.derive import BY_KEY, Written
 from services.derive.errors import EverythingFails

@@ -14,10 +14,10 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.partition import partition
-from contracts.topics import PARTITIONER
-from contracts.window_key import window_key
+from contracts.model.topics import PARTITIONER
 from contracts.wire import Snapshot
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 
 if TYPE_CHECKING:

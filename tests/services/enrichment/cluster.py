@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from contracts.partition import partition
-from contracts.topics import PARTITIONER
-from contracts.window_key import window_key
+from contracts.model.topics import PARTITIONER
 from contracts.wire import Feedback
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from tests.services.enrichment.fleet import application
 

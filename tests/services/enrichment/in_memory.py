@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from contracts import Application, Batch
-    from contracts.enrichment import M
+    from contracts.model.enrichment import M
     from services.enrichment.availability import Availability
     from services.enrichment.calls.assembly import Calls
     from services.enrichment.calls.caller import Answering

@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from contracts import Application, Budget, Enriched, Event, Latest, Near, State
-from contracts.condition import condition
-from contracts.enrichment import Enrichment, Need
-from contracts.fold import Fold
-from contracts.plan import wanted
-from contracts.record import Delta
+from contracts import Application, Budget, Enriched, Event, Latest, Quantize, State
+from contracts.model.condition import condition
+from contracts.model.enrichment import Enrichment, Need
+from contracts.planning.plan import wanted
+from contracts.records.fold import Fold
+from contracts.records.record import Delta
 from services.enrichment.lane import Lane
 from services.enrichment.pressure import Pressure
 from services.enrichment.source import Record
 
 if TYPE_CHECKING:
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from services.enrichment.work import Work
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def applications(draw: st.DrawFn) -> Application:
 @st.composite
 def enrichments(draw: st.DrawFn, name: str, earlier: list[str]) -> Enrichment:
     rounds = draw(st.none() | st.integers(1, 4))
-    near = draw(st.none() | st.just(Near(2)))
+    near = draw(st.none() | st.just(Quantize(2)))
     needs = [Need("x", int, optional=draw(st.booleans()), near=near)]
     needs += [Need("y", int, optional=True)] if draw(st.booleans()) else []
     chosen = draw(st.lists(st.sampled_from(earlier), unique=True)) if earlier else []

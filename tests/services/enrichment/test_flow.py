@@ -11,7 +11,7 @@ import pytest
 
 from contracts import Application
 from contracts.metrics import worker as metrics
-from contracts.plan import fingerprint
+from contracts.planning.fingerprint import fingerprint
 from tests.services.enrichment.fleet import START, Car, Seen, answer, app, owner, quote, snapshot, street
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
 

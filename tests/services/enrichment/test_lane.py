@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from contracts import Budget
-from contracts.plan import fingerprint
+from contracts.planning.fingerprint import fingerprint
 from contracts.wire import LARGEST_COUNT
 from services.enrichment.lane import Lane
 from services.enrichment.pressure import Pressure
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
-    from contracts.plan import Request
+    from contracts.planning.request import Request
     from contracts.wire import Snapshot
     from services.enrichment.work import Work
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.condition import condition
 from contracts.metrics import worker as metrics
-from contracts.plan import settled
+from contracts.model.condition import condition
+from contracts.planning.plan import settled
 from contracts.wire import Answer
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.fleet import QUICK, START, app, owner, quote, snapshot, street

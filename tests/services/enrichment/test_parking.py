@@ -11,13 +11,13 @@ import pytest
 from typing_extensions import override
 
 from contracts.metrics import worker as metrics
-from contracts.plan import fingerprint
+from contracts.planning.fingerprint import fingerprint
 from tests.services.enrichment.fleet import answer, owner, quote, snapshot
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
 from tests.services.enrichment.test_flow import APART
 
 if TYPE_CHECKING:
-    from contracts.enrichment import M
+    from contracts.model.enrichment import M
 
 MANY = 3000
 FEW = 100

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from contracts.application import LARGEST_RECORD
-from contracts.key import LARGEST_KEY
+from contracts.model.application import LARGEST_RECORD
+from contracts.types.key import LARGEST_KEY
 from services.enrichment.publisher import KafkaPublisher
 from tests.services.enrichment.in_memory import until
 

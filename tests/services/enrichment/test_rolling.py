@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts.plan import fingerprint
+from contracts.planning.fingerprint import fingerprint
 from tests.services.enrichment.cluster import DEADLINE_S, GROUPS, Cluster, condition
 from tests.services.enrichment.fleet import app, snapshot
 

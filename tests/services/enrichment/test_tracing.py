@@ -19,12 +19,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from typing_extensions import override
 
 from contracts import Application, Topics
-from contracts.decode import Decoder
-from contracts.fold import Fold
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from contracts.plan import Request
-from contracts.record import Record
+from contracts.planning.request import Request
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.records.record import Record
 from services.enrichment.calls.assembly import assembled
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.transport import HttpTransport
@@ -227,12 +227,12 @@ def test_the_log_says_which_trace_it_is_part_of(exporter: InMemorySpanExporter) 
     tracing = Tracing("fleet", SimpleSpanProcessor(exporter))
     assert tracing.trace_id() is None
 
-    class Asked:
+    class QueryOptions:
         async def answer(self, _: Request) -> Outcome:
             return Outcome("absence", reason=tracing.trace_id())
 
     request = Request("d1", START, "owner", "f", 1, START, {}, traceparent=DEVICE)
-    assert asyncio.run(tracing.answering(Asked()).answer(request)).reason == DEVICE.split("-")[1]
+    assert asyncio.run(tracing.answering(QueryOptions()).answer(request)).reason == DEVICE.split("-")[1]
 
 
 def test_where_traces_are_off_nothing_of_them_is_imported() -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from contracts.metrics import worker as metrics
-from contracts.plan import fingerprint
+from contracts.planning.fingerprint import fingerprint
 from services.enrichment.errors import DeliveryFailedError
 from tests.services.enrichment.fleet import answer, app, snapshot
 from tests.services.enrichment.in_memory import DEADLINE_S, Gated, Log, cars, running, until

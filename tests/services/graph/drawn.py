@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel
 
-from contracts import Api, Application, Budget, Enriched, Event, Latest, Near, State, enrichment
+from contracts import Api, Application, Budget, Enriched, Event, Latest, Quantize, State, enrichment
 
 
 class Ping(Event):
@@ -35,7 +35,7 @@ def moving(speed: float) -> bool:
 
 
 @enrichment(api="city", at_most_every=timedelta(seconds=30))
-async def place(api: Api, lat: Annotated[float, Near(0.001)]) -> Found:
+async def place(api: Api, lat: Annotated[float, Quantize(0.001)]) -> Found:
     return await api.get("/place", Found, lat=lat)
 
 
@@ -45,7 +45,7 @@ async def rule(api: Api, place: Found, speed: float) -> Found:
 
 
 @enrichment(api="fits", rounds=5)
-async def fit(api: Api, at: Annotated[datetime, Near(timedelta(hours=1))], fit: Found | None) -> Found:
+async def fit(api: Api, at: Annotated[datetime, Quantize(timedelta(hours=1))], fit: Found | None) -> Found:
     return await api.get("/fit", Found, at=str(at), last=fit.value if fit else 0.0)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.application import load
+from contracts.model.application import load
 from services.launcher.folders import Folders
 from services.launcher.parts import parts
 from services.launcher.settings import LauncherSettings

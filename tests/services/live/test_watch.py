@@ -7,8 +7,8 @@ import orjson
 from pydantic import BaseModel
 
 from contracts import Api, Application, Count, Enriched, Event, Latest, State, enrichment
-from contracts.plan import fingerprint
-from contracts.record import Record
+from contracts.planning.fingerprint import fingerprint
+from contracts.records.record import Record
 from contracts.wire import Answer, DeadLetter, Feedback, Snapshot
 from services.live.figures import Quantiles
 from services.live.settings import LiveSettings

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from contracts import Application, Event, Latest, State, Topics
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from contracts.wire import Snapshot
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ def application(prefix: str) -> Application:
         event=Seen,
         state=Car,
         topics=Topics(prefix=prefix, replay=os.environ.get("FLEET_REPLAY") != "no"),
-        asked=Asked(history=3, indexes=("state.plate",), stale_after=timedelta(seconds=1)),
+        query=QueryOptions(history=3, indexes=("state.plate",), stale_after=timedelta(seconds=1)),
     )
 
 

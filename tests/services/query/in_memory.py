@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
-from contracts.named import Asked, NamedState
+from contracts.model.named_state import NamedState, QueryOptions
 from services.query.entry import Change, Entry
 from services.query.parts import Parts
 from services.query.roles import Member, Role, Standing
@@ -148,9 +148,11 @@ class MemoryRoles:
         return self.known
 
 
-def a_state(name: str = "flights", *, lifetime: timedelta | None = None, asked: Asked | None = None) -> NamedState:
+def a_state(
+    name: str = "flights", *, lifetime: timedelta | None = None, query: QueryOptions | None = None
+) -> NamedState:
     """A state of four partitions."""
-    return NamedState(name, f"{name}-topic", {"type": "object"}, 4, lifetime=lifetime, asked=asked or Asked())
+    return NamedState(name, f"{name}-topic", {"type": "object"}, 4, lifetime=lifetime, query=query or QueryOptions())
 
 
 def parts_of(
@@ -159,7 +161,7 @@ def parts_of(
     """Parts of an instance with these states, whose clocks are real but for the time, and settings."""
     usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one"}
     lives = {one.name: int(one.lifetime.total_seconds() * 1000) if one.lifetime else None for one in states}
-    made: dict[str, Store] = {one.name: MemoryStore(lives[one.name], one.asked.history) for one in states}
+    made: dict[str, Store] = {one.name: MemoryStore(lives[one.name], one.query.history) for one in states}
     settings = QuerySettings(**(usual | told))
     return Parts(
         settings=settings,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Producer
 
-from contracts.partition import partition
-from contracts.topics import PARTITIONER
-from contracts.window_key import window_key
+from contracts.model.topics import PARTITIONER
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import application

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from contracts.named import NamedState
+from contracts.model.named_state import NamedState
 from services.query import partitions
 from services.query.errors import PartitionsChangedError
 from services.query.partitions import watched

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.named import NamedState
+from contracts.model.named_state import NamedState
 from services.query import topics
 from services.query.errors import NoBrokerError, NoTopicError
 from services.query.topics import sized

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from contracts.wire import ASK_AGAIN, Answer, DeadLetter
 from services.broker.readiness import wait_until
 from services.redrive.__main__ import main

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from contracts.record import Reason
+from contracts.records.record import Reason
 from services.redrive.redrive import ROOT, Redrive
 from services.redrive.way import Way
 from tests.services.redrive.in_memory import KEPT_MS, Kept

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.decode import Decoder
-from contracts.fold import Fold
-from contracts.plan import plan
-from contracts.record import Delta, Reason, Record
+from contracts.planning.plan import plan
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.records.record import Delta, Reason, Record
 from contracts.wire import Answer, DeadLetter
 from services.redrive.letters import Choice, Found
 from services.redrive.way import Way, opening, way

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from services.redrive import writer
 from services.redrive.errors import NotWritten
 from services.redrive.redrive import ROOT

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from contracts.errors import TopicDiffers
-from contracts.topics import Topics
+from contracts.model.topics import Topics
 from services.broker.readiness import wait_until
 from services.topics.__main__ import make
 from services.topics.broker import connect

@@ -4,8 +4,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from contracts.decode import Decoder
-from contracts.record import Record
+from contracts.records.decode import Decoder
+from contracts.records.record import Record
 from examples.flights import tables
 from examples.flights.application import app
 from examples.flights.errors import DeliveryError

@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from contracts import Application
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from contracts.plan import plan
+from contracts.planning.plan import plan
 from services.enrichment.calls.assembly import Calls, Outside, assembled
 from services.enrichment.calls.transport import Bounds, HttpTransport
 from tests.services.enrichment.fleet import QUICK, START, app, snapshot

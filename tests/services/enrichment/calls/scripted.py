@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from contracts.plan import plan
+from contracts.planning.plan import plan
 from services.enrichment.calls.assembly import assembled
 from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.calling import fleet

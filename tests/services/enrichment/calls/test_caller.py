@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from contracts import Api, Application, Batch, Enriched, Event, Latest, Policy, RetryableFailure, State, enrichment
-from contracts.decode import Decoder
-from contracts.plan import Request
-from contracts.record import Record
+from contracts.planning.request import Request
+from contracts.records.decode import Decoder
+from contracts.records.record import Record
 from services.enrichment.calls.caller import Caller, Outcome
 from services.enrichment.calls.tries import Tries
 from services.enrichment.feedback import feedback

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.metrics import query as metrics
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from services.query.roles import Role, Standing
 from tests.services.query.api.asking import Instance, Told, answering, request
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
@@ -88,7 +88,7 @@ ENDLESS = [
 def a_world() -> Instance:
     """An instance of which each role and each kind of key is there."""
     flights = a_state(
-        lifetime=timedelta(hours=1), asked=Asked(stale_after=timedelta(seconds=2), indexes=("state.status",))
+        lifetime=timedelta(hours=1), query=QueryOptions(stale_after=timedelta(seconds=2), indexes=("state.status",))
     )
     parts = parts_of(flights, rate=0)
     store, roles = parts.stores["flights"], parts.roles

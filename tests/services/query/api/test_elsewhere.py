@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from contracts.named import Asked
-from contracts.partition import partition
+from contracts.model.named_state import QueryOptions
+from contracts.wire.partition import partition
 from services.query.api.handover import NEAR
 from services.query.entry import Change
 from services.query.roles import Member, Role, Standing
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = range(4)
 KEYS = [f"UA{number}" for number in range(40)]
-FLIGHTS = replace(a_state(asked=Asked(indexes=("state.status",))), event_offset="event_offset")
+FLIGHTS = replace(a_state(query=QueryOptions(indexes=("state.status",))), event_offset="event_offset")
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi import checks
 
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
 from services.query.api.openapi import document, written
 from services.query.console.course import Course
@@ -43,7 +43,7 @@ CHECKS = [
 @pytest.fixture(scope="module")
 def base() -> Iterator[str]:
     """An instance that answers in a thread of its own."""
-    flights = a_state(lifetime=timedelta(hours=1), asked=Asked(history=2, indexes=("state.status",)))
+    flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
     instance = Instance(parts_of(flights, rate=0, wait_most=0.01), hot=True, others=[console()])
     store = instance.parts.stores["flights"]
     assert isinstance(store, MemoryStore)

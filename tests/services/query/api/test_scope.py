@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import ClientSession
 
-from contracts.announcement import AnnouncedPart, AnnouncedState, Announcement
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
+from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from examples.flights.application import app
 from services.query.api.access import ANYBODY, Holder
 from services.query.cluster.listing import held, listed
@@ -82,7 +82,7 @@ class Scoped:
         self.peers.instances["two"] = self.two = self._instance("two", MemoryRoles(), hot=hot)
 
     def _instance(self, name: str, roles: MemoryRoles, *, hot: bool, **told: Any) -> Instance:
-        state = a_state(asked=Asked(indexes=("a.b",), history=2))
+        state = a_state(query=QueryOptions(indexes=("a.b",), history=2))
         proxy = told.pop("proxy", None)
         stores = {"flights": self.stores[name], "planes": CountingStore()}
         for key in (OWN, FOREIGN):

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from contracts.named import Asked
-from contracts.partition import partition
+from contracts.model.named_state import QueryOptions
+from contracts.wire.partition import partition
 from services.query.entry import Change, Entry
 from services.query.roles import Role, Standing
 from tests.services.query.api.asking import Instance, answering
@@ -27,7 +27,7 @@ KEYS = ["UA1", "a/b c?d#e", "ключ", "%2F", "..", "a:batchGet", "{x}", "\n\t\
 FLIGHTS = replace(
     a_state(
         lifetime=timedelta(hours=1),
-        asked=Asked(history=3, indexes=("state.status",), stale_after=timedelta(seconds=2)),
+        query=QueryOptions(history=3, indexes=("state.status",), stale_after=timedelta(seconds=2)),
     ),
     event_offset="event_offset",
 )

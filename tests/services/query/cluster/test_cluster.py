@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.named import NamedState
+from contracts.model.named_state import NamedState
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.cluster import Cluster, Links
 from services.query.cluster.errors import NamesakeError

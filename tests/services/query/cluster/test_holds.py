@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from contracts.announcement import Announcement
+from contracts.wire.announcement import Announcement
 from services.query.cluster.holds import Holds
 from services.query.cluster.view import Identity
 from tests.services.query.cluster.world import EPOCH, TERMS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.announcement import AnnouncedPart, AnnouncedState, Announcement
+from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.api.access import ANYBODY
 from services.query.cluster.barrier import Barrier
 from services.query.cluster.holds import Holds

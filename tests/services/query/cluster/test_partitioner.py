@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from contracts.partition import partition
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
+from contracts.wire.partition import partition
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from contracts.named import NamedState
+from contracts.model.named_state import NamedState
 from services.query.cluster.holds import Terms
 from services.query.cluster.instance import Instance, Surroundings
 from services.query.cluster.view import Identity
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Collection
 
-    from contracts.announcement import Announcement
+    from contracts.wire.announcement import Announcement
     from services.query.cluster.barrier import Barrier
 
 TERMS = Terms(lease=3.0, silence=3.75)

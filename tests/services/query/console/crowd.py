@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel
 
 from contracts import Api, Application, Enriched, Event, Latest, Policy, State, enrichment
-from contracts.enrichment import Enrichment
 from contracts.metrics import worker
+from contracts.model.enrichment import Enrichment
 from services.query.console.look import Held, Look
 from services.query.console.samples import samples
 from services.query.console.scrape import Address, Scraped

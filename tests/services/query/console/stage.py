@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
 from services.query.api.access import Access
 from services.query.api.gate import Gate
@@ -45,7 +45,7 @@ class Stage:
     """What is on it: the states, the course of the loop, the dead letters."""
 
     def __init__(self, *, tokens: Path | None = None, history: int = 10, application: Application = app) -> None:
-        self.state = a_state("flights", asked=Asked(history=history))
+        self.state = a_state("flights", query=QueryOptions(history=history))
         self.parts = parts_of(self.state, a_state("tails"), roles=MemoryRoles(), tokens=tokens)
         self.course = Course(application, EVERY_S)
         self.letters = Letters("dead_letters")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from contracts.record import Reason
+from contracts.records.record import Reason
 from services.query.console.letters import OTHERS, UNREADABLE
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.flights import flight, key_of

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts.named import NamedState
+from contracts.model.named_state import NamedState
 from services.query.console.look import held
 from services.query.roles import Member, Role, Standing
 

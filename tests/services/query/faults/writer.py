@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from confluent_kafka import Producer
 
-from contracts.topics import PARTITIONER
+from contracts.model.topics import PARTITIONER
 from tests.services.query.faults.cars import snapshot
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts.named import Asked, NamedState
+from contracts.model.named_state import NamedState, QueryOptions
 from tests.services.query.follow.following import Topic
 
 if TYPE_CHECKING:
@@ -22,4 +22,4 @@ def topic(broker: EmbeddedBroker, topics_prefix: str) -> Topic:
 @pytest.fixture
 def state(topic: Topic) -> NamedState:
     """Give the state that is on the topic."""
-    return NamedState("flights", topic.name, {}, 2, asked=Asked(history=5, indexes=("state.status",)))
+    return NamedState("flights", topic.name, {}, 2, query=QueryOptions(history=5, indexes=("state.status",)))

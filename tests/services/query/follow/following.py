@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.entry import Change
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.named import NamedState
-from contracts.window_key import window_key
+from contracts.model.named_state import NamedState
+from contracts.wire.window_key import window_key
 from services.query.entry import Entry
 from services.query.follow.decode import AHEAD_MS, Decoder, Garbage, Read
 from services.query.store import Update

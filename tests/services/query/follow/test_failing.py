@@ -17,7 +17,7 @@ from tests.services.query.follow.following import Told, Topic, until, value
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 pytestmark = pytest.mark.kafka
 

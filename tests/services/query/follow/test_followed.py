@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from contracts.named import NamedState
+from contracts.model.named_state import NamedState
 from services.query.follow.errors import FollowingFailed
 from services.query.follow.followed import Followed
 from services.query.follow.follower import Follower

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from contracts.errors import DeclarationError
-from contracts.named import Asked
-from contracts.partition import partition
+from contracts.model.named_state import QueryOptions
+from contracts.wire.partition import partition
 from services.query.follow.follower import Follower
 from services.query.follow.following import Part, Progress
 from services.query.storage.environment import AT_LEAST
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from services.query.entry import Change
     from services.query.store import Update
     from tests.services.broker.embedded import EmbeddedBroker
@@ -93,7 +93,7 @@ async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: 
 
 async def test_a_rebuild_ends_when_all_is_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)))
-    mapped, file = replace(state, asked=Asked(history=1)), tmp_path / "data.mdb"
+    mapped, file = replace(state, query=QueryOptions(history=1)), tmp_path / "data.mdb"
     async with following(topic, mapped, tmp_path) as running:
         await until(lambda: file.stat().st_size < AT_LEAST)
         assert running.version("a") == 1

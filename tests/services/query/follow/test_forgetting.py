@@ -15,7 +15,7 @@ from tests.services.query.follow.following import Topic, following, until, value
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 pytestmark = pytest.mark.kafka
 

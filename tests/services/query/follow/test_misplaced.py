@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from contracts.partition import partition
+from contracts.wire.partition import partition
 from services.query.entry import Entry
 from services.query.follow.misplaced import EACH, Misplaced
 from services.query.store import Update

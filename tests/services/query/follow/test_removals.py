@@ -19,7 +19,7 @@ from tests.services.query.follow.following import COMPACTED, Running, Topic, com
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from tests.services.broker.embedded import EmbeddedBroker
 
 HOUR = 3_600_000

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from contracts.naming import named
-from contracts.window_key import window_key
+from contracts.records.named_states import named
+from contracts.wire.window_key import window_key
 from tests.services.query.fleet import START, application, snapshot
 from tests.services.query.follow.following import COMPACTED, Topic, compacted, following, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
     from contracts.wire import Snapshot
     from tests.services.broker.embedded import EmbeddedBroker
 

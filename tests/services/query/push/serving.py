@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientResponse, ClientWebSocketResponse
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 WITHIN_S = 5.0
 QUICK = Limits(mark_every_s=0.05)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from services.query.api.access import ANYBODY
 from services.query.entry import Change, Entry
 from services.query.push.course import Course
@@ -56,7 +56,7 @@ class World:
 
     def __init__(self) -> None:
         self.roles = MemoryRoles()
-        self.parts = parts_of(a_state(asked=Asked(indexes=("status",))), roles=self.roles)
+        self.parts = parts_of(a_state(query=QueryOptions(indexes=("status",))), roles=self.roles)
         self.store = self.parts.stores["flights"]
         self.places = Places(self.parts.states, self.roles)
         self.hub = Hub(

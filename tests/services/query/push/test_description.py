@@ -8,7 +8,7 @@ import orjson
 import pytest
 from aiohttp import ClientSession
 
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from services.query.api.openapi import document
 from services.query.push.messages import ASKED
 from services.query.push.told import TOLD
@@ -23,7 +23,7 @@ KEY, MANY = "/v1/states/{name}/{key}/watch", "/v1/watch"
 
 @pytest.fixture
 async def instance() -> AsyncIterator[Instance]:
-    async with Instance(a_state(asked=Asked(indexes=("state.status",))), limits=QUICK).serving() as found:
+    async with Instance(a_state(query=QueryOptions(indexes=("state.status",))), limits=QUICK).serving() as found:
         yield found
 
 

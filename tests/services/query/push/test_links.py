@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contracts.metrics import query as metrics
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from services.query.roles import Member, Role, Standing
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Client, Instance, connected, eventually, watching
@@ -29,7 +29,7 @@ class Pair:
     """Two instances that follow all records, of which one answers for each partition."""
 
     def __init__(self, **told: Any) -> None:
-        state = a_state(asked=Asked(indexes=("state.status",)))
+        state = a_state(query=QueryOptions(indexes=("state.status",)))
         self.one, self.two = (Instance(state, instance=name, **({"limits": QUICK} | told)) for name in ("one", "two"))
 
     def share(self, *ones: int) -> None:

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 from yarl import URL
 
 from contracts.metrics import query as names
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from services.query.roles import Role, Standing
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Events, Instance, eventually, watching
@@ -27,7 +27,7 @@ KEY = "AA/1"
 
 @pytest.fixture
 async def instance() -> AsyncIterator[Instance]:
-    async with Instance(a_state(lifetime=timedelta(hours=1), asked=Asked(history=3))).serving() as found:
+    async with Instance(a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=3))).serving() as found:
         yield found
 
 

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError
 
 from contracts.metrics import query as names
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from services.query.roles import Role, Standing
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, RARE, Instance, connected, eventually
@@ -28,7 +28,7 @@ FLYING = {"state": {"status": "flying"}}
 
 @pytest.fixture
 async def instance() -> AsyncIterator[Instance]:
-    async with Instance(a_state(asked=Asked(indexes=("state.status",)))).serving() as found:
+    async with Instance(a_state(query=QueryOptions(indexes=("state.status",)))).serving() as found:
         yield found
 
 

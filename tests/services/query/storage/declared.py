@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import orjson
 
-from contracts.named import Asked, NamedState
+from contracts.model.named_state import NamedState, QueryOptions
 from services.query.entry import Entry
 from services.query.store import Update
 
@@ -32,7 +32,7 @@ def named(
         partitions=2,
         life=None if lifetime is None else "first_seen",
         lifetime=None if lifetime is None else timedelta(milliseconds=lifetime),
-        asked=Asked(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER)),
+        query=QueryOptions(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER)),
     )
 
 

@@ -18,7 +18,7 @@ from tests.services.query.storage.declared import named, update
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contracts.named import NamedState
+    from contracts.model.named_state import NamedState
 
 OPEN = """
 import sys

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.named import Asked
+from contracts.model.named_state import QueryOptions
 from services.query.storage.buckets import clock_watermark
 from services.query.storage.environment import AT_LEAST
 from services.query.storage.errors import NotIndexed
@@ -297,7 +297,7 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
     six, hour = 1_767_247_200_000, 3_600_000
     state = replace(
         named(lifetime=hour, indexes=("state.status",)), expires_by_clock=True, grace=timedelta(minutes=11),
-        asked=Asked(history=3, indexes=("state.status",)),
+        query=QueryOptions(history=3, indexes=("state.status",)),
     )  # fmt: skip
     store = LmdbStore(tmp_path, state, "boot")
     store.apply([update(str(number), six + number, 1, status="on") for number in range(500)], {0: 500})

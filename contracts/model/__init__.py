@@ -1,0 +1,1 @@
+"""Declarations: what the author of an application writes, checked when it is made."""

@@ -1,0 +1,196 @@
+"""An application: all that its author declares, checked when it is made."""
+
+import importlib
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cached_property
+from types import ModuleType
+from typing import Annotated, Any, get_args
+
+from pydantic import create_model
+
+from contracts.errors import DeclarationError
+from contracts.model.budget import Budget
+from contracts.model.enrichment import Enrichment
+from contracts.model.event import Event
+from contracts.model.graph import ordered
+from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
+from contracts.model.policy import Policy
+from contracts.model.state import State, reducers, slots
+from contracts.model.topics import Topics
+from contracts.model.tracing import check_event
+from contracts.reducers import Enriched, Reducer
+from contracts.types.columns import without_none
+from contracts.types.key import Key, MaxBytes
+
+SMALLEST_RECORD = 4 * 1024
+"""In bytes: the feedback that tells a failure must fit."""
+LARGEST_RECORD = 960 * 1024
+"""In bytes: librdkafka sends 1,000,000 with key and headers unless told otherwise, and brokers take little more."""
+
+
+class Application:
+    """An event model, a state model and enrichments. Raises DeclarationError, with what to write instead.
+
+    `apis` has a policy for each API that needs another than `Policy()`. `budget` limits the requests of each device.
+    `skew` is how far a device's clock may be ahead of the record's timestamp. `deduplicate` counts an event once that
+    is delivered twice. `largest_record` is in bytes. `traced` carries the trace context of events and feedback through
+    the state. `query` has the options of queries of the state, under the application's name; `derived` and `states` are
+    further states that can be queried.
+    """
+
+    def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
+        self,
+        *,
+        name: str,
+        event: type[Event],
+        state: type[State],
+        enrichments: tuple[Enrichment, ...] = (),
+        apis: Mapping[str, Policy] | None = None,
+        budget: Budget | None = None,
+        topics: Topics | None = None,
+        skew: timedelta = timedelta(minutes=1),
+        deduplicate: bool = True,
+        largest_record: int = 256 * 1024,
+        traced: bool = False,
+        query: QueryOptions | None = None,
+        derived: tuple[Derived, ...] = (),
+        states: tuple[NamedState, ...] = (),
+    ) -> None:
+        self.name = name
+        self.event = event
+        self.state = state
+        self.budget = budget
+        self.topics = topics or Topics()
+        self.skew = skew
+        self.deduplicate = deduplicate
+        self.largest_record = _checked_size(name, largest_record)
+        self.sources = _sources(event, state)
+        self.traced = traced
+        if traced:
+            check_event(event)
+        self.enrichments = ordered(state, enrichments)
+        self.apis = _policies(name, enrichments, apis or {})
+        self.query = query or QueryOptions()
+        self.derived = derived
+        self.states = states
+        check_names((name, *(one.name for one in derived), *(one.name for one in states)))
+
+    @cached_property
+    def event_shape(self) -> type[Event]:
+        """The event as its records are read: the field that is the key is bounded as keys are."""
+        key = self.event.model_fields[self.state.key]
+        if any(isinstance(one, MaxBytes) for one in key.metadata):
+            return self.event
+        fields: dict[str, Any] = {self.state.key: (Annotated[key.annotation, *key.metadata, *get_args(Key)[1:]], ...)}
+        return create_model(self.event.__name__, __base__=self.event, __doc__=self.event.__doc__, **fields)
+
+    @property
+    def enrichment_group(self) -> str:
+        """The consumer group of the enrichment workers, unless they are told another."""
+        return f"{self.name}-enrichment"
+
+    @cached_property
+    def kept_for(self) -> timedelta:
+        """How long after a life's `first_seen` the job takes records of it."""
+        return self.state.lifetime + self.state.grace
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether anything limits a device's requests in time."""
+        return self.budget is not None or any(one.at_most_every for one in self.enrichments)
+
+    @cached_property
+    def by_name(self) -> dict[str, Enrichment]:
+        """The enrichments by name, each after what it needs."""
+        return {one.name: one for one in self.enrichments}
+
+    @cached_property
+    def reducers(self) -> dict[str, Reducer]:
+        """The reducer of each field of the state, slots included."""
+        return {name: reducer for name, (reducer, _) in reducers(self.state).items()}
+
+    @cached_property
+    def slots(self) -> dict[str, Any]:
+        """The annotations of the fields that enrichments write."""
+        return slots(self.state)
+
+
+def _checked_size(name: str, largest_record: int) -> int:
+    if SMALLEST_RECORD <= largest_record <= LARGEST_RECORD:
+        return largest_record
+    problem = "cannot hold a failure's feedback" if largest_record < SMALLEST_RECORD else "is more than Kafka takes"
+    write = f"Write a number of bytes from {SMALLEST_RECORD} to {LARGEST_RECORD}"
+    raise DeclarationError(f"{name}(largest_record={largest_record})", problem, write)
+
+
+def _policies(name: str, enrichments: tuple[Enrichment, ...], declared: Mapping[str, Policy]) -> dict[str, Policy]:
+    """The policy of each API that an enrichment calls."""
+    called = sorted({one.api for one in enrichments})
+    for api in declared:
+        if api not in called:
+            known = ", ".join(called) or "none is called"
+            raise DeclarationError(
+                f"{name}(apis={api!r})", "no enrichment calls this API", f"Name one of these: {known}"
+            )
+    return {api: declared.get(api, Policy()) for api in called}
+
+
+def _sources(event: type[Event], state: type[State]) -> dict[str, str]:
+    """For each reduced field of the state, the event's field that it comes from."""
+    key = event.model_fields.get(state.key)
+    if key is None or without_none(key.annotation) != (str, False) or not key.is_required():
+        raise DeclarationError(f"{state.__name__}(key={state.key!r})", "is not a required str of the event", "Name one")
+    found = {}
+    for name, (reducer, annotation) in reducers(state).items():
+        where = f"{state.__name__}.{name}"
+        source = reducer.of or name
+        if isinstance(reducer, Enriched):
+            _check_fit(where, reducer, annotation, annotation)
+            continue
+        if source not in event.model_fields:
+            fields = ", ".join(event.model_fields)
+            write = f"Write {type(reducer).__name__}(of=…) with one of these: {fields}"
+            raise DeclarationError(where, f"{event.__name__} has no field {source!r}", write)
+        _check_fit(where, reducer, annotation, event.model_fields[source].annotation)
+        found[name] = source
+    return found
+
+
+def _check_fit(where: str, reducer: Reducer, annotation: Any, source: Any) -> None:
+    kind = type(reducer).__name__
+    try:
+        expected = reducer.gives(source)
+    except TypeError as error:
+        raise DeclarationError(where, f"{kind} {error}", "Choose another reducer, or another field") from error
+    if without_none(annotation) != without_none(expected):
+        spelled = str(expected).replace("<class '", "").replace("'>", "")
+        raise DeclarationError(where, f"{kind} gives {spelled}", f"Write Annotated[{spelled}, {kind}(…)]")
+
+
+def load(reference: str) -> Application:
+    """The application that `package.module:name` names.
+
+    Raises DeclarationError when there is none; an error in the application's own code is its own.
+    """
+    module, _, name = reference.partition(":")
+    names = vars(_module(reference, module))
+    name = name or "app"
+    if name not in names:
+        raise DeclarationError(repr(reference), f"{module} has no {name!r}", "Write package.module:name")
+    found = names[name]
+    if not isinstance(found, Application):
+        raise DeclarationError(repr(reference), "is not an Application", "Write package.module:name")
+    return found
+
+
+def _module(reference: str, module: str) -> ModuleType:
+    """The module, imported. What it fails to import itself is an error of its own code."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise DeclarationError(repr(reference), f"{module!r} is no module's name", "Write package.module:name")
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise DeclarationError(repr(reference), str(error), "Write package.module:name") from error

@@ -1,0 +1,57 @@
+"""A declared call for many keys at once, of an API that takes lists."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from contracts.errors import DeclarationError
+from contracts.model.policy import NO_TIME, spelled
+from contracts.types.columns import is_model
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Batch(Generic[M]):
+    """One call for many keys: `GET path?parameter=N1&parameter=N2`. Raises DeclarationError.
+
+        planes = Batch("/planes", Plane, parameter="tailnum", key="tailnum", size=50)
+
+        @enrichment(api="registry")
+        async def plane(api: Api, tailnum: str) -> Plane:
+            return await api.get_one(planes, tailnum)
+
+    The answer is a list of items, each with its key, or an object of items by key. A key without an item is an absence.
+    """
+
+    path: str
+    model: type[M]
+    parameter: str
+    """The name under which the keys are sent."""
+    key: str = "id"
+    """The field of an item that has its key, where the answer is a list."""
+    size: int = 50
+    """How many keys a call takes at most."""
+    wait: timedelta = timedelta(milliseconds=10)
+    """How long the first key waits for others at most."""
+    items: str | None = None
+    """The field of the answer that holds the items, unless the answer is they."""
+    separator: str | None = None
+    """What is between the keys in a single value, as in `tailnum=N1,N2`; None repeats the parameter."""
+    status: str | None = None
+    """The field of an item, if it has one, that is its own status: it means what a response's would by the policy."""
+
+    def __post_init__(self) -> None:
+        self._must("path", self.path.startswith("/") and not set(self.path) & set("?#{} "), "a path, as '/planes'")
+        self._must("model", is_model(self.model), "a pydantic model")
+        self._must("parameter", bool(self.parameter), "the name of a query parameter")
+        self._must("key", bool(self.key), "the name of a field")
+        self._must("size", self.size >= 1, "size=50")
+        self._must("wait", self.wait >= NO_TIME, "wait=timedelta(milliseconds=10)")
+
+    def _must(self, field: str, holds: bool, write: str) -> None:  # noqa: FBT001  # it is what is said
+        if not holds:
+            where = f"Batch({field}={spelled(getattr(self, field))})"
+            raise DeclarationError(where, "asks for nothing", f"Write {write}")

@@ -1,0 +1,55 @@
+"""What a device sends."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from contracts.errors import DeclarationError
+from contracts.types import columns
+from contracts.types.bounds import bounds
+from contracts.types.key import Key
+
+
+class Event(BaseModel):
+    """One record of a device. An application's own event adds its fields to these.
+
+    A field is either required or `T | None = None`: the job fills in no defaults.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    device_id: Key
+    event_id: str = Field(min_length=1, max_length=256)
+    first_seen: AwareDatetime
+    """The time of the device's initial event: the start of the window. All events of the window have the same value."""
+    ts: AwareDatetime
+    """The time of this event. Like `first_seen`, it has an offset from UTC."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        for name, field in cls.model_fields.items():
+            where = f"{cls.__name__}.{name}"
+            columns.sql_type(field.annotation, where)
+            _check_nested_times(field.annotation, where)
+        for model in (cls, *columns.models(cls)):
+            _check_defaults(model)
+        bounds(cls)
+
+
+def _check_defaults(model: type[BaseModel]) -> None:
+    for name, field in model.model_fields.items():
+        where = f"{model.__name__}.{name}"
+        if not field.is_required() and (field.default is not None or field.default_factory is not None):
+            raise DeclarationError(where, "has a default", "Make it required, or write `T | None = None`")
+        if field.is_required() and columns.without_none(field.annotation)[1]:
+            write = "Write `T` if it is required, and `T | None = None` if it is not"
+            raise DeclarationError(where, "may be null but not missing, which are the same here", write)
+
+
+def _check_nested_times(annotation: Any, where: str) -> None:
+    inner, _ = columns.without_none(annotation)
+    if inner is datetime or "TIMESTAMP" not in columns.sql_type(inner, where):
+        return
+    raise DeclarationError(where, "has a datetime inside", "Move it to a field of the event itself")

@@ -1,0 +1,80 @@
+"""The graph of needs: which enrichment waits for which."""
+
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from contracts.errors import DeclarationError
+from contracts.model.enrichment import Enrichment, Need
+from contracts.model.state import State, reducers, slots
+from contracts.types.columns import without_none
+
+
+def ordered(state: type[State], declared: tuple[Enrichment, ...]) -> tuple[Enrichment, ...]:
+    """The enrichments with each after all that it needs.
+
+    Raises DeclarationError for a need that nothing meets, a slot with no or two writers, a type that differs, a cycle,
+    and a need whose last digits depend on the order of events.
+    (That of an enrichment that reads its own result is bounded where it is declared.)
+    """
+    by_slot = _by_slot(state, declared)
+    for one in declared:
+        for need in one.needs:
+            _check_need(state, one, need)
+    graph = {
+        one.name: [need.name for need in one.needs if need.name in by_slot.keys() - {one.name}] for one in declared
+    }
+    try:
+        return tuple(by_slot[name] for name in TopologicalSorter(graph).static_order())
+    except CycleError as cycle:
+        path = " → ".join(reversed(cycle.args[1]))
+        raise DeclarationError(path, "need each other in a circle", "Take one of these needs away") from cycle
+
+
+def _by_slot(state: type[State], declared: tuple[Enrichment, ...]) -> dict[str, Enrichment]:
+    by_slot: dict[str, Enrichment] = {}
+    open_slots = slots(state)
+    for one in declared:
+        if one.name in by_slot:
+            raise DeclarationError(one.name, "two enrichments give this slot", "Rename one function and its slot")
+        if one.name not in open_slots:
+            write = f"Write `{one.name}: Annotated[{one.result.__name__} | None, Enriched()]` in {state.__name__}"
+            raise DeclarationError(one.name, f"{state.__name__} has no slot of this name", write)
+        if without_none(open_slots[one.name])[0] is not one.result:
+            raise DeclarationError(
+                f"{state.__name__}.{one.name}",
+                f"the enrichment gives {one.result.__name__}",
+                f"Write `{one.name}: Annotated[{one.result.__name__} | None, Enriched()]`",
+            )
+        by_slot[one.name] = one
+    if unwritten := sorted(open_slots.keys() - by_slot.keys()):
+        raise DeclarationError(
+            f"{state.__name__}.{unwritten[0]}",
+            "no enrichment writes this slot",
+            f"Declare `async def {unwritten[0]}(api: Api, …)` with @enrichment, and list it in the Application",
+        )
+    return by_slot
+
+
+def _check_need(state: type[State], one: Enrichment, need: Need) -> None:
+    declared = reducers(state)
+    fields: dict[str, Any] = {name: kind for name, (_, kind) in declared.items()}
+    where = f"{one.name}({need.name})"
+    if need.name not in fields:
+        known = ", ".join(sorted(fields))
+        raise DeclarationError(where, f"{state.__name__} has no such field", f"Name one of these: {known}")
+    expected, _ = without_none(fields[need.name])
+    if expected != need.annotation:
+        spelled = getattr(expected, "__name__", expected)
+        raise DeclarationError(where, "differs from the state's type", f"Write `{need.name}: {spelled}`")
+    if declared[need.name][0].depends_on_order and expected is not int and not need.near:
+        _refuse_unrounded(where, need, type(declared[need.name][0]).__name__)
+
+
+def _refuse_unrounded(where: str, need: Need, reducer: str) -> None:
+    """After a crash other last digits would be other inputs, for which the API is called again."""
+    if need.annotation is float:
+        kind = f"Annotated[float, Quantize(0.01)]{' | None' if need.optional else ''}"
+        write = f"Write `{need.name}: {kind}`, with the step that matters to the API"
+    else:
+        write = "Need another field, such as one of Histogram or Max"
+    raise DeclarationError(where, f"the last digits of {reducer} depend on the order of events", write)

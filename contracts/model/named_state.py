@@ -1,0 +1,112 @@
+"""Named states: what can be asked by name and key, and which topic it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from contracts.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pydantic import BaseModel
+
+    from contracts.wire import Snapshot
+
+NO_TIME = timedelta(0)
+NAME = re.compile("[a-z][a-z0-9._-]{0,62}")
+PATH = re.compile(r"[^.]+(\.[^.]+)*")
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """The options of queries of a state. Field paths are dotted, from the top of the record's value: `state.status`.
+
+    The query service stores `history` versions of a key. `indexes` has the paths of fields that a query can filter by.
+    A client may cache an answer for `stale_after`. An expired key is answered as expired for `remember` (by default
+    the state's lifetime), and as never seen after that.
+    """
+
+    history: int = 1
+    indexes: tuple[str, ...] = ()
+    stale_after: timedelta = NO_TIME
+    remember: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.history < 1:
+            raise DeclarationError(
+                f"QueryOptions(history={self.history})", "no version would be kept", "Write 1 or more"
+            )
+        for path in self.indexes:
+            if not PATH.fullmatch(path):
+                raise DeclarationError(
+                    f"QueryOptions(indexes={path!r})", "is no path", "Write one such as state.status"
+                )
+        if self.stale_after < NO_TIME or (self.remember is not None and self.remember < NO_TIME):
+            raise DeclarationError(
+                "QueryOptions", "stale_after and remember must not be negative", "Write timedelta(…)"
+            )
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A state that is derived from the snapshots, under another key. Of several devices, the newest window counts.
+
+    `of` is a pure function of a snapshot, and returns pairs of a key and its value. A key expires `lifetime` after the
+    start of its device's window; by default that is the lifetime of the application's state.
+    """
+
+    name: str
+    model: type[BaseModel]
+    of: Callable[[Snapshot], Iterable[tuple[str, BaseModel]]]
+    lifetime: timedelta | None = None
+    query: QueryOptions = QueryOptions()
+
+
+@dataclass(frozen=True)
+class NamedState:
+    """A keyed topic that can be queried. `life`, `epoch`, `version` and `event_time` are paths in its records.
+
+    `key` is the path of the key in a record's value, for a topic with several records of one key; without it, the
+    record's own key is used. Of two records of a key, the one with the greater (life, epoch, version) is newer. Without
+    `life`, all records of a key are of one window; without `epoch`, or in a record that lacks it, the epoch is 0;
+    without `version`, the offset is the version; without `event_time`, the record's timestamp is the event time.
+    Without `lifetime`, a key stays until a record without value removes it. `event_offset` is the path of the largest
+    offset of the events that a record has merged; the events have the same keys, in a topic with the same number of
+    partitions.
+
+    A key expires when a window starts more than `lifetime` after its own. With `expires_by_clock`, it also expires
+    `lifetime` and `grace` after its window starts, by the clock, while no record comes: the times of the topic must
+    be the present ones, not those of a replay.
+    """
+
+    name: str
+    topic: str
+    schema: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
+    partitions: int
+    key: str | None = None
+    life: str | None = "first_seen"
+    epoch: str | None = "epoch"
+    version: str | None = "version"
+    event_time: str | None = "as_of"
+    event_offset: str | None = None
+    lifetime: timedelta | None = None
+    grace: timedelta = NO_TIME
+    expires_by_clock: bool = False
+    query: QueryOptions = QueryOptions()
+    windowed: bool = False
+    """The record's own key is the `window_key` of `key`, so a record without value removes that window only."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Names are in URLs, and each names one state. Raises DeclarationError."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DeclarationError(f"state {name!r}", "is declared twice", "Name each state once")
+        if not NAME.fullmatch(name):
+            write = "Write lower-case letters, digits, ., - and _, a letter first, 63 at most"
+            raise DeclarationError(f"state {name!r}", "is no name for a URL", write)

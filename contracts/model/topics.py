@@ -1,0 +1,135 @@
+"""The catalogue of topics: the one place that says their names, keys, models and how long they are kept."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from contracts.errors import TopicDiffers
+from contracts.model.named_state import Derived
+from contracts.model.state import State
+
+FOREVER = timedelta(milliseconds=-1)
+PARTITIONER = "murmur2_random"
+"""librdkafka's name for the Java clients' partitioner: a device is in one partition number throughout."""
+
+READ_COMMITTED = {"isolation.level": "read_committed"}
+"""Of every consumer. It is the default of librdkafka, but not of Java's clients."""
+MEANING = ("message.timestamp.type", "cleanup.policy")
+"""The settings without which a topic's records mean something else. How long they are kept is the operator's choice."""
+
+
+class Stamp(StrEnum):
+    """Whose clock stamps a record."""
+
+    BROKER = "LogAppendTime"
+    PRODUCER = "CreateTime"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic. `model` is the JSON Schema of its values."""
+
+    name: str
+    key: str
+    model: str
+    cleanup: str
+    retention: timedelta
+    stamp: Stamp
+    partitions: int
+
+    def config(self) -> dict[str, str]:
+        """The topic's settings as Kafka spells them."""
+        return {
+            "cleanup.policy": self.cleanup,
+            "retention.ms": str(round(self.retention.total_seconds() * 1000)),
+            "message.timestamp.type": self.stamp.value,
+        }
+
+    def require(self, found: Mapping[str, str], kafka: str) -> None:
+        """Compare with the settings that a broker has for this topic. Raises TopicDiffers."""
+        wanted = self.config()
+        wrong = {name: wanted[name] for name in MEANING if _listed(found.get(name, "")) != _listed(wanted[name])}
+        if wrong:
+            raise TopicDiffers(self.name, found, wrong, kafka)
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The topics of one application, each with this number of `partitions`.
+
+    Their names begin with `prefix`, which separates applications on one broker. The topics store events and feedback
+    for `outage` at least, so that a job can catch up after it. With `replay`, the producer stamps events and feedback,
+    in place of the broker, and the topics store them without limit of age: it is for history.
+    """
+
+    prefix: str = ""
+    outage: timedelta = timedelta(days=7)
+    replay: bool = False
+    partitions: int = 4
+
+    @property
+    def events(self) -> str:
+        """What devices sent."""
+        return f"{self.prefix}events"
+
+    @property
+    def feedback(self) -> str:
+        """Answers on their way back into the state."""
+        return f"{self.prefix}feedback"
+
+    @property
+    def snapshots(self) -> str:
+        """The whole state after each record."""
+        return f"{self.prefix}snapshots"
+
+    @property
+    def dead_letters(self) -> str:
+        """What could not be used."""
+        return f"{self.prefix}dead_letters"
+
+    @property
+    def instances(self) -> str:
+        """What the instances of the query service announce."""
+        return f"{self.prefix}query_instances"
+
+    def asked(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
+        """The topics that only queries need, with their settings: of the derived states, and of the instances."""
+        topics = [self._derived(one.name, one.lifetime or state.lifetime) for one in derived]
+        kept = timedelta(days=1)
+        instances = Topic(self.instances, "instance", "instance", "compact,delete", kept, Stamp.BROKER, self.partitions)
+        return (*topics, instances)
+
+    def _derived(self, name: str, lifetime: timedelta) -> Topic:
+        """Its records are of a key and a device's window: the earlier of two windows never replaces the later one."""
+        kept = max(2 * lifetime, timedelta(days=1))
+        return Topic(
+            f"{self.prefix}{name}",
+            "key, device_id and first_seen",
+            "derived",
+            "compact,delete",
+            kept,
+            Stamp.BROKER,
+            self.partitions,
+        )
+
+    def catalogue(self, state: type[State]) -> tuple[Topic, ...]:
+        """All topics with their settings, for a state with this lifetime."""
+        stamp = Stamp.PRODUCER if self.replay else Stamp.BROKER
+        life = state.lifetime + state.grace
+        inputs = FOREVER if self.replay else max(self.outage, life)
+        outputs = max(life, timedelta(days=1))
+        count = self.partitions
+        return (
+            Topic(self.events, "device_id", "event", "delete", inputs, stamp, count),
+            Topic(self.feedback, "device_id", "feedback", "delete", inputs, stamp, count),
+            Topic(
+                self.snapshots, "device_id and first_seen", "snapshot", "compact,delete", outputs, Stamp.BROKER, count
+            ),
+            Topic(self.dead_letters, "origin's key", "dead_letter", "delete", self.outage, Stamp.BROKER, count),
+        )
+
+
+def _listed(value: str) -> set[str]:
+    """A setting may be a list, and its order says nothing."""
+    return {one.strip() for one in value.split(",")}

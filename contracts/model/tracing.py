@@ -1,0 +1,30 @@
+"""The trace context that records carry: the `traceparent` of W3C's Trace Context, on the wire and in the state."""
+
+import re
+
+from pydantic import BaseModel
+
+from contracts.errors import DeclarationError
+from contracts.types.columns import text, without_none
+
+FIELD = "traceparent"
+FORM = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
+LENGTH = 55
+
+
+def carried(given: str | None) -> str | None:
+    """A context as the state takes it. A device that writes anything else loses its trace, not its record."""
+    return given if given is not None and len(given) == LENGTH and re.match(FORM, given) else None
+
+
+def carried_sql(x: str) -> str:
+    """The same in Spark SQL."""
+    return f"CASE WHEN length({x}) = {LENGTH} AND {x} RLIKE {text(FORM)} THEN {x} END"
+
+
+def check_event(event: type[BaseModel]) -> None:
+    """A traced application's event must have the field. Raises DeclarationError."""
+    field = event.model_fields.get(FIELD)
+    if field is None or field.is_required() or without_none(field.annotation) != (str, True):
+        write = f"Write `{FIELD}: str | None = None` among its fields"
+        raise DeclarationError(event.__name__, "does not carry the trace context that traced=True asks for", write)

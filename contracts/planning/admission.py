@@ -1,0 +1,89 @@
+"""Admission: which of the wanted requests may start, by the device's budget and by each enrichment's interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from contracts.model.application import Application
+    from contracts.model.enrichment import Enrichment
+    from contracts.planning.request import Request
+    from contracts.wire import Answer, Snapshot
+
+
+class Called(NamedTuple):
+    """The last request of one enrichment for one life: when it began or was answered, and how many it makes."""
+
+    at: datetime
+    spent: int = 0
+
+
+class Afforded(NamedTuple):
+    """The requests that may begin, those that come too soon after the last, and those past the budget."""
+
+    begin: list[Request]
+    held: list[Request]
+    stopped: list[Request]
+
+
+def afford(
+    application: Application, snapshot: Snapshot, now: datetime, wanted: list[Request], begun: Mapping[str, Called]
+) -> Afforded:
+    """Which of the wanted requests may begin, by what the slots tell and by what is `begun` but not in a slot yet."""
+    if not wanted or not application.limited:
+        return Afforded(wanted, [], [])
+    budget, found = application.budget, Afforded([], [], [])
+    spent = {one.name: _spent(application, one, snapshot, now, begun) for one in application.enrichments}
+    left = budget.requests - sum(spent.values()) if budget else len(wanted)
+    for request in wanted:
+        one = application.by_name[request.enrichment]
+        if request.skipped is not None:
+            found.begin.append(replace(request, spent=spent[one.name] or None))
+        elif _is_too_soon(one, request, snapshot, now, begun):
+            found.held.append(request)
+        elif left <= 0:
+            found.stopped.append(request)
+        else:
+            left -= 1
+            found.begin.append(replace(request, spent=spent[one.name] + 1) if budget else request)
+    return found
+
+
+def _spent(
+    application: Application, one: Enrichment, snapshot: Snapshot, now: datetime, begun: Mapping[str, Called]
+) -> int:
+    """How many requests of this period the slot tells of, or the worker knows of if those are more."""
+    if application.budget is None:
+        return 0
+    present = application.budget.period(snapshot.first_seen, now)
+    counts = [
+        called.spent
+        for called in _known(snapshot.enrichments.get(one.name), begun.get(one.name))
+        if application.budget.period(snapshot.first_seen, called.at) == present
+    ]
+    return max(counts, default=0)
+
+
+def _is_too_soon(
+    one: Enrichment, request: Request, snapshot: Snapshot, now: datetime, begun: Mapping[str, Called]
+) -> bool:
+    """Whether the last request is less than the interval ago. Further rounds belong to their first.
+
+    A time that lies as far ahead, by a wrong clock, holds nothing.
+    """
+    if one.at_most_every is None or request.round > 1:
+        return False
+    answer = snapshot.enrichments.get(one.name)
+    asked = None if answer is None or answer.status == "skipped" else answer
+    return any(abs(now - called.at) < one.at_most_every for called in _known(asked, begun.get(one.name)))
+
+
+def _known(answer: Answer | None, begun: Called | None) -> Iterable[Called]:
+    if answer is not None:
+        yield Called(answer.ts, answer.spent or 0)
+    if begun is not None:
+        yield begun

@@ -1,0 +1,46 @@
+"""A request: one planned answer of an enrichment, for one window of one device."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from contracts.wire import Order
+
+
+@dataclass(frozen=True)
+class Request:
+    """One planned answer: (life, enrichment, fingerprint of its inputs), and the version that it was planned on."""
+
+    device_id: str
+    first_seen: datetime
+    enrichment: str
+    fingerprint: str
+    version: int
+    as_of: datetime
+    inputs: dict[str, Any]
+    """The inputs as they are on the wire."""
+    skipped: str | None = None
+    """Why the answer takes no call, if it takes none. The fingerprint then names this reason, and not the inputs."""
+    traceparent: str | None = None
+    """The trace context of the snapshot."""
+    round: int = 1
+    """Of an iterative enrichment."""
+    spent: int | None = None
+    """How many requests the enrichment has made with this one in the present period of the budget, if there is one."""
+    epoch: int = 0
+    """With `version`, the snapshot that it was planned on."""
+
+    @property
+    def life(self) -> tuple[str, datetime]:
+        """The life that it is for."""
+        return self.device_id, self.first_seen
+
+    @property
+    def order(self) -> Order:
+        """The order of its answer in the slot."""
+        return self.epoch, self.version
+
+    @property
+    def identity(self) -> tuple[str, datetime, str, str]:
+        """What two requests share when one of them is enough."""
+        return self.device_id, self.first_seen, self.enrichment, self.fingerprint

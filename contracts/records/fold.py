@@ -1,0 +1,86 @@
+"""The state as a plain Python fold of deltas: the definition that the Spark job is held to."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from contracts.model.application import Application
+from contracts.records.record import Delta
+from contracts.wire import Answer, Snapshot
+
+Life = tuple[str, datetime]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A merge of some deltas of one life: an element of a commutative monoid, field by field."""
+
+    version: int
+    as_of: datetime
+    fields: dict[str, Any]
+    traceparent: str = ""
+    """That of the delta with the largest time, of several such the largest; so no order decides."""
+    event_offset: int | None = None
+    """The largest offset of the events; None without an event."""
+
+
+def lift(application: Application, delta: Delta) -> Partial:
+    """The partial that one delta stands for."""
+    if delta.slot is not None:
+        fields = {delta.slot: delta.answer}
+    else:
+        fields = {
+            name: application.reducers[name].lift(delta.values[source], delta.ts)
+            for name, source in application.sources.items()
+            if delta.ts is not None and delta.values.get(source) is not None
+        }
+    return Partial(1, delta.record_time, fields, delta.traceparent or "", delta.event_offset)
+
+
+def merge(application: Application, one: Partial, other: Partial) -> Partial:
+    """The partial that stands for all deltas of both. Associative and commutative."""
+    fields = dict(one.fields)
+    for name, partial in other.fields.items():
+        fields[name] = application.reducers[name].merge(fields[name], partial) if name in fields else partial
+    as_of, traceparent = max((one.as_of, one.traceparent), (other.as_of, other.traceparent))
+    offsets = (offset for offset in (one.event_offset, other.event_offset) if offset is not None)
+    return Partial(one.version + other.version, as_of, fields, traceparent, max(offsets, default=None))
+
+
+def present(application: Application, life: Life, partial: Partial, epoch: int = 0) -> Snapshot:
+    """The snapshot that publishes a partial."""
+    state = {name: application.reducers[name].present(partial.fields.get(name)) for name in application.sources}
+    return Snapshot(
+        device_id=life[0],
+        first_seen=life[1],
+        epoch=epoch,
+        version=partial.version,
+        as_of=partial.as_of,
+        event_offset=partial.event_offset,
+        state={name: value for name, value in state.items() if value is not None},
+        enrichments={
+            name: Answer.model_validate(partial.fields[name]) for name in application.slots if name in partial.fields
+        },
+        traceparent=partial.traceparent or None,
+    )
+
+
+@dataclass
+class Fold:
+    """All lives, folded one delta at a time; a delta seen before gives no snapshot, as in the job."""
+
+    application: Application
+    epoch: int = 0
+    lives: dict[Life, Partial] = field(default_factory=dict)
+    seen: set[tuple[Life, str]] = field(default_factory=set)
+
+    def add(self, delta: Delta) -> Snapshot | None:
+        """The snapshot after one delta; None if the application counts each delta once and this one was there."""
+        life = delta.device_id, delta.first_seen
+        if self.application.deduplicate and (life, delta.delta_id) in self.seen:
+            return None
+        self.seen.add((life, delta.delta_id))
+        lifted = lift(self.application, delta)
+        known = self.lives.get(life)
+        self.lives[life] = merge(self.application, known, lifted) if known else lifted
+        return present(self.application, life, self.lives[life], self.epoch)

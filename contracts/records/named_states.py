@@ -1,0 +1,54 @@
+"""The named states of an application: its own, those derived from it, and other topics that it declares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import create_model
+
+from contracts.model.named_state import NamedState
+from contracts.records.schema import schemas
+from contracts.wire import DerivedRecord
+
+if TYPE_CHECKING:
+    from contracts.model.application import Application
+    from contracts.model.named_state import Derived
+
+
+def named(application: Application) -> dict[str, NamedState]:
+    """All states that can be asked, by name."""
+    own = NamedState(
+        name=application.name,
+        topic=application.topics.snapshots,
+        schema=schemas(application)["snapshot"],
+        partitions=application.topics.partitions,
+        key="device_id",
+        windowed=True,
+        event_offset="event_offset",
+        lifetime=application.state.lifetime,
+        grace=application.state.grace + application.skew,
+        expires_by_clock=not application.topics.replay,
+        query=application.query,
+    )
+    derived = (_derived(application, one) for one in application.derived)
+    return {one.name: one for one in (own, *derived, *application.states)}
+
+
+def derived_shape(derived: Derived) -> type[DerivedRecord]:
+    """The model of a derived state's records."""
+    value: dict[str, Any] = {"value": (derived.model, ...)}
+    return create_model(f"Derived{derived.model.__name__}", __base__=DerivedRecord, **value)
+
+
+def _derived(application: Application, one: Derived) -> NamedState:
+    return NamedState(
+        name=one.name,
+        topic=f"{application.topics.prefix}{one.name}",
+        schema=derived_shape(one).model_json_schema(mode="serialization"),
+        partitions=application.topics.partitions,
+        key="key",
+        lifetime=one.lifetime or application.state.lifetime,
+        grace=application.state.grace + application.skew,
+        expires_by_clock=not application.topics.replay,
+        query=one.query,
+    )

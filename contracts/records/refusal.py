@@ -1,0 +1,94 @@
+"""What a dead letter says of a refused record: each detail as plain Python and as Spark SQL, in the same words."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_origin
+
+from contracts.types.columns import is_model, text, without_none
+
+TIME_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
+NOT_AN_OBJECT = "not one JSON object"
+HALF_A_CHARACTER = "an escape is half a character"
+SHOWN_KEY = 100
+"""How much of a key a detail shows: characters, or bytes where they are not UTF-8."""
+KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+AHEAD = "set the device's clock, or declare a larger skew"
+LATE = "send records sooner, or declare a longer lifetime or grace; in a replay, give each record its event's time"
+WRONG_KEY = "send each record under the key of its device"
+NO_KEY, KEY_IS = "the record has no key", "the record's key is "
+STAMP, JOB = " (the record's timestamp)", " (the job's clock)"
+
+
+def oversized(size: int, largest: int) -> str:
+    """The record has so many bytes."""
+    return f"{size} bytes, and {largest} are allowed"
+
+
+def oversized_sql(value: str, largest: int) -> str:
+    """The SQL of `oversized`, over an expression of bytes."""
+    return f"concat(length({value}), {text(f' bytes, and {largest} are allowed')})"
+
+
+def mistyped(name: str, annotation: Any) -> str:
+    """A field of the record, or something in it, does not have its declared type."""
+    inner, _ = without_none(annotation)
+    if get_origin(inner) is list:
+        return f"{name} is not a list of the declared type"
+    if is_model(inner) or get_origin(inner) is dict:
+        return f"{name} is not an object of the declared type"
+    return f"{name} is not {KINDS.get(inner, 'a text')}"
+
+
+def wrong_key(field: str, given: bytes | None, expected: str) -> str:
+    """The record's key is not its device's."""
+    found = NO_KEY if given is None else f"{KEY_IS}{_shown(given)}"
+    return f"{found}, and its {field} is {expected[:SHOWN_KEY]}: {WRONG_KEY}"
+
+
+def wrong_key_sql(field: str, given: str, expected: str) -> str:
+    """The SQL of `wrong_key`, over expressions of bytes and of a text."""
+    shown = (
+        f"CASE WHEN is_valid_utf8(CAST({given} AS STRING)) THEN left(CAST({given} AS STRING), {SHOWN_KEY})"
+        f" ELSE concat('0x', hex(left({given}, {SHOWN_KEY}))) END"
+    )
+    found = f"coalesce(concat({text(KEY_IS)}, {shown}), {text(NO_KEY)})"
+    return f"concat({found}, {text(f', and its {field} is ')}, left({expected}, {SHOWN_KEY}), {text(f': {WRONG_KEY}')})"
+
+
+def ahead(field: str, time: datetime, clock: datetime, whose: str, skew: timedelta) -> str:
+    """A time of the record is ahead of the clock that it is compared with."""
+    return f"{field} {_time(time)} is more than {skew} ahead of {_time(clock)}{whose}: {AHEAD}"
+
+
+def ahead_sql(field: str, time: str, clock: str, whose: str, skew: timedelta) -> str:
+    """The SQL of `ahead`; the times and `whose` are expressions."""
+    between = text(f" is more than {skew} ahead of ")
+    return (
+        f"concat({text(f'{field} ')}, {_time_sql(time)}, {between}, {_time_sql(clock)}, {whose}, {text(f': {AHEAD}')})"
+    )
+
+
+def late(first_seen: datetime, clock: datetime, whose: str, kept_for: timedelta) -> str:
+    """The record's window was over by the clock that it is compared with."""
+    return f"first_seen {_time(first_seen)} is more than {kept_for} before {_time(clock)}{whose}: {LATE}"
+
+
+def late_sql(first_seen: str, clock: str, whose: str, kept_for: timedelta) -> str:
+    """The SQL of `late`; the times and `whose` are expressions."""
+    between, last = text(f" is more than {kept_for} before "), text(f": {LATE}")
+    return f"concat('first_seen ', {_time_sql(first_seen)}, {between}, {_time_sql(clock)}, {whose}, {last})"
+
+
+def _shown(key: bytes) -> str:
+    try:
+        return key.decode()[:SHOWN_KEY]
+    except UnicodeDecodeError:
+        return f"0x{key[:SHOWN_KEY].hex().upper()}"
+
+
+def _time(time: datetime) -> str:
+    return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def _time_sql(time: str) -> str:
+    """For a session in UTC."""
+    return f"date_format({time}, {text(TIME_PATTERN)})"

@@ -1,0 +1,184 @@
+"""The shape of a record's JSON: the pydantic model of an input topic, read strictly and without surprises.
+
+The job reads the same shapes with native expressions (spark_app/decode.py); a corpus of hostile records holds the two
+to the same verdicts.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel, create_model
+
+from contracts.model.application import Application
+from contracts.model.tracing import FIELD
+from contracts.records.document import as_text, pairs, parse, parse_own
+from contracts.records.record import Reason, Refused
+from contracts.records.refusal import mistyped, oversized
+from contracts.types.bounds import Bound, all_hold, bounds, instant, needed
+from contracts.types.columns import is_model, without_none
+from contracts.wire import Feedback
+
+LONG = 1 << 63
+_Taker = Callable[[Any], Any]
+AS_IT_IS = (bool, float, str)
+"""What JSON has already for a field that is declared so."""
+
+
+def feedback_shape(application: Application) -> type[BaseModel]:
+    """The shape of this application's feedback: each enrichment has its own model under its name in `result`."""
+    results: dict[str, Any] = {one.name: (one.result | None, None) for one in application.enrichments}
+    names = tuple(application.by_name)
+    own: dict[str, Any] = {
+        "enrichment": (_literal(names), ...),
+        "result": (create_model("Results", **results) | None, None),
+    }
+    inherited: dict[str, Any] = {
+        name: (field.annotation, field)
+        for name, field in Feedback.model_fields.items()
+        if name not in own and (name != FIELD or application.traced)
+    }
+    return create_model("Feedback", **inherited, **own)
+
+
+def read(shape: type[BaseModel], value: bytes | None, largest: int) -> dict[str, Any]:
+    """The fields of a record, missing ones as None, times as instants. Raises Refused."""
+    if not value:
+        raise Refused(Reason.EMPTY)
+    if len(value) > largest:
+        raise Refused(Reason.OVERSIZED, oversized(len(value), largest))
+    fields = _typed(parse(value), shape)
+    _judge(fields, shape)
+    return fields
+
+
+def check_own(shape: type[BaseModel], value: bytes) -> None:
+    """Raise Refused for a record that orjson wrote, if `read` would; its size is not looked at."""
+    _judge(_typed(parse_own(value), shape), shape)
+
+
+def _typed(document: dict[str, Any], shape: type[BaseModel]) -> dict[str, Any]:
+    try:
+        return _struct(document, shape)
+    except Refused as refused:
+        raise Refused(Reason.MALFORMED, _first_mistyped(document, shape)) from refused
+
+
+def _first_mistyped(document: dict[str, Any], shape: type[BaseModel]) -> str | None:
+    """The detail of the first field of the shape that any value of its name in the document does not fit."""
+    for name, field in _fields(shape).items():
+        given = [item for given, item in pairs(document) if given == name and item is not None]
+        try:
+            for item in given:
+                field.take(item)
+        except Refused:
+            return mistyped(name, shape.model_fields[name].annotation)
+    return None
+
+
+class _Field(NamedTuple):
+    exact: Any
+    """The type of the values that need not be taken, because they are what they should be."""
+    take: _Taker
+
+
+class _Rule(NamedTuple):
+    is_time: bool
+    needed: bool
+    bounds: tuple[Bound, ...]
+
+
+@cache
+def _rules(shape: type[BaseModel]) -> dict[str, _Rule]:
+    """What each field must meet. To find that, or how to take it, costs as much as to read a record."""
+    held = bounds(shape)
+    return {
+        name: _Rule(without_none(field.annotation)[0] is datetime, needed(field), held[name])
+        for name, field in shape.model_fields.items()
+    }
+
+
+@cache
+def _fields(shape: type[BaseModel]) -> dict[str, _Field]:
+    """How the value of each field is taken."""
+    kinds = {name: (field.annotation, without_none(field.annotation)[0]) for name, field in shape.model_fields.items()}
+    return {
+        name: _Field(inner if inner in AS_IT_IS else None, _taker(annotation, name))
+        for name, (annotation, inner) in kinds.items()
+    }
+
+
+def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
+    """Make times of the texts that are declared so, and raise Refused for the first field that breaks a condition."""
+    for name, rule in _rules(shape).items():
+        value = fields[name]
+        if value is not None and rule.is_time:
+            fields[name] = value = instant(value)
+            right = value is not None
+        elif value is None:
+            right = not rule.needed
+        else:
+            right = all_hold(rule.bounds, value)
+        if not right:
+            raise Refused(Reason.INVALID_FIELD, name)
+
+
+def _literal(names: tuple[str, ...]) -> Any:
+    return Literal[names] if names else str
+
+
+def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Refused(Reason.MALFORMED, f"not a {shape.__name__}")
+    fields = _fields(shape)
+    found: dict[str, Any] = dict.fromkeys(fields)
+    for name, item in pairs(value):
+        if field := fields.get(name):
+            found[name] = item if item is None or type(item) is field.exact else field.take(item)
+    return found
+
+
+def _taker(annotation: Any, name: str) -> _Taker:
+    """What makes a value its declared type, or raises Refused; it is not asked for null.
+
+    Whole numbers serve as floats, any JSON serves as text, nothing else is bent.
+    """
+    inner, _ = without_none(annotation)
+    if is_model(inner):
+        return partial(_struct, shape=inner)
+    if get_origin(inner) in (list, dict):
+        return _nested(inner, name)
+    if inner in (bool, int, float):
+        return partial(_number, kind=inner, name=name)
+    return as_text
+
+
+def _number(value: Any, kind: Any, name: str) -> Any:
+    given = type(value)
+    if given is not kind and not (kind is float and given is int):
+        raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+    if kind is int and not -LONG <= value < LONG:
+        raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+    return _double(value) if kind is float else value
+
+
+def _nested(annotation: Any, name: str) -> _Taker:
+    kind, arguments = get_origin(annotation), get_args(annotation)
+    each = _taker(arguments[-1], name)
+
+    def take(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+        if kind is list:
+            return [None if item is None else each(item) for item in value]
+        return {key: None if item is None else each(item) for key, item in pairs(value)}
+
+    return take
+
+
+def _double(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")

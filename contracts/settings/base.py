@@ -1,0 +1,80 @@
+"""What the settings of all parts have in common: how they are read and refused, and where the brokers are."""
+
+import json
+import os
+import re
+from datetime import timedelta
+from typing import Annotated, TypeVar
+
+from pydantic import Field, SecretStr, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from contracts.errors import SettingsRefused
+from contracts.settings.variables import unknown_variables
+
+Model = TypeVar("Model", bound=BaseSettings)
+
+
+def _duration(value: object, validate: ValidatorFunctionWrapHandler) -> timedelta:
+    """Take a plain number for seconds: in the environment it is a text, which pydantic takes for no duration."""
+    try:
+        found: timedelta = validate(_seconds(value))
+    except ValidationError as error:
+        raise ValueError("write a number of seconds, such as 30, or ISO 8601, such as PT30S") from error
+    return found
+
+
+def _seconds(value: object) -> object:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+Duration = Annotated[timedelta, WrapValidator(_duration), Field(ge=timedelta(0))]
+"""A number of seconds, or ISO 8601."""
+
+
+class KafkaSettings(BaseSettings):
+    """Where the brokers are, and how a part logs in there."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
+
+    kafka: str = "127.0.0.1:9092"
+    """The brokers, as host:port, separated by commas."""
+    kafka_options: dict[str, SecretStr] = Field(default={}, examples=[{"security.protocol": "SSL"}])
+    """Further settings of librdkafka (security, for one), for every client that the part makes."""
+
+    def client(self) -> dict[str, str]:
+        """What all these clients have in common. It holds the secrets: not to be printed."""
+        options = {name: secret.get_secret_value() for name, secret in self.kafka_options.items()}
+        return {"bootstrap.servers": self.kafka, **options}
+
+
+def read(model: type[Model]) -> Model:
+    """The settings, as the environment has them. Raises SettingsRefused, also for a variable that no part reads."""
+    prefix = model.model_config.get("env_prefix", "")
+    unknown = unknown_variables(os.environ)
+    try:
+        settings = model()
+    except ValidationError as error:
+        problems = [(_field(one["loc"]), one["msg"]) for one in error.errors()]
+    except SettingsError as error:  # a value that is no JSON, where JSON is wanted
+        named = re.search(r'field "(\w+)"', str(error))
+        problems = [(field, _json_wanted(model, field)) for field in [named[1] if named else ""]]
+    else:
+        if not unknown:
+            return settings
+        problems = []
+    raise SettingsRefused([*unknown, *((f"{prefix}{field}".upper(), problem) for field, problem in problems)])
+
+
+def _json_wanted(model: type[BaseSettings], field: str) -> str:
+    """Return what to write for a field that takes JSON, with the first example that the field declares."""
+    examples = model.model_fields[field].examples if field in model.model_fields else None
+    return f"write it as JSON, such as '{json.dumps(examples[0])}'" if examples else "write it as JSON"
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    """A check of several fields together has no place of its own."""
+    return str(location[0]) if location else "*"

@@ -1,0 +1,75 @@
+"""Declared rounding: inputs that differ by less than matters are the same input."""
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+from contracts.errors import DeclarationError
+from contracts.types.bounds import instant
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+REACH = Decimal("0.75")
+"""How many steps a value may be away from the multiple that the slot was asked with: half a step, and half of that."""
+EXACT = 2**50
+"""From so many steps on, a float is hardly finer than the step: it may not hold a multiple, and is left as it is."""
+
+
+@dataclass(frozen=True)
+class Quantize:
+    """Rounds an input to the nearest multiple of a step: a number, or for times a timedelta (counted from 1970).
+
+        async def place(api: Api, lat: Annotated[float, Quantize(0.001)]) -> Place: ...
+
+    The function gets the rounded value. A value that flutters across the border between two multiples stays with the
+    one that was asked with, until it is three quarters of a step away from it.
+    """
+
+    step: float | timedelta
+
+    def __post_init__(self) -> None:
+        size = self.step.total_seconds() if isinstance(self.step, timedelta) else self.step
+        if not (math.isfinite(size) and size > 0):
+            raise DeclarationError(
+                f"Quantize({self.step!r})", "is no step", "Write Quantize(0.01), or Quantize(timedelta(hours=1))"
+            )
+
+    def fits(self, kind: Any) -> bool:
+        """Whether inputs of this type can be rounded by this step."""
+        if isinstance(self.step, timedelta):
+            return kind is datetime
+        return kind is float or (kind is int and isinstance(self.step, int))
+
+    def choices(self, value: Any) -> tuple[Any, ...]:
+        """The multiples that a value, as it is on the wire, may stand for: the nearest, and the one within reach.
+
+        What is neither a number nor a time, as the step is, stays what it is.
+        """
+        steps = self._steps(value)
+        if steps is None:
+            return (value,)
+        nearest = steps.to_integral_value(ROUND_HALF_EVEN)
+        if abs(nearest) >= EXACT:
+            return (value,)
+        other = nearest + (1 if steps > nearest else -1)
+        within = (nearest, other) if abs(steps - other) <= REACH else (nearest,)
+        return tuple(self._multiple(number, value) for number in within)
+
+    def _steps(self, value: Any) -> Decimal | None:
+        if isinstance(self.step, timedelta):
+            time = instant(value) if isinstance(value, str) else value
+            return Decimal((time - EPOCH) // MICROSECOND) / (self.step // MICROSECOND) if time else None
+        return Decimal(repr(value)) / Decimal(repr(self.step)) if isinstance(value, int | float) else None
+
+    def _multiple(self, number: Decimal, value: Any) -> Any:
+        """As JSON has it; the value itself where the multiple is beyond what its type can be."""
+        try:
+            if isinstance(self.step, timedelta):
+                return (EPOCH + self.step * int(number)).isoformat().replace("+00:00", "Z")
+            whole = isinstance(value, int) and isinstance(self.step, int)
+            found = number * Decimal(repr(self.step))
+            return int(found) if whole else float(found) + 0.0  # which makes 0.0 of -0.0
+        except OverflowError:
+            return value

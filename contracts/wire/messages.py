@@ -1,0 +1,177 @@
+"""What is on the wire besides events: snapshots, feedback and dead letters."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+import orjson
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import override
+
+from contracts.types.key import Key
+
+Order = tuple[int, int]
+"""Epoch and version."""
+Status = Literal["result", "absence", "failure", "skipped"]
+"""How a request ended. Skipped ones were not asked: what they need was not found, or their condition is false."""
+
+ASK_AGAIN = "ask again"
+"""The fingerprint of a failure that names no inputs, and so answers none: it opens a slot that a failure had closed."""
+NEVER_WRITTEN = -1
+"""The partition and offset of what has none."""
+LARGEST_COUNT = 1 << 53
+"""The largest version or epoch: every JSON parser reads whole numbers up to it exactly."""
+
+
+class Wire(BaseModel):
+    """A record of a topic, as JSON. Absent fields are null."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def encode(self) -> bytes:
+        """The record's value as it is produced."""
+        return orjson.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+class Answer(Wire):
+    """What an enrichment's slot holds: the outcome of one request. The order of fields is the order of the merge."""
+
+    epoch: int = Field(default=0, ge=0, le=LARGEST_COUNT)
+    """The epoch of the snapshot that the request was planned on."""
+    version: int = Field(ge=1, le=LARGEST_COUNT)
+    """The version of that snapshot."""
+    status: Status
+    ts: AwareDatetime
+    """When it was answered, by the worker's clock."""
+    fingerprint: str
+    """Names the inputs."""
+    reason: str | None = None
+    """Why there is no result."""
+    spent: int | None = Field(default=None, ge=0)
+    """How many requests the enrichment has made for this life in the present period of the budget; null without one."""
+    result: dict[str, Any] | None = None
+
+    @property
+    def order(self) -> Order:
+        """Of two answers in one slot, the one of greater order wins."""
+        return self.epoch, self.version
+
+
+class Feedback(Wire):
+    """The answer to one request, on its way back into the state.
+
+    `result` holds it under the enrichment's name, so that one topic carries every model. Two answers with the same
+    enrichment, fingerprint, epoch, version, status and time are one delta.
+    """
+
+    device_id: Key
+    first_seen: AwareDatetime
+    enrichment: str
+    epoch: int = Field(default=0, ge=0, le=LARGEST_COUNT)
+    """The epoch of the snapshot that the request was planned on. Releases before 0.2.0 wrote none."""
+    version: int = Field(ge=1, le=LARGEST_COUNT)
+    status: Status
+    ts: AwareDatetime
+    fingerprint: str
+    reason: str | None = None
+    spent: int | None = Field(default=None, ge=0)
+    result: dict[str, dict[str, Any]] | None = None
+    traceparent: str | None = None
+    """The trace context of the request, in a traced application."""
+
+    @override
+    def encode(self) -> bytes:
+        """See `Wire.encode`. There is one for each call, and no model in it: so orjson alone will do."""
+        fields = {name: value for name, value in self.__dict__.items() if value is not None}
+        return orjson.dumps(fields, option=orjson.OPT_UTC_Z)
+
+
+class Snapshot(Wire):
+    """The whole state of a device after one record.
+
+    The record's key is the `window_key` of device and life; it is in the device's partition.
+    """
+
+    device_id: str
+    first_seen: AwareDatetime
+    epoch: int = Field(default=0, ge=0)
+    """The epoch of the job's checkpoint: its creation time in milliseconds since 1970. A rebuild starts a new one."""
+    version: int = Field(ge=1)
+    """The number of deltas merged. It grows within one window and epoch.
+
+    Readers order the snapshots of a key by (first_seen, epoch, version), and drop those that they have passed.
+    """
+    as_of: AwareDatetime
+    """The largest broker time of the records merged."""
+    event_offset: int | None = Field(default=None, ge=0)
+    """The largest offset of the events merged; null before the first. Their partition is the snapshot's."""
+    state: dict[str, Any]
+    enrichments: dict[str, Answer] = Field(default_factory=dict)
+    traceparent: str | None = None
+    """The trace context of the record with the largest broker time, in a traced application."""
+
+    @property
+    def life(self) -> tuple[str, datetime]:
+        """The key of the state."""
+        return self.device_id, self.first_seen
+
+    @property
+    def order(self) -> Order:
+        """Of two snapshots of one window, the one of greater order is the newer."""
+        return self.epoch, self.version
+
+
+class DerivedRecord(Wire):
+    """What a device's snapshot says of another key.
+
+    Of a key's records the one of the greatest (first_seen, epoch, version) counts. It is in the partition of its key;
+    the record's own key names the device's window besides. Compaction keeps what was written last, and so keeps the
+    last record of each window: it does not choose between devices, nor between windows.
+    """
+
+    key: str
+    first_seen: AwareDatetime
+    epoch: int = Field(default=0, ge=0)
+    version: int = Field(ge=1)
+    """With `first_seen` and `epoch`, of the snapshot that it was derived from."""
+    as_of: AwareDatetime
+    device_id: str
+    """Whose snapshot that was."""
+    value: dict[str, Any]
+
+
+class DeadLetter(Wire):
+    """A record that could not be used, with the reason and where it came from.
+
+    The job's letters have topic, partition and offset of the record; a worker's those of the snapshot. A snapshot that
+    was too large to be written has partition and offset -1.
+    """
+
+    reason: str
+    detail: str | None = None
+    topic: str
+    partition: int
+    offset: int
+    timestamp: AwareDatetime
+    """The origin's broker time."""
+    epoch: int | None = None
+    """The job's epoch, or that of the snapshot of a worker's request. A rebuild refuses a record again in its own."""
+    head: str | None = None
+    """The beginning of the record's value."""
+    enrichment: str | None = None
+    """What failed; this and all below is only in the letters of a worker's failed requests."""
+    first_seen: AwareDatetime | None = None
+    version: int | None = None
+    """With `first_seen`, `epoch` and the letter's key: the snapshot that the request was planned on."""
+    spent: int | None = None
+    """What the failure told of the budget; null without one."""
+    attempts: int | None = None
+    """How many calls were made."""
+    response: str | None = None
+    """The beginning of the last response, if one came."""
+
+
+def decode_snapshot(value: bytes) -> Snapshot:
+    """A snapshot from its value. Raises ValueError for anything else."""
+    # Its validator itself: model_validate costs a sixth more, and there is a snapshot for each record.
+    snapshot: Snapshot = Snapshot.__pydantic_validator__.validate_python(orjson.loads(value))
+    return snapshot

@@ -1,0 +1,128 @@
+"""What a condition lets through, and what becomes of the rest."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel
+
+from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, State, enrichment
+from contracts.planning.plan import Progress, plan, progress, settled
+from contracts.planning.request import Request
+from contracts.wire import Answer, Snapshot
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Ride(Event):
+    speed: float | None = None
+    since: datetime | None = None
+
+
+class Place(BaseModel):
+    street: str
+    cars: int = 0
+
+
+class Rule(BaseModel):
+    limit: float
+
+
+class Rider(State):
+    speed: Annotated[float | None, Latest()]
+    since: Annotated[datetime | None, Latest()]
+    place: Annotated[Place | None, Enriched()]
+    rule: Annotated[Rule | None, Enriched()]
+
+
+def moving(speed: float) -> bool:
+    return speed > 10
+
+
+@enrichment(api="city", when=moving)
+async def place(api: Api, speed: float, since: datetime | None) -> Place:
+    return await api.get("/place", Place, speed=speed, since=str(since))
+
+
+@enrichment(api="city", when=lambda place, since: 1 // place.cars > 0 and (since is None or since.year > 2000))
+async def rule(api: Api, place: Place, since: datetime | None) -> Rule:
+    return await api.get("/rule/{street}", Rule, street=place.street, since=str(since))
+
+
+app = Application(name="rides", event=Ride, state=Rider, enrichments=(place, rule))
+
+
+def at(version: int, state: dict[str, Any], **answers: Answer) -> Snapshot:
+    return Snapshot(device_id="d", first_seen=NOW, version=version, as_of=NOW, state=state, enrichments=answers)
+
+
+def due(snapshot: Snapshot) -> dict[str, Request]:
+    return {request.enrichment: request for request in plan(app, snapshot, NOW)}
+
+
+def answer(request: Request, **result: Any) -> Answer:
+    status: Any = "skipped" if request.skipped else "result"
+    facts: dict[str, Any] = {"version": request.version, "fingerprint": request.fingerprint, "status": status}
+    return Answer(**facts, ts=NOW, reason=request.skipped, result=result or None)
+
+
+def test_while_it_is_false_nothing_is_called_and_that_is_told_once_whatever_the_inputs() -> None:
+    first = due(at(1, {"speed": 5.0}))
+    assert {name: one.skipped for name, one in first.items()} == {"place": "moving is false", "rule": "place: skipped"}
+    told = {name: answer(one) for name, one in first.items()}
+    still = at(2, {"speed": 6.0}, **told)
+    assert settled(app, still, NOW)
+    assert progress(app, place, still, NOW) is Progress.SKIPPED
+    called = due(at(3, {"speed": 11.0}, **told))
+    assert called["place"].skipped is None
+    assert called["place"].inputs == {"speed": 11.0, "since": None}
+
+
+def test_when_it_becomes_false_again_the_slot_says_so() -> None:
+    found = answer(due(at(1, {"speed": 11.0}))["place"], street="Oak", cars=1)
+    assert due(at(2, {"speed": 11.0}, place=found)).keys() == {"rule"}
+    assert due(at(3, {"speed": 3.0}, place=found))["place"].skipped == "moving is false"
+
+
+@pytest.mark.parametrize(
+    ("cars", "since", "unmet"),
+    [
+        (1, "2026-01-01T00:00:00Z", None),
+        (1, datetime(2026, 1, 1, tzinfo=UTC), None),
+        (1, "1999-01-01T00:00:00Z", "when is false"),
+        (0, None, "when raised ZeroDivisionError"),
+        ("many", None, "when raised ValidationError"),
+    ],
+)
+def test_it_gets_its_inputs_as_they_are_declared_and_one_that_raises_skips(cars: Any, since: Any, unmet: Any) -> None:
+    assert rule.when
+    assert rule.when.unmet({"place": {"street": "Oak", "cars": cars}, "since": since}) == unmet
+
+
+def nothing() -> bool:
+    return True
+
+
+def anything(**inputs: float) -> bool:
+    return bool(inputs)
+
+
+async def later(speed: float) -> bool:
+    return speed > 1
+
+
+@pytest.mark.parametrize(
+    ("when", "says"),
+    [
+        (lambda street: street, "Name one of these: speed"),
+        (nothing, "Name the inputs that it looks at"),
+        (anything, "Name the inputs that it looks at"),
+        (later, "Write a plain function"),
+    ],
+)
+def test_a_condition_that_cannot_be_asked_is_refused(when: Any, says: str) -> None:
+    async def place(api: Api, speed: float) -> Place:
+        return await api.get("/place", Place, speed=speed)
+
+    with pytest.raises(DeclarationError, match=says):
+        enrichment(api="city", when=when)(place)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts import Application, DeclarationError, Derived, NamedState, QueryOptions, Topics
+from contracts.records.named_states import named
+from examples.scooters.application import Ping, Place, Scooter, place, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contracts.wire import Snapshot
+
+
+def _streets(snapshot: Snapshot) -> Iterable[tuple[str, Place]]:
+    result = snapshot.enrichments["place"].result
+    return [("street", Place.model_validate(result))]
+
+
+def _application(**parts: Any) -> Application:
+    return Application(**{"name": "scooters", "event": Ping, "state": Scooter, "enrichments": (place, rule), **parts})
+
+
+def test_application_can_be_asked_by_its_name() -> None:
+    state = named(_application(query=QueryOptions(history=3, indexes=("state.speed",))))["scooters"]
+    assert (state.topic, state.partitions, state.life) == ("snapshots", 4, "first_seen")
+    assert (state.lifetime, state.query.history) == (timedelta(hours=1), 3)
+    assert "state" in state.schema["properties"]
+    assert (state.key, state.windowed) == ("device_id", True)
+
+
+def test_derived_and_other_topics_are_states_too() -> None:
+    other = NamedState(name="weather", topic="weather.hourly", schema={}, partitions=2, life=None, version=None)
+    derived = Derived("streets", Place, _streets)
+    states = named(_application(derived=(derived,), states=(other,)))
+    assert list(states) == ["scooters", "streets", "weather"]
+    assert states["streets"].topic == "streets"
+    assert (states["streets"].key, states["streets"].lifetime) == ("key", timedelta(hours=1))
+    assert states["streets"].schema["properties"]["value"] == {"$ref": "#/$defs/Place"}
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_lives_end_by_the_clock_unless_the_topics_have_the_times_of_a_replay(*, replay: bool) -> None:
+    derived = Derived("streets", Place, _streets)
+    states = named(_application(derived=(derived,), topics=Topics(replay=replay), skew=timedelta(minutes=2)))
+    for one in states.values():
+        assert one.expires_by_clock is not replay
+        assert one.grace == Scooter.grace + timedelta(minutes=2), "what the job takes records for"
+
+
+def test_topics_of_queries_are_compacted() -> None:
+    app = _application(
+        derived=(Derived("streets", Place, _streets), Derived("soon", Place, _streets, timedelta(days=1)))
+    )
+    streets, soon, instances = app.topics.asked(app.state, app.derived)
+    assert (streets.cleanup, streets.retention) == ("compact,delete", timedelta(days=1))
+    assert (soon.cleanup, soon.retention) == ("compact,delete", timedelta(days=2))
+    assert instances.name == "query_instances"
+
+
+@pytest.mark.parametrize("name", ["scooters", "Streets", "a/b", "", "1st", "a" * 64])
+def test_name_is_refused(name: str) -> None:
+    with pytest.raises(DeclarationError, match=r"Name each state once|lower-case"):
+        _application(derived=(Derived(name, Place, _streets),))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"history": 0}, {"indexes": ("",)}, {"indexes": ("a..b",)}, {"stale_after": timedelta(-1)}],
+)
+def test_way_of_asking_is_refused(asked: dict[str, Any]) -> None:
+    with pytest.raises(DeclarationError, match="Write"):
+        QueryOptions(**asked)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from contracts.errors import TopicDiffers
+from contracts.model.topics import Topics
+from tests.everything import Everything
+
+
+def test_the_catalogue_keeps_inputs_for_an_outage_and_snapshots_by_key() -> None:
+    events, feedback, snapshots, letters = Topics().catalogue(Everything)
+    assert {topic.name for topic in (events, feedback, snapshots, letters)} == {
+        "events", "feedback", "snapshots", "dead_letters"
+    }  # fmt: skip
+    assert events.config()["message.timestamp.type"] == "LogAppendTime"
+    assert events.config()["retention.ms"] == str(7 * 24 * 3600 * 1000)
+    assert snapshots.config()["cleanup.policy"] == "compact,delete"
+
+
+def test_a_replay_carries_its_own_times_and_is_not_dropped_for_its_age() -> None:
+    events, feedback, *_ = Topics(replay=True).catalogue(Everything)
+    for topic in (events, feedback):
+        assert (topic.config()["message.timestamp.type"], topic.config()["retention.ms"]) == ("CreateTime", "-1")
+
+
+def test_all_topics_have_the_same_number_of_partitions() -> None:
+    assert {topic.partitions for topic in Topics().catalogue(Everything)} == {4}
+    assert {topic.partitions for topic in Topics(partitions=7).catalogue(Everything)} == {7}
+
+
+def test_a_topic_that_keeps_its_records_longer_is_as_good() -> None:
+    for topic in Topics().catalogue(Everything):
+        topic.require(topic.config() | {"retention.ms": "-1"}, "kafka:9092")
+
+
+def test_the_order_of_a_list_says_nothing() -> None:
+    _, _, snapshots, _ = Topics().catalogue(Everything)
+    snapshots.require(snapshots.config() | {"cleanup.policy": "delete, compact"}, "kafka:9092")
+
+
+def test_a_topic_that_means_something_else_is_refused_with_the_command_that_mends_it() -> None:
+    _, _, snapshots, _ = Topics(prefix="a.").catalogue(Everything)
+    found = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
+    with pytest.raises(TopicDiffers) as differs:
+        snapshots.require(found, "kafka:9092")
+    assert str(differs.value) == (
+        "topic 'a.snapshots' has message.timestamp.type=CreateTime, not LogAppendTime and cleanup.policy=delete, "
+        "not compact,delete: delete it, or run kafka-configs --bootstrap-server kafka:9092 --alter "
+        "--entity-type topics --entity-name a.snapshots --add-config "
+        "'message.timestamp.type=LogAppendTime,cleanup.policy=[compact,delete]' (the records in it stay as they are)"
+    )

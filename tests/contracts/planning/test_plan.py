@@ -1,0 +1,321 @@
+"""What a snapshot calls for."""
+
+import zlib
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from contracts import Api, Application, Enriched, Event, Latest, State, Topics, enrichment
+from contracts.planning.fingerprint import fingerprint
+from contracts.planning.plan import Progress, plan, progress, settled
+from contracts.planning.request import Request
+from contracts.records.fold import Fold
+from contracts.records.record import Delta
+from contracts.wire import ASK_AGAIN, LARGEST_COUNT, Answer, Snapshot
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Ping(Event):
+    x: int | None = None
+    y: int | None = None
+
+
+class Found(BaseModel):
+    value: int
+
+
+class Graph(State):
+    x: Annotated[int | None, Latest()]
+    y: Annotated[int | None, Latest()]
+    a: Annotated[Found | None, Enriched()]
+    b: Annotated[Found | None, Enriched()]
+    c: Annotated[Found | None, Enriched()]
+    d: Annotated[Found | None, Enriched()]
+    e: Annotated[Found | None, Enriched()]
+    f: Annotated[Found | None, Enriched()]
+
+
+@enrichment(api="api", stale_after=timedelta(minutes=5))
+async def a(api: Api, x: int) -> Found:
+    return await api.get("/{x}", Found, x=x)
+
+
+@enrichment(api="api")
+async def b(api: Api, x: int, y: int) -> Found:
+    return await api.get("/{x}", Found, x=x + y)
+
+
+@enrichment(api="api")
+async def c(api: Api, a: Found, b: Found) -> Found:
+    return await api.get("/{x}", Found, x=a.value + b.value)
+
+
+@enrichment(api="api")
+async def d(api: Api, x: int, b: Found | None) -> Found:
+    return await api.get("/{x}", Found, x=x if b is None else b.value)
+
+
+@enrichment(api="api")
+async def e(api: Api, x: int, c: Found) -> Found:
+    return await api.get("/{x}", Found, x=x + c.value)
+
+
+@enrichment(api="api")
+async def f(api: Api, y: int, e: Found | None) -> Found:
+    return await api.get("/{x}", Found, x=y if e is None else e.value)
+
+
+app = Application(name="graph", event=Ping, state=Graph, enrichments=(f, e, d, c, b, a))
+replay = Application(name="graph", event=Ping, state=Graph, enrichments=app.enrichments, topics=Topics(replay=True))
+LIFE = Graph.lifetime + Graph.grace
+
+
+def snapshot(state: dict[str, Any], **answers: Answer) -> Snapshot:
+    """One that has merged these answers: its version is beyond theirs."""
+    version = 1 + max((one.version for one in answers.values()), default=6)
+    return Snapshot(device_id="d", first_seen=NOW, version=version, as_of=NOW, state=state, enrichments=answers)
+
+
+def answer(request: Request, status: str = "result", value: int = 1) -> Answer:
+    status = "skipped" if request.skipped else status
+    facts = {"version": request.version, "fingerprint": request.fingerprint, "status": status, "ts": NOW}
+    facts["reason"] = request.skipped
+    return Answer.model_validate(facts | {"result": {"value": value} if status == "result" else None})
+
+
+def answered(state: dict[str, Any]) -> dict[str, Answer]:
+    """The answers to all that a state calls for, round by round."""
+    answers: dict[str, Answer] = {}
+    while requests := due(snapshot(state, **answers)):
+        answers |= {name: answer(request) for name, request in requests.items()}
+    return answers
+
+
+def due(at: Snapshot, now: datetime = NOW) -> dict[str, Request]:
+    """The requests by enrichment, those without a call too."""
+    return {request.enrichment: request for request in plan(app, at, now)}
+
+
+def planned(at: Snapshot, now: datetime = NOW) -> dict[str, Request]:
+    return {name: request for name, request in due(at, now).items() if request.skipped is None}
+
+
+def test_only_what_has_its_needs_is_planned() -> None:
+    assert planned(snapshot({})).keys() == set()
+    assert planned(snapshot({"x": 1})).keys() == {"a", "d"}
+    both = planned(snapshot({"x": 1, "y": 2}))
+    assert both.keys() == {"a", "b"}, "d waits for b, which is being asked for"
+    assert both["b"].inputs == {"x": 1, "y": 2}
+    assert both["b"].version == 7
+
+
+def test_what_is_answered_is_not_asked_again_until_its_inputs_change() -> None:
+    answers = answered({"x": 1})
+    assert not planned(snapshot({"x": 1}, **answers))
+    assert planned(snapshot({"x": 2}, **answers)).keys() == {"a", "d"}
+
+
+def test_a_failure_that_was_opened_again_is_asked_again_for_the_same_inputs() -> None:
+    failures = {name: answer(request, "failure") for name, request in planned(snapshot({"x": 1})).items()}
+    assert not planned(snapshot({"x": 1}, **failures))
+    mark = failures["a"].model_copy(update={"fingerprint": ASK_AGAIN, "ts": NOW + timedelta(seconds=1)})
+    merged = Enriched().merge(mark.model_dump(), failures["a"].model_dump())
+    assert merged == mark.model_dump(), "it wins over the failure that it opens"
+    assert planned(snapshot({"x": 1}, **failures | {"a": mark})).keys() == {"a"}
+
+
+def test_what_waits_for_a_new_answer_is_not_called_with_the_old_one() -> None:
+    state = {"x": 1, "y": 2}
+    answers = {name: answer(request) for name, request in planned(snapshot(state)).items()}
+    assert planned(snapshot(state, **answers)).keys() == {"c", "d"}
+    changed = snapshot(state | {"y": 3}, **answers)
+    assert planned(changed).keys() == {"b"}, "c and d wait for b to be asked with the new y"
+
+
+def test_a_stale_answer_serves_until_the_next_comes() -> None:
+    state = {"x": 1, "y": 2}
+    at = snapshot(state, **{name: answer(request) for name, request in planned(snapshot(state)).items()})
+    assert planned(at, NOW + timedelta(minutes=6)).keys() == {"a", "c", "d"}
+
+
+def test_an_answer_becomes_stale() -> None:
+    at = snapshot({"x": 1}, **answered({"x": 1}))
+    assert not planned(at, NOW + timedelta(minutes=5))
+    assert planned(at, NOW + timedelta(minutes=6)).keys() == {"a"}
+
+
+def test_an_absence_upstream_skips_what_needs_it_and_not_what_can_do_without() -> None:
+    state = {"x": 1, "y": 2}
+    first = planned(snapshot(state))
+    at = snapshot(state, a=answer(first["a"]), b=answer(first["b"], "absence"))
+    assert planned(at).keys() == {"d", "f"}
+    assert [progress(app, one, at, NOW) for one in (c, e)] == [Progress.SKIPPED] * 2
+    assert not settled(app, at, NOW)
+
+
+def test_what_is_skipped_is_told_so_once_with_the_reason() -> None:
+    state = {"x": 1, "y": 2}
+    first = planned(snapshot(state))
+    answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
+    skips = {name: one for name, one in due(snapshot(state, **answers)).items() if one.skipped}
+    assert {name: one.skipped for name, one in skips.items()} == {"c": "b: absence", "e": "c: skipped"}
+    answers |= {name: answer(one) for name, one in skips.items()}
+    assert due(snapshot(state, **answers)).keys() == {"d", "f"}, "and is not told again"
+    answers["b"] = answer(first["b"], "failure").model_copy(update={"version": 8})
+    told = due(snapshot(state, **answers))
+    assert told["c"].skipped == "b: failure", "but the new reason is"
+    assert "e" not in told, "whose own is the same"
+
+
+def test_what_was_skipped_is_asked_when_its_need_is_found_after_all() -> None:
+    state = {"x": 1, "y": 2}
+    first = planned(snapshot(state))
+    answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
+    answers |= {name: answer(one) for name, one in due(snapshot(state, **answers)).items()}
+    answers["b"] = answer(first["b"]).model_copy(update={"version": 9})
+    assert planned(snapshot(state, **answers)).keys() == {"c", "d"}, "and e waits for c"
+
+
+def test_a_need_whose_own_need_is_asked_for_anew_is_waited_for() -> None:
+    state = {"x": 1, "y": 2}
+    answers = answered(state)
+    changed = snapshot(state | {"x": 2}, **answers)
+    assert planned(changed).keys() == {"a", "b"}, "not e, with x=2 and the c of x=1"
+    assert progress(app, e, changed, NOW) is Progress.WAITING
+
+
+def test_what_a_slot_still_holds_of_former_inputs_serves_nobody() -> None:
+    state = {"x": 1, "y": 2}
+    answers, state = answered(state), state | {"x": 2}
+    requests = planned(snapshot(state, **answers))
+    answers |= {"a": answer(requests["a"], "absence"), "b": answer(requests["b"])}
+    at = snapshot(state, **answers)
+    assert [progress(app, one, at, NOW) for one in (c, e)] == [Progress.SKIPPED] * 2
+    assert {name: one.inputs for name, one in planned(at).items()} == {
+        "d": {"x": 2, "b": {"value": 1}},
+        "f": {"y": 2, "e": None},
+    }
+
+
+GRACE = app.state.grace
+
+
+def held(at: Snapshot, **facts: Any) -> Snapshot:
+    """The snapshot with such an answer in the slot of a."""
+    theirs = {"status": "result", "ts": NOW, "result": {"value": 1}, "version": 1, "fingerprint": "of x=1"}
+    return at.model_copy(update={"enrichments": {"a": Answer.model_validate(theirs | facts)}})
+
+
+@pytest.mark.parametrize("version", [8, 9, LARGEST_COUNT - 1])
+def test_an_answer_of_a_version_to_come_is_waited_for_and_replaced_after_the_grace(version: int) -> None:
+    """The job reads again what it had read before a crash within the grace; later, the version is forged."""
+    at, late = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + timedelta(minutes=6)
+    same = held(at, version=version, fingerprint=fingerprint(a, {"x": 2}))
+    for shown, stands in ((held(at, version=version), Progress.CLOSED), (same, Progress.ANSWERED)):
+        assert planned(shown, late).keys() == {"d"}
+        assert progress(app, a, shown, late) is stands
+        passed = shown.model_copy(update={"version": version + 1})
+        assert planned(passed, late).keys() == {"a", "d"}
+    forged, after = held(at, version=version), NOW + GRACE + timedelta(microseconds=1)
+    assert planned(forged, NOW + GRACE).keys() == {"d"}
+    assert planned(forged, after)["a"].order == (0, version + 1)
+    replaced = held(at, version=version + 1, ts=after, fingerprint=planned(forged, after)["a"].fingerprint)
+    assert planned(replaced, after).keys() == {"d"}
+
+
+def test_an_answer_from_the_future_is_replaced_at_once() -> None:
+    at = snapshot({"x": 2}).model_copy(update={"version": 8})
+    assert planned(held(at, version=9, ts=NOW + timedelta(days=1)))["a"].version == 10
+
+
+def test_the_largest_version_of_all_is_not_asked_against() -> None:
+    """No answer could win."""
+    at, after = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + 2 * GRACE
+    assert planned(held(at, version=LARGEST_COUNT), after).keys() == {"d"}
+
+
+def test_answers_of_an_earlier_epoch_are_replaced_whatever_their_version() -> None:
+    at = snapshot({"x": 2}).model_copy(update={"version": 8, "epoch": 2})
+    assert planned(held(at, version=100, epoch=1))["a"].order == (2, 8)
+    assert planned(held(at, version=100, epoch=2)).keys() == {"d"}
+    same = held(at, version=100, epoch=1, fingerprint=fingerprint(a, {"x": 2}))
+    assert progress(app, a, same, NOW) is Progress.ANSWERED
+
+
+def test_nothing_is_asked_for_a_life_that_is_over_except_in_a_replay() -> None:
+    fresh, end = snapshot({"x": 1}), NOW + LIFE
+    stale = snapshot({"x": 1}, **answered({"x": 1}))
+    for at, called_for in ((fresh, {"a", "d"}), (stale, {"a"})):
+        assert planned(at, end).keys() == called_for
+        over = end + timedelta(microseconds=1)
+        assert not plan(app, at, over)
+        assert settled(app, at, over)
+        assert {request.enrichment for request in plan(replay, at, over)} == called_for
+        assert progress(app, a, fresh, over) is Progress.CLOSED
+
+
+class Loop:
+    """One life in the real fold, with an API whose answers are known, and come when they come."""
+
+    def __init__(self, salt: int) -> None:
+        self.under_way: dict[Any, Request] = {}
+        self._salt = salt
+        self._fold = Fold(app)
+        self._deltas = 0
+
+    def change(self, **fields: int) -> None:
+        values = {"x": None, "y": None} | fields
+        self._add(Delta("d", NOW, str(self._deltas), NOW, NOW + timedelta(seconds=self._deltas), values))
+
+    def answer(self, which: int) -> None:
+        """One of the requests under way is answered: every fourth with an absence."""
+        request = self.under_way.pop(sorted(self.under_way)[which % len(self.under_way)])
+        needs = app.by_name[request.enrichment].needs
+        assert request.skipped or all(need.optional or request.inputs[need.name] is not None for need in needs)
+        drawn = zlib.crc32(f"{self._salt} {request.fingerprint}".encode())
+        held = answer(request, "result" if drawn % 4 else "absence", value=drawn % 3).model_dump()
+        self._add(Delta("d", NOW, f"{request.identity} {request.version}", NOW, slot=request.enrichment, answer=held))
+
+    def end(self) -> dict[str, tuple[Progress, Any]]:
+        """Where each enrichment stands when nothing is left to ask, with what it found."""
+        for number in range(200):
+            if self.under_way:
+                self.answer(number)
+        assert not self.under_way, "it ends"
+        assert settled(app, self.snapshot, NOW)
+        ends = {one.name: progress(app, one, self.snapshot, NOW) for one in app.enrichments}
+        assert all(self.snapshot.enrichments[name].status == end for name, end in ends.items() if end == "skipped")
+        found = {name: held.result for name, held in self.snapshot.enrichments.items()}
+        return {name: (end, found[name] if end is Progress.ANSWERED else None) for name, end in ends.items()}
+
+    def _add(self, delta: Delta) -> None:
+        self._deltas += 1
+        folded = self._fold.add(delta)
+        assert folded is not None
+        self.snapshot = folded
+        for request in plan(app, folded, NOW):
+            self.under_way.setdefault(request.identity, request)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 3), st.lists(st.integers(0, 5), max_size=6)), max_size=6),
+    st.integers(0, 1000),
+)
+def test_whatever_came_before_and_whenever_it_was_answered_the_end_is_that_of_the_last_inputs(
+    changes: list[tuple[str, int, list[int]]], salt: int
+) -> None:
+    one, last = Loop(salt), {"x": 0}
+    for name, value, answers in [*changes, ("x", 0, [])]:
+        last[name] = value
+        one.change(**{name: value})
+        for which in answers:
+            if one.under_way:
+                one.answer(which)
+    anew = Loop(salt)
+    anew.change(**last)
+    assert one.end() == anew.end()

@@ -1,0 +1,101 @@
+"""Verdicts on a record's key and times, in plain Python; tests/spark_app/test_decode.py holds the job to the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from contracts.records.decode import Decoder
+from contracts.records.record import Reason, Record, Refused
+from tests import hostile, keyed
+from tests.everything import LIFE, NOW, answer_record, app
+
+GOOD = Record("events", 0, 0, NOW, b"d", hostile.good())
+ANSWER = answer_record(
+    {
+        "device_id": "d",
+        "first_seen": NOW - timedelta(minutes=5),
+        "version": 1,
+        "ts": NOW,
+        "fingerprint": "f",
+        "answer": ("owner", "absence", None),
+    }
+)
+
+
+def refusal(record: Record, decoder: Decoder | None = None) -> tuple[Reason, str | None]:
+    decoder = decoder or Decoder(app)
+    with pytest.raises(Refused) as refused:
+        (decoder.feedback if record.topic == "feedback" else decoder.event)(record)
+    return refused.value.reason, refused.value.detail
+
+
+@pytest.mark.parametrize("record", [GOOD, ANSWER], ids=["event", "feedback"])
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        (None, "the record has no key, and its device_id is d"),
+        (b"e" * 200, f"the record's key is {'e' * 100}, and its device_id is d"),
+        (b"\xff", "the record's key is 0xFF, and its device_id is d"),
+    ],
+)
+def test_a_record_under_another_key_is_refused(record: Record, key: bytes | None, says: str) -> None:
+    expected = f"{says}: send each record under the key of its device"
+    assert refusal(replace(record, key=key)) == (Reason.WRONG_KEY, expected)
+
+
+def test_the_key_is_that_of_the_state() -> None:
+    decoder, value = Decoder(keyed.app), hostile.good(car="c")
+    assert decoder.event(replace(GOOD, key=b"c", value=value)).device_id == "c"
+    assert refusal(replace(GOOD, value=value), decoder)[0] is Reason.WRONG_KEY
+    assert refusal(replace(GOOD, key=b"", value=hostile.good(car="")), decoder) == (Reason.INVALID_FIELD, "car")
+
+
+def test_a_time_ahead_of_the_brokers_clock_is_told() -> None:
+    record = replace(GOOD, value=hostile.good(ts=NOW + timedelta(minutes=2)))
+    told = "ts 2026-01-01T12:02:00.000000Z is more than 0:01:00 ahead of 2026-01-01T12:00:00.000000Z"
+    what_to_do = "set the device's clock, or declare a larger skew"
+    assert refusal(record) == (Reason.INCREDIBLE_TIME, f"{told} (the record's timestamp): {what_to_do}")
+
+
+def test_a_time_ahead_of_the_jobs_clock_is_refused_whatever_its_stamp() -> None:
+    decoder, wrong = Decoder(app, clock=lambda: NOW), NOW + timedelta(hours=2)
+    reason, detail = refusal(replace(GOOD, value=hostile.good(first_seen=wrong), timestamp=wrong), decoder)
+    assert reason is Reason.INCREDIBLE_TIME
+    assert "ahead of 2026-01-01T12:00:00.000000Z (the job's clock)" in (detail or "")
+
+
+def test_a_stamp_ahead_of_the_jobs_clock_makes_nothing_late() -> None:
+    decoder = Decoder(app, clock=lambda: NOW)
+    assert decoder.event(replace(GOOD, timestamp=NOW + 2 * LIFE)).device_id == "d"
+
+
+def test_a_late_record_is_told() -> None:
+    record = replace(GOOD, timestamp=NOW + LIFE)
+    told = "first_seen 2026-01-01T11:55:00.000000Z is more than 1:10:00 before 2026-01-01T13:10:00.000000Z"
+    what_to_do = (
+        "send records sooner, or declare a longer lifetime or grace; in a replay, give each record its event's time"
+    )
+    assert refusal(record) == (Reason.LATE, f"{told} (the record's timestamp): {what_to_do}")
+
+
+@pytest.mark.parametrize(
+    ("value", "detail"),
+    [
+        (hostile.replaced("speed", '"x"'), "speed is not a number"),
+        (hostile.replaced("load", "1.5"), "load is not a whole number"),
+        (hostile.replaced("on", "1"), "on is not true or false"),
+        (hostile.replaced("at", '{"lat":"x"}'), "at is not an object of the declared type"),
+        (hostile.good() + b"x", "not one JSON object"),
+        (hostile.replaced("name", '"\\ud800"'), "an escape is half a character"),
+    ],
+)
+def test_what_is_malformed_is_told(value: bytes, detail: str) -> None:
+    assert refusal(replace(GOOD, value=value)) == (Reason.MALFORMED, detail)
+
+
+def test_what_is_too_large_is_told() -> None:
+    detail = f"{app.largest_record + 1} bytes, and {app.largest_record} are allowed"
+    assert refusal(replace(GOOD, value=bytes(app.largest_record + 1))) == (Reason.OVERSIZED, detail)

@@ -1,0 +1,78 @@
+"""The list of all variables, held to the settings models, the files of the deployments and the documents."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from pydantic_settings import BaseSettings
+
+from contracts.errors import SettingsRefused
+from contracts.settings import KafkaSettings, read
+from contracts.settings.variables import KNOWN, PREFIX, unknown_variables
+
+ROOT = Path(__file__).parents[3]
+PARTS = ("contracts", "spark_app", "services", "examples", "bench")
+ONLY_IN_COMPOSE = {"STATELOOP_VERSION"}
+LINKS = ("STATELOOP_QUERY_SERVICE_HOST", "STATELOOP_QUERY_SERVICE_PORT_HTTP", "STATELOOP_QUERY_PORT_8080_TCP_ADDR")
+"""What Kubernetes sets in each pod for the service `stateloop-query`."""
+
+
+def models() -> set[type[BaseSettings]]:
+    """All settings models of the parts."""
+    paths = [path for part in PARTS for path in (ROOT / part).rglob("*.py") if "Settings)" in path.read_text()]
+    modules = [import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in paths]
+    found = {one for module in modules for one in vars(module).values() if isinstance(one, type)}
+    return {one for one in found if issubclass(one, BaseSettings) and one is not BaseSettings}
+
+
+def variables(model: type[BaseSettings]) -> set[str]:
+    return {f"{model.model_config.get('env_prefix', '')}{name}".upper() for name in model.model_fields}
+
+
+def test_the_list_has_the_variables_of_all_settings_models() -> None:
+    found = {name for model in models() for name in variables(model)}
+    assert len(models()) > 10
+    wanted = found | ONLY_IN_COMPOSE
+    assert wanted == KNOWN, f"correct contracts/settings/variables.py: add {wanted - KNOWN}, remove {KNOWN - wanted}"
+
+
+def test_every_variable_of_deployments_and_documents_is_known() -> None:
+    files = [ROOT / "README.md", ROOT / "Makefile", ROOT / "Dockerfile", ROOT / ".env", *ROOT.glob("compose*.yaml")]
+    files += [*(ROOT / "docs").glob("*.md"), *(path for path in (ROOT / "deploy").rglob("*") if path.is_file())]
+    named = re.compile(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]\b(?!_?…)")
+    found = {name: path.name for path in files for name in named.findall(path.read_text(errors="ignore"))}
+    assert "STATELOOP_KAFKA" in found
+    assert {name: path for name, path in found.items() if name not in KNOWN} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("STATELOOP_PARTITONS", "write STATELOOP_PARTITIONS"),
+        ("STATELOOP_APLICATION", "write STATELOOP_APPLICATION"),
+        ("stateloop_kafak", "write STATELOOP_KAFKA"),
+        ("STATELOOP_QUERY_SERVICE_PORT", "no part"),
+        ("STATELOOP_XYZZY_QQ", "unset it"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_with_the_nearest(name: str, advice: str) -> None:
+    ((given, problem),) = unknown_variables(["PATH", "STATELOOP_KAFKA", name])
+    assert given == name
+    assert advice in problem
+
+
+def test_service_links_of_kubernetes_are_no_settings() -> None:
+    assert unknown_variables(LINKS) == []
+
+
+def test_a_model_is_read_only_from_variables_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_VERSION", "0.1.0")
+    monkeypatch.setenv("STATELOOP_IN_FLIGHT", "of another part")
+    read(KafkaSettings)
+    monkeypatch.setenv("STATELOOP_KAFKA_OPTION", "hunter2")
+    with pytest.raises(SettingsRefused, match=r"STATELOOP_KAFKA_OPTION: .* write STATELOOP_KAFKA_OPTIONS") as refused:
+        read(KafkaSettings)
+    assert "hunter2" not in str(refused.value)
