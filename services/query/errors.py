@@ -38,7 +38,7 @@ class ExposedError(PermanentError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"At {host} anybody could read all states: set STATELOOP_TOKENS to a file of tokens (docs/query.md shows "
+            f"At {host} all states would be public: set STATELOOP_TOKENS to a file of tokens (docs/reference/query.md shows "
             "one), or STATELOOP_HTTP_HOST=127.0.0.1",
         )
         self.host = host
@@ -48,7 +48,7 @@ class TokensUnreadableError(PermanentError):
     """The file of tokens is not there, or says something else. The message tells none of them."""
 
     def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path}, the file of tokens (STATELOOP_TOKENS): {problem}. docs/query.md shows one")
+        super().__init__(f"{path}, the file of tokens (STATELOOP_TOKENS): {problem}. docs/reference/query.md shows one")
         self.path = path
 
 

@@ -20,8 +20,8 @@ from contracts.model.policy import spelled
 
 HEAD = """# Reference of declarations
 
-This page is generated from the code by `python -m services.reference docs/reference.md`. All names are imported from
-`contracts`. [Enrichments](enrichments.md) and [queries](query.md) have pages that explain them.
+`python -m services.reference docs/reference/declarations.md` generates this page from the code. All names are imported
+from `contracts`. [Enrichments](../how-to/enrichments.md) and [queries](query.md) have pages that explain them.
 """
 REDUCERS = """## Reducers
 

@@ -1,4 +1,4 @@
-"""The example of docs/query.md, run; and the commands that the page shows."""
+"""The example of docs/reference/query.md, run; and the commands that the page shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.services.client.fake import entry, problem
 from tests.services.client.streaming import Streaming, event
 
 KEY = "2013-01-01/UA/1545/EWR-IAH"
-PAGE = (Path(__file__).parents[2] / "docs/query.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/reference/query.md").read_text(encoding="utf-8")
 COMMANDS = [line.split("  #")[0] for line in re.findall(r"^    stateloop (.+)$", PAGE, re.MULTILINE)]
 
 

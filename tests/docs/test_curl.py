@@ -1,4 +1,4 @@
-"""The questions that docs/query.md shows over HTTP, asked."""
+"""The questions that docs/reference/query.md shows over HTTP, asked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contracts.model.named_state import QueryOptions
 from tests.services.query.api.asking import answering
 from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 
-PAGE = (Path(__file__).parents[2] / "docs/query.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/reference/query.md").read_text(encoding="utf-8")
 KEY = "2013-01-01/UA/1545/EWR-IAH"
 FIRST_SEEN = 1_357_035_300_000
 EPOCH = 1_771_405_200_000

@@ -1,4 +1,4 @@
-"""The example of docs/topics.md that stores the start of each window."""
+"""The example of docs/how-to/topics.md that stores the start of each window."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

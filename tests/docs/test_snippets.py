@@ -11,11 +11,11 @@ ROOT = Path(__file__).parents[2]
     ("page", "file"),
     [
         ("README.md", "examples/scooters/application.py"),
-        ("docs/enrichments.md", "tests/examples/scooters/test_ride.py"),
-        ("docs/query.md", "tests/docs/asking.py"),
-        ("docs/replay.md", "tests/docs/replaying.py"),
-        ("docs/topics.md", "tests/docs/gateway.py"),
-        ("docs/topics.md", "tests/docs/riding.py"),
+        ("docs/how-to/enrichments.md", "tests/examples/scooters/test_ride.py"),
+        ("docs/reference/query.md", "tests/docs/asking.py"),
+        ("docs/how-to/replay.md", "tests/docs/replaying.py"),
+        ("docs/how-to/topics.md", "tests/docs/gateway.py"),
+        ("docs/how-to/topics.md", "tests/docs/riding.py"),
     ],
 )
 def test_the_page_shows_this_very_file(page: str, file: str) -> None:

@@ -116,7 +116,7 @@ class Fleet(Loop):
 
 @contextmanager
 def following(loop: Loop, group: str) -> Iterator[Callable[[], dict[str, list[Place]]]]:
-    """Run the consumer of docs/topics.md; gives the place of each snapshot that it yielded, by device."""
+    """Run the consumer of docs/how-to/topics.md; gives the place of each snapshot that it yielded, by device."""
     path = loop.folder / group
     with path.open("wb") as output:
         command = [sys.executable, "-c", FOLLOW, loop.bootstrap, f"{loop.prefix}{group}", f"{loop.prefix}snapshots"]

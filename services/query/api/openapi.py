@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, from the models. To write it: `python -m services.query.api.openapi docs/openapi.json`."""
+"""The OpenAPI 3.1 document, from the models: `python -m services.query.api.openapi docs/reference/openapi.json`."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _lags(figures: Figures, course: Sequence[Point]) -> Iterator[Trouble]:
     rates = {what: topic.rate or 0.0 for what, topic in figures.topics.items()}
     read, snapshots = rates.get("events", 0.0) + rates.get("feedback", 0.0), rates.get("snapshots", 0.0)
     lately = [one for one in course if one.at >= course[-1].at - LOOKED_BACK_S * 1000]
-    job = "Look at its CPU and at the length of its batches; give it more cores (docs/scaling.md)"
+    job = "Look at its CPU and at the length of its batches; give it more cores (docs/how-to/scaling.md)"
     workers = "Start more workers, up to one for each partition, or let the API be called more at once"
     query = "Look at the query service's CPU and disk, or start another instance"
     for where, what, lags, rate, do in (

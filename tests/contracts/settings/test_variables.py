@@ -41,7 +41,7 @@ def test_the_list_has_the_variables_of_all_settings_models() -> None:
 
 def test_every_variable_of_deployments_and_documents_is_known() -> None:
     files = [ROOT / "README.md", ROOT / "Makefile", ROOT / "Dockerfile", ROOT / ".env", *ROOT.glob("compose*.yaml")]
-    files += [*(ROOT / "docs").glob("*.md"), *(path for path in (ROOT / "deploy").rglob("*") if path.is_file())]
+    files += [*(ROOT / "docs").rglob("*.md"), *(path for path in (ROOT / "deploy").rglob("*") if path.is_file())]
     named = re.compile(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]\b(?!_?…)")
     found = {name: path.name for path in files for name in named.findall(path.read_text(errors="ignore"))}
     assert "STATELOOP_KAFKA" in found

@@ -4,7 +4,7 @@ import contracts
 from contracts.reducers import Reducer
 from services.reference.__main__ import page
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "reference.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "declarations.md"
 ERRORS = {"Absent", "DeclarationError", "PermanentFailure", "RetryableFailure", "StateloopError"}
 PARTS = {"Api", "Enrichment"}
 """The methods of an Api have entries of their own; `enrichment` makes each Enrichment."""
@@ -12,7 +12,7 @@ PARTS = {"Api", "Enrichment"}
 
 def test_the_committed_page_is_that_of_the_code() -> None:
     committed = DOCUMENT.read_text(encoding="utf-8")
-    assert committed == page(), "stale: run `python -m services.reference docs/reference.md`"
+    assert committed == page(), "stale: run `python -m services.reference docs/reference/declarations.md`"
 
 
 def test_each_declaration_has_an_entry() -> None:

@@ -27,7 +27,7 @@ from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COMMITTED = Path(__file__).parents[4] / "docs" / "openapi.json"
+COMMITTED = Path(__file__).parents[4] / "docs" / "reference" / "openapi.json"
 EXAMPLES = 100
 """Of each operation."""
 SCHEMA = schemathesis.openapi.from_dict(document())
@@ -74,7 +74,7 @@ def console() -> Console:
 
 
 def test_the_committed_document_is_that_of_the_models() -> None:
-    stale = "stale: run `python -m services.query.api.openapi docs/openapi.json`"
+    stale = "stale: run `python -m services.query.api.openapi docs/reference/openapi.json`"
     assert COMMITTED.read_text(encoding="utf-8") == written(), stale
 
 
