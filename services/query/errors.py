@@ -38,8 +38,8 @@ class ExposedError(PermanentError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"At {host} all states would be public: set STATELOOP_TOKENS to a file of tokens (docs/reference/query.md shows "
-            "one), or STATELOOP_HTTP_HOST=127.0.0.1",
+            f"At {host} all states would be public: set STATELOOP_TOKENS to a file of tokens "
+            "(docs/reference/query.md shows one), or STATELOOP_HTTP_HOST=127.0.0.1",
         )
         self.host = host
 
