@@ -53,6 +53,10 @@ lint: install ## Check style, imports and types
 	@$(BIN)/lint-imports
 	@$(BIN)/mypy $(PACKAGES)
 
+.PHONY: docs
+docs: install ## Build the documentation into artifacts/site; a broken link or a page without its place fails
+	@DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
+
 .PHONY: format
 format: install ## Format the code, and fix what can be fixed
 	@$(BIN)/ruff format $(PACKAGES)
@@ -74,7 +78,7 @@ LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS)
 .PHONY: lock
 lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade, take the newest versions
-	@$(LOCK) --all-extras --group dev --group bench -o requirements.lock
+	@$(LOCK) --all-extras --group dev --group docs --group bench -o requirements.lock
 	@$(LOCK) --all-extras --constraint requirements.lock -o requirements-run.lock
 
 .PHONY: clean
