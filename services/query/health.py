@@ -7,13 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from contracts.metrics import query as metrics
-from services.query.roles import Role
+from services.query.cluster.routing import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.query.follow.follower import Tally
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
+    from services.query.ingest.kafka_ingestion import Tally
 
 LOOK_EVERY_S = 1.0
 

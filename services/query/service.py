@@ -20,6 +20,7 @@ from services.query.api.endpoints import Endpoints
 from services.query.api.gate import Gate
 from services.query.api.held import Holdings
 from services.query.api.hot import Hot
+from services.query.api.instances import Listing
 from services.query.api.openapi import Document
 from services.query.api.renewal import renewed
 from services.query.api.server import Server, bound, url_of
@@ -28,19 +29,18 @@ from services.query.api.waits import Waits
 from services.query.cluster.assembly import joined
 from services.query.cluster.identity import Home
 from services.query.cluster.instance import Surroundings
-from services.query.cluster.listing import Listing
-from services.query.cluster.proxy import HttpProxy
-from services.query.cluster.view import Identity
+from services.query.cluster.membership import Identity
+from services.query.cluster.peer_client import HttpProxy
 from services.query.console.assembly import console
-from services.query.follow.follower import Follower
-from services.query.follow.removals import Removals, kept
+from services.query.dependencies import Parts
 from services.query.health import Health
-from services.query.listeners import Listeners
-from services.query.partitions import watched
-from services.query.parts import Parts
+from services.query.ingest.kafka_ingestion import Follower
+from services.query.ingest.listeners import Listeners
+from services.query.ingest.partition_counts import watched
+from services.query.ingest.tombstones import Removals, kept
+from services.query.ingest.topics import sized
 from services.query.push.push import Push
-from services.query.storage.lmdb_store import LmdbStore
-from services.query.topics import sized
+from services.query.store.lmdb_store import LmdbStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.model.named_state import NamedState
     from services.query.cluster.cluster import Cluster
-    from services.query.parts import Proxy, Routed
+    from services.query.dependencies import Proxy, Routed
     from services.query.settings import QuerySettings
-    from services.query.store import Store
+    from services.query.store.store import Store
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BOOT = Path("/proc/sys/kernel/random/boot_id")

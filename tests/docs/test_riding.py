@@ -14,7 +14,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from examples.scooters.application import Ping
 from tests.docs.riding import follow, ping
-from tests.services.query.follow.following import COMPACTED, Topic, compacted
+from tests.services.query.ingest.ingesting import COMPACTED, Topic, compacted
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker

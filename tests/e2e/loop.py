@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from contracts.model.topics import PARTITIONER
 from contracts.wire import Snapshot
-from tests.services.query.follow.following import COMPACTED
+from tests.services.query.ingest.ingesting import COMPACTED
 from tests.spark_app.running import CHECKOUT, PATIENCE_S, everything, until
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from services.query.api.handover import OF_KEY, Patience
 from services.query.api.parameters import Batch, checked
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reply import JSON, uncached
-from services.query.parts import HOP, Question
+from services.query.dependencies import HOP, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from services.query.api.gate import Gate
     from services.query.api.held import Held, Holdings, Looked
     from services.query.api.reply import Reply
-    from services.query.parts import Parts
-    from services.query.roles import Member
+    from services.query.cluster.routing import Member
+    from services.query.dependencies import Parts
 
 PATH = "/v1/states/{name}:batchGet"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from services.query.api.problems import AGAIN_S, Problem, ProblemError
 from services.query.api.reply import uncached
-from services.query.parts import HOP, Question
+from services.query.dependencies import HOP, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from services.query.api.reply import Reply
-    from services.query.parts import Parts, Proxy
-    from services.query.roles import Member
+    from services.query.cluster.routing import Member
+    from services.query.dependencies import Parts, Proxy
 
 PASSED = ("If-None-Match",)
 """What is handed on of a request's headers. Not the token: who was asked first has decided on it."""

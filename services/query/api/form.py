@@ -9,14 +9,14 @@ import orjson
 
 from services.query.api.reads import iso
 from services.query.api.reply import JSON, SECURITY, Headers, Reply, told
-from services.query.roles import Role
+from services.query.cluster.routing import Role
 
 if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.api.problems import Problem
     from services.query.api.reads import Found
-    from services.query.entry import Entry
-    from services.query.roles import Standing
+    from services.query.cluster.routing import Standing
+    from services.query.store.entry import Entry
 
 ROLES = {role: role.value.encode() for role in Role}
 SECONDS_KEPT = 100_000

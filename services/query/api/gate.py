@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from services.query.api.access import Access, Holder
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
 
 REMEMBERED = 10_000
 """How many holders and addresses are told apart by their rate; the one that came least lately is forgotten."""

@@ -10,14 +10,14 @@ import orjson
 from aiohttp import web
 
 from services.query.api.problems import ProblemError
-from services.query.parts import HOP
-from services.query.roles import Role
+from services.query.cluster.routing import Role
+from services.query.dependencies import HOP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from services.query.api.problems import Problem
-    from services.query.roles import Standing
+    from services.query.cluster.routing import Standing
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

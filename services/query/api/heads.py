@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from services.query.parts import HOP
+from services.query.dependencies import HOP
 
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
 READ = (b"host", b"authorization", b"if-none-match", b"content-length", b"origin")

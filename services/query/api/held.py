@@ -11,7 +11,7 @@ from services.query.api.fields import whole_number
 from services.query.api.form import Form, filled
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import PLAIN, Conditions, Found, Known, decided
-from services.query.roles import Role
+from services.query.cluster.routing import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.api.access import Holder
     from services.query.api.parameters import Position
-    from services.query.entry import Entry
-    from services.query.parts import Parts
-    from services.query.roles import Standing
+    from services.query.cluster.routing import Standing
+    from services.query.dependencies import Parts
+    from services.query.store.entry import Entry
 
 HERE = (Role.OWNER, Role.STANDBY)
 _MS = timedelta(milliseconds=1)

@@ -16,14 +16,14 @@ from services.query.api.handover import OF_KEY, nearly
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reads import PLAIN, Conditions
 from services.query.api.reply import JSON
-from services.query.roles import Role
+from services.query.cluster.routing import Role
 
 if TYPE_CHECKING:
     from services.query.api.batch import Batches
     from services.query.api.gate import Gate, Meter
     from services.query.api.held import Held, Holdings, Looked
     from services.query.api.reply import Reply
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
 
 SEGMENT = rb"[A-Za-z0-9._~!$&'()*+,;=:@%-]+"
 LINE = re.compile(

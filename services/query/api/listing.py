@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from services.query.api.access import Holder
     from services.query.api.held import Held, Holdings
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
 
 PATH = "/v1/states"
 

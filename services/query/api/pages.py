@@ -16,8 +16,8 @@ from services.query.api.held import HERE
 from services.query.api.parameters import OfPage, asked
 from services.query.api.problems import AGAIN_S, Problem, ProblemError
 from services.query.api.reply import uncached
-from services.query.parts import HOP, Question
-from services.query.roles import Role
+from services.query.cluster.routing import Role
+from services.query.dependencies import HOP, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from services.query.api.gate import Gate
     from services.query.api.held import Held, Holdings
     from services.query.api.reply import Reply
-    from services.query.parts import Parts
-    from services.query.roles import Member, Standing
+    from services.query.cluster.routing import Member, Standing
+    from services.query.dependencies import Parts
 
 PATH = "/v1/states/{name:[^/:]+}"
 

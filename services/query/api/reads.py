@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.api.problems import AGAIN_S, Problem
-from services.query.roles import Role
+from services.query.cluster.routing import Role
 
 if TYPE_CHECKING:
-    from services.query.entry import Entry
-    from services.query.roles import Standing
+    from services.query.cluster.routing import Standing
+    from services.query.store.entry import Entry
 
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: no later time can be written."""

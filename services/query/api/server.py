@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from services.query.api.gate import Gate
     from services.query.api.hot import Hot
-    from services.query.parts import Parts, Routed
+    from services.query.dependencies import Parts, Routed
     from services.query.settings import QuerySettings
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

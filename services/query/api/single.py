@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from services.query.api.elsewhere import Elsewhere
     from services.query.api.held import Held, Holdings, Looked
     from services.query.api.waits import Waits
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
 
 UNTIL = web.RequestKey("until", float)
 """By the instance's clock: how long a request may wait."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from services.query.api.gate import Gate
     from services.query.api.held import Holdings
     from services.query.api.waits import Waits
-    from services.query.parts import Parts, Proxy, Routed
+    from services.query.dependencies import Parts, Proxy, Routed
 
 
 def states(parts: Parts, holdings: Holdings, waits: Waits, gate: Gate, proxy: Proxy | None) -> list[Routed]:

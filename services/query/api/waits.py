@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contracts.metrics.counts import Counts
-    from services.query.entry import Change
+    from services.query.store.entry import Change
 
 LOOK_EVERY_S = 0.2
 """How often it is looked whether those who wait do so at the right instance still."""

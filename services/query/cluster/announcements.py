@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from pydantic import ValidationError
 
 from contracts.wire.announcement import Announcement
-from services.query.cluster.polling import POLL_S, QUIET, Config, Polling
+from services.query.ingest.consumer_thread import POLL_S, QUIET, Config, Polling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from contracts.records.named_states import named
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.cluster import Cluster, Links
-from services.query.cluster.holds import Terms
+from services.query.cluster.group import KafkaMembership
 from services.query.cluster.instance import Instance
-from services.query.cluster.membership import KafkaMembership
+from services.query.cluster.leases import Terms
 
 if TYPE_CHECKING:
     from contracts import Application
     from services.query.cluster.instance import Surroundings
-    from services.query.cluster.view import Identity
+    from services.query.cluster.membership import Identity
     from services.query.settings import QuerySettings
 
 SILENCE = 1.25

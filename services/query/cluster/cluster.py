@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.follow.following import Part
-from services.query.roles import Member
+from services.query.cluster.routing import Member
+from services.query.ingest.ingestion import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from contracts.wire.announcement import Announcement
     from services.query.cluster.announcements import Announcements
+    from services.query.cluster.group import Membership
     from services.query.cluster.instance import Instance
-    from services.query.cluster.membership import Membership
-    from services.query.follow.following import Following
-    from services.query.roles import Standing
+    from services.query.cluster.routing import Standing
+    from services.query.ingest.ingestion import Following
 
 log = logging.getLogger(__name__)
 

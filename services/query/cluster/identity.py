@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.query import durable
 from services.query.cluster.errors import FolderTakenError
-from services.query.storage.errors import FolderUnusable
+from services.query.store import atomic_write
+from services.query.store.errors import FolderUnusable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ class Home:
         self.store = str(known.get("store") or uuid.uuid4().hex)
         self.run = int(known.get("run", 0)) + 1
         told = orjson.dumps({"instance": instance, "store": self.store, "run": self.run}, option=orjson.OPT_INDENT_2)
-        durable.write(folder / ABOUT, told, folder / NEW)  # a run must not be counted twice
+        atomic_write.write(folder / ABOUT, told, folder / NEW)  # a run must not be counted twice
 
 
 def _read(path: Path) -> dict[str, Any]:

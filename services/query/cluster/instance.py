@@ -7,21 +7,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
-from services.query.cluster.barrier import Barrier
-from services.query.cluster.holds import Copy, Holds
+from services.query.cluster.catch_up import Barrier
+from services.query.cluster.leases import Copy, Holds
 from services.query.cluster.placement import standbys
-from services.query.follow.decode import AHEAD_MS
-from services.query.follow.following import Part
-from services.query.roles import Member, Role, Standing
-from services.query.storage.buckets import clock_watermark
+from services.query.cluster.routing import Member, Role, Standing
+from services.query.ingest.decode import AHEAD_MS
+from services.query.ingest.ingestion import Part
+from services.query.store.buckets import clock_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from contracts.model.named_state import NamedState
-    from services.query.cluster.holds import Terms
-    from services.query.cluster.view import Identity, Peer
-    from services.query.follow.following import Following
+    from services.query.cluster.leases import Terms
+    from services.query.cluster.membership import Identity, Peer
+    from services.query.ingest.ingestion import Following
 
 log = logging.getLogger(__name__)
 

@@ -1,91 +1,112 @@
-"""The consumer group, which says who should own which partitions. Nothing is read here: the follower does that."""
+"""What one instance knows of the others from their announcements: pure, in the order of the topic."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
-
-from services.query.cluster.errors import ClientFailedError, NamesakeError
-from services.query.cluster.polling import POLL_S, Config, Polling
-from services.query.follow.following import Part
+from services.query.ingest.ingestion import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Iterator
 
-log = logging.getLogger(__name__)
-
-READS_NOTHING: Config = {"queued.min.messages": 1, "queued.max.messages.kbytes": 1, "fetch.message.max.bytes": 1}
+    from contracts.wire.announcement import AnnouncedPart, Announcement
 
 
-class Membership(Protocol):
-    """This instance as a member of the group."""
+class Identity(NamedTuple):
+    """Who this instance is. `store` and `run` are as in its announcements."""
 
-    async def run(self, assigned: Callable[[Collection[Part]], None]) -> None:
-        """Be a member until cancelled, and tell all parts that are ours at each change. Raises NamesakeError."""
+    instance: str
+    url: str
+    store: str
+    run: int
 
 
-class KafkaMembership:
-    """A static member: one that is back within the session timeout gets its partitions again at once.
+class Peer:
+    """Another instance, by its last announcement. `heard` is when this instance read that, by its own clock.
 
-    `topics` gives each topic's state.
+    `met`: it was written when this instance had announced itself already.
     """
 
-    def __init__(
-        self, client: Mapping[str, str], *, group: str, instance: str, session: float, topics: Mapping[str, str]
-    ) -> None:
-        self._instance = instance
-        self._topics = topics
-        self._ours: set[Part] = set()
-        member: Config = {
-            **READS_NOTHING,
-            "group.id": group,
-            "group.instance.id": instance,
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": round(session * 1000),
-            "heartbeat.interval.ms": round(session * 1000 / 6),
-        }
-        self._polling = Polling(client, member, "group", self._failure)
+    __slots__ = ("announcement", "heard", "met", "parts")
 
-    async def run(self, assigned: Callable[[Collection[Part]], None]) -> None:
-        """See `Membership.run`."""
-        self._loop = asyncio.get_running_loop()
-        self._assigned = assigned
-        self._polling.consumer.subscribe(
-            list(self._topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
-        await self._polling.run(self._poll)
+    def __init__(self, announcement: Announcement, heard: float, *, met: bool) -> None:
+        self.announcement = announcement
+        self.heard = heard
+        self.met = met
+        self.parts = dict(_parts(announcement))
 
-    def _poll(self, consumer: Consumer) -> None:
-        message = consumer.poll(POLL_S)
-        if message is not None and (error := message.error()) is not None:
-            raise KafkaException(error)
+    def is_ready(self, part: Part) -> bool:
+        """Whether it could answer for the partition."""
+        return part in self.parts and self.parts[part].ready
 
-    def _failure(self, error: KafkaError) -> Exception:
-        if "fenced" in error.str():  # the code says no more than that it is fatal
-            return NamesakeError(self._instance, error.str())
-        return ClientFailedError("group", error.name(), error.str())
+    def is_assigned(self, part: Part) -> bool:
+        """Whether the group gave it the partition."""
+        return part in self.parts and self.parts[part].assigned
 
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        consumer.incremental_assign([TopicPartition(one.topic, one.partition, OFFSET_END) for one in partitions])
-        consumer.pause(partitions)
-        self._ours |= self._parts(partitions)
-        self._tell()
+    def holds(self, part: Part) -> bool:
+        """Whether it says that it answers for the partition."""
+        return part in self.parts and self.parts[part].held
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Nothing waits here: this instance goes on answering until another can."""
-        consumer.incremental_unassign(partitions)
-        self._ours -= self._parts(partitions)
-        self._tell()
+    def term(self, part: Part) -> int:
+        """Of its hold; 0 if it has none."""
+        return self.parts[part].term if self.holds(part) else 0
 
-    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        log.warning("the group took all partitions away", extra={"facts": {"partitions": len(partitions)}})
-        self._on_revoke(consumer, partitions)
 
-    def _parts(self, partitions: Iterable[TopicPartition]) -> set[Part]:
-        return {Part(self._topics[one.topic], one.partition) for one in partitions if one.topic in self._topics}
+class View:
+    """The other instances. One that was not heard for `silence` seconds is gone.
 
-    def _tell(self) -> None:
-        self._loop.call_soon_threadsafe(self._assigned, frozenset(self._ours))
+    How long that is counts up to this instance's own last announcement that it read back: while the broker is away
+    nobody can be heard, and nobody is gone.
+    """
+
+    def __init__(self, me: Identity, silence: float) -> None:
+        self._me = me
+        self._silence = silence
+        self._peers: dict[str, Peer] = {}
+        self._terms: dict[Part, int] = {}
+        self.contact: float | None = None
+        """When the last of our announcements that was read back was sent; None before the first."""
+
+    def hear(self, announcement: Announcement, at: float) -> Peer | None:
+        """Take note of another's announcement; None: it tells nothing new of anybody who is there."""
+        for part, one in _parts(announcement):
+            self._terms[part] = max(one.term, self.term(part))
+        if announcement.store == self._me.store:
+            return None  # an earlier run of ours, which has ended, for we have its folder
+        known = self._peers.get(announcement.store)
+        if known is not None and _place(announcement) <= _place(known.announcement):
+            return None  # written twice, or late
+        peer = self._peers[announcement.store] = Peer(announcement, at, met=self.contact is not None)
+        return None if announcement.leaving else peer
+
+    def term(self, part: Part) -> int:
+        """The greatest that anybody ever had of it, of whom was heard; also of who is gone."""
+        return self._terms.get(part, 0)
+
+    def knows(self, announcement: Announcement) -> bool:
+        """Whether this process of the instance was heard, since it was gone last."""
+        known = self._peers.get(announcement.store)
+        return known is not None and known.announcement.run == announcement.run
+
+    def peers(self) -> list[Peer]:
+        """Those who are there, by name; nobody before the first contact."""
+        there = (peer for peer in self._peers.values() if not (self._is_gone(peer) or peer.announcement.leaving))
+        return sorted(there, key=lambda peer: (peer.announcement.instance, peer.announcement.store))
+
+    def sweep(self) -> list[str]:
+        """Forget who is gone; gives their names."""
+        gone = [store for store, peer in self._peers.items() if self.contact is not None and self._is_gone(peer)]
+        return [self._peers.pop(store).announcement.instance for store in gone]
+
+    def _is_gone(self, peer: Peer) -> bool:
+        return self.contact is None or self.contact - peer.heard >= self._silence
+
+
+def _place(announcement: Announcement) -> tuple[int, int]:
+    return announcement.run, announcement.number
+
+
+def _parts(announcement: Announcement) -> Iterator[tuple[Part, AnnouncedPart]]:
+    for name, state in announcement.states.items():
+        for one in state.parts:
+            yield Part(name, one.partition), one

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from services.query.follow.following import Part
+    from services.query.ingest.ingestion import Part
 
 
 def ranked(part: Part, instances: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from contracts import Application
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
 
 
 @asynccontextmanager

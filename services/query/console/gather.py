@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts.model.named_state import NamedState
+    from services.query.cluster.routing import Roles
     from services.query.console.course import Course
     from services.query.console.ends import Ends
-    from services.query.roles import Roles
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.roles import Role
+from services.query.cluster.routing import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from contracts.metrics import Metric
     from contracts.model.named_state import NamedState
+    from services.query.cluster.routing import Roles
     from services.query.console.ends import Offsets
     from services.query.console.samples import Samples
     from services.query.console.scrape import Scraped
-    from services.query.roles import Roles
 
 Key = tuple[str, ...]
 Read = Callable[["Samples"], "dict[Key, float]"]

@@ -10,13 +10,13 @@ from services.query.push.reading import Reading
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from services.query.entry import Order
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
     from services.query.push.hub import Hub
     from services.query.push.links import Links
     from services.query.push.places import Move, Places
     from services.query.push.reading import Reader
     from services.query.push.subscription import Subscription
+    from services.query.store.entry import Order
 
 
 class Course:

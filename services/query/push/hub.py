@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from contracts.model.named_state import NamedState
-    from services.query.entry import Change, Entry
     from services.query.push.places import Places
     from services.query.push.subscription import Subscription
+    from services.query.store.entry import Change, Entry
 
 
 class Hub:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
-from services.query.parts import HOP
+from services.query.dependencies import HOP
 from services.query.push.link import Link
 
 if TYPE_CHECKING:

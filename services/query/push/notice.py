@@ -10,7 +10,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.query.entry import Order
+    from services.query.store.entry import Order
 
 
 class Kind(StrEnum):

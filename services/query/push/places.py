@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.roles import Role
+from services.query.cluster.routing import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contracts.model.named_state import NamedState
-    from services.query.roles import Roles
+    from services.query.cluster.routing import Roles
 
 HERE = ""
 """The place of what this instance answers for; that of others is their url."""

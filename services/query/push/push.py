@@ -14,7 +14,7 @@ from services.query.push.websocket import Sockets
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
 
 
 class Push:

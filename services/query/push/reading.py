@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from services.query.entry import Entry
 from services.query.push.interest import Record
 from services.query.push.notice import Kind
 from services.query.push.places import HERE
+from services.query.store.entry import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from services.query.push.notice import Notice
     from services.query.push.places import Places
     from services.query.push.subscription import Subscription
-    from services.query.store import Store
+    from services.query.store.store import Store
 
 PAGE = 100
 """How many keys are read at a time at the most: about a millisecond, in which nothing else is done."""

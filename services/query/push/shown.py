@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from services.query.entry import Order
+    from services.query.store.entry import Order
 
 
 class Shown:

@@ -19,10 +19,10 @@ from services.query.push.stream import Denied, Mark, Refused, Reset
 from services.query.push.tags import order
 
 if TYPE_CHECKING:
-    from services.query.entry import Order
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
     from services.query.push.stream import Item, Stream
     from services.query.push.watching import Watching
+    from services.query.store.entry import Order
 
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 RETRY = b"retry: 1000\n\n"

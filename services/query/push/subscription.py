@@ -10,11 +10,11 @@ from services.query.push.shown import Shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from services.query.entry import Order
     from services.query.push.holders import Holders
     from services.query.push.interest import Interest
     from services.query.push.notice import Notice
     from services.query.push.reading import Reading
+    from services.query.store.entry import Order
 
 
 class Outbox(Protocol):

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from services.query.entry import Order
+    from services.query.store.entry import Order
 
 PATTERN = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})$"
 """Tags of releases before 0.2.0 have no epoch; their streams go on here."""

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from services.query.api.access import Holder
-    from services.query.entry import Change, Entry, Order
-    from services.query.follow.following import Part
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
+    from services.query.ingest.ingestion import Part
     from services.query.push.interest import Interest
     from services.query.push.limits import Limits
     from services.query.push.stream import Mark
+    from services.query.store.entry import Change, Entry, Order
 
 GOLDEN = 0.618
 """Multiples of it, less their whole part, are spread evenly, however many there are."""

@@ -15,7 +15,7 @@ from services.query.api.access import ANYBODY, PEER
 from services.query.api.gate import METER
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.server import holder
-from services.query.parts import HOP
+from services.query.dependencies import HOP
 from services.query.push.frames import frame, message, told
 from services.query.push.messages import ASKED, RELAYED, Relay, Resume, Subscribe, Unsubscribe
 from services.query.push.outlet import Outlet
@@ -24,7 +24,7 @@ from services.query.push.tags import order
 
 if TYPE_CHECKING:
     from services.query.api.gate import Meter
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
     from services.query.push.stream import Item, Sign, Stream
     from services.query.push.watching import Watching
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from contracts.model.named_state import NamedState, QueryOptions
-from services.query.entry import Change, Entry
-from services.query.parts import Parts
-from services.query.roles import Member, Role, Standing
+from services.query.cluster.routing import Member, Role, Standing
+from services.query.dependencies import Parts
 from services.query.settings import QuerySettings
-from services.query.store import Page, Store, Update
+from services.query.store.entry import Change, Entry
+from services.query.store.store import Page, Store, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

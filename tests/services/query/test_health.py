@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from contracts.metrics import query as metrics
-from services.query.follow.follower import Tally
+from services.query.cluster.routing import Member, Role, Standing
 from services.query.health import Health
-from services.query.roles import Member, Role, Standing
+from services.query.ingest.kafka_ingestion import Tally
 from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
 
 

@@ -24,8 +24,8 @@ from services.query.api.waits import Waits
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from services.query.parts import Parts, Proxy, Question, Routed
-    from services.query.roles import Member
+    from services.query.cluster.routing import Member
+    from services.query.dependencies import Parts, Proxy, Question, Routed
 
 ANSWER_S = 10.0
 DATE = re.compile(rb"\r\nDate: [^\r]+ GMT\r\n")

@@ -16,8 +16,8 @@ import pytest
 from services.query.api.access import ANYBODY, Access
 from services.query.api.handover import PATIENCE_S
 from services.query.api.renewal import renew
+from services.query.cluster.routing import Role, Standing
 from services.query.errors import ExposedError, TokensUnreadableError
-from services.query.roles import Role, Standing
 from services.query.settings import QuerySettings
 from tests.services.query.api.asking import Instance, answering
 from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
-from services.query.roles import Role, Standing
+from services.query.cluster.routing import Role, Standing
 from tests.services.query.api.asking import Instance, Told, answering, request
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
 

@@ -14,8 +14,8 @@ import pytest
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
 from services.query.api.handover import NEAR
-from services.query.entry import Change
-from services.query.roles import Member, Role, Standing
+from services.query.cluster.routing import Member, Role, Standing
+from services.query.store.entry import Change
 from tests.services.query.api.asking import Instance, Peers, answering
 from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from services.query.api.reply import Reply
-    from services.query.parts import Question
-    from services.query.store import Page
+    from services.query.dependencies import Question
+    from services.query.store.store import Page
 
 PARTITIONS = range(4)
 KEYS = [f"UA{number}" for number in range(40)]

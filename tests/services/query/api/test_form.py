@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.query.api.form import Form
-from services.query.entry import Entry
-from services.query.roles import Role, Standing
+from services.query.cluster.routing import Role, Standing
+from services.query.store.entry import Entry
 from tests.services.query.in_memory import NOW, a_state
 
 STANDINGS = st.tuples(st.integers(0, 2), st.builds(Standing, st.sampled_from(Role), st.integers(0, 3)))

@@ -13,7 +13,7 @@ import pytest
 from services.query.api.handover import NEAR, PATIENCE_S
 from services.query.api.problems import Problem, ProblemError
 from services.query.api.reply import Reply
-from services.query.roles import Member, Role, Standing
+from services.query.cluster.routing import Member, Role, Standing
 from tests.services.query.api.asking import Instance, answering
 from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from services.query.api.held import Held, Looked
 from services.query.api.problems import Problem
 from services.query.api.reads import PLAIN
-from services.query.roles import Role, Standing
+from services.query.cluster.routing import Role, Standing
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
 
 HOUR = 3_600_000

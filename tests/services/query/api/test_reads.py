@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from services.query.api.problems import Problem
 from services.query.api.reads import PLAIN, Conditions, Found, Known, Order, decided, iso
-from services.query.entry import Entry
-from services.query.roles import Role, Standing
+from services.query.cluster.routing import Role, Standing
+from services.query.store.entry import Entry
 
 OWNER = Standing(Role.OWNER, 0)
 ENTRY = Entry(life=1000, epoch=70, version=5, event_time=2000, partition=1, offset=9, value=b"{}")

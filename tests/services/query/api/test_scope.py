@@ -16,12 +16,12 @@ from contracts.model.named_state import QueryOptions
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from examples.flights.application import app
 from services.query.api.access import ANYBODY, Holder
-from services.query.cluster.listing import held, listed
+from services.query.api.instances import held, listed
+from services.query.cluster.routing import Member, Role, Standing
 from services.query.console.course import Course
 from services.query.console.letters import Letters
 from services.query.console.routes import Console
 from services.query.push.push import Push
-from services.query.roles import Member, Role, Standing
 from tests.services.query.api.asking import Instance, Peers
 from tests.services.query.console.looks import at_work
 from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from services.query.entry import Entry
-    from services.query.store import Page
+    from services.query.store.entry import Entry
+    from services.query.store.store import Page
     from tests.services.query.api.asking import Told
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing

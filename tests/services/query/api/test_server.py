@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from pathlib import Path
 
-    from services.query.parts import Parts
+    from services.query.dependencies import Parts
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 

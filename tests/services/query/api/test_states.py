@@ -13,8 +13,8 @@ import pytest
 
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
-from services.query.entry import Change, Entry
-from services.query.roles import Role, Standing
+from services.query.cluster.routing import Role, Standing
+from services.query.store.entry import Change, Entry
 from tests.services.query.api.asking import Instance, answering
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
 

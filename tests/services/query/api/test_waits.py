@@ -10,7 +10,7 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from services.query.api.problems import ProblemError
 from services.query.api.waits import Waits
-from services.query.entry import Change, Entry
+from services.query.store.entry import Change, Entry
 from tests.services.query.in_memory import until
 
 ENTRY = Entry(life=0, epoch=0, version=1, event_time=0, partition=0, offset=0, value=b"{}")

@@ -15,12 +15,12 @@ from contracts.model.named_state import NamedState
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.cluster import Cluster, Links
 from services.query.cluster.errors import NamesakeError
-from services.query.cluster.holds import Terms
+from services.query.cluster.group import KafkaMembership
 from services.query.cluster.instance import Instance, Surroundings
-from services.query.cluster.membership import KafkaMembership
-from services.query.cluster.view import Identity
-from services.query.follow.following import Part, Progress
-from services.query.roles import Role
+from services.query.cluster.leases import Terms
+from services.query.cluster.membership import Identity
+from services.query.cluster.routing import Role
+from services.query.ingest.ingestion import Part, Progress
 from tests.services.query.cluster.world import Mark
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from services.query.cluster.errors import FolderTakenError
 from services.query.cluster.identity import ABOUT, Home
-from services.query.storage.errors import FolderUnusable
+from services.query.store.errors import FolderUnusable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.api.access import ANYBODY
-from services.query.cluster.barrier import Barrier
-from services.query.cluster.holds import Holds
-from services.query.cluster.listing import held, listed
-from services.query.cluster.view import View
-from services.query.follow.decode import AHEAD_MS
+from services.query.api.instances import held, listed
+from services.query.cluster.catch_up import Barrier
+from services.query.cluster.leases import Holds
+from services.query.cluster.membership import View
+from services.query.ingest.decode import AHEAD_MS
 from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TERMS, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.query.follow.following import Part
+    from services.query.ingest.ingestion import Part
 
 STEPS = 300
 

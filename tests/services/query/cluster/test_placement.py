@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.query.cluster.placement import first, ranked, standbys
-from services.query.follow.following import Part
+from services.query.ingest.ingestion import Part
 
 names = st.sets(st.text("abcdefgh", min_size=1, max_size=3), max_size=8)
 parts = st.builds(Part, st.sampled_from(["flights", "airports"]), st.integers(0, 63))

@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from contracts.model.named_state import NamedState
-from services.query.cluster.holds import Terms
 from services.query.cluster.instance import Instance, Surroundings
-from services.query.cluster.view import Identity
-from services.query.follow.following import Part, Progress
-from services.query.roles import Role
+from services.query.cluster.leases import Terms
+from services.query.cluster.membership import Identity
+from services.query.cluster.routing import Role
+from services.query.ingest.ingestion import Part, Progress
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection
 
     from contracts.wire.announcement import Announcement
-    from services.query.cluster.barrier import Barrier
+    from services.query.cluster.catch_up import Barrier
 
 TERMS = Terms(lease=3.0, silence=3.75)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,10 +9,10 @@ from pydantic import BaseModel
 from contracts import Api, Application, Enriched, Event, Latest, Policy, State, enrichment
 from contracts.metrics import worker
 from contracts.model.enrichment import Enrichment
+from services.query.cluster.routing import Role
 from services.query.console.look import Held, Look
 from services.query.console.samples import samples
 from services.query.console.scrape import Address, Scraped
-from services.query.roles import Role
 from tests.services.query.console.exposed import Told, exposed
 from tests.services.query.console.looks import away, job_part
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import job, worker
+from services.query.cluster.routing import Role
 from services.query.console.answers import Letter
 from services.query.console.look import Held, Look
 from services.query.console.samples import samples
 from services.query.console.scrape import Address, Scraped
-from services.query.roles import Role
 from tests.services.query.console.exposed import exposed
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from services.query.api.waits import Waits
 from services.query.console.course import Course
 from services.query.console.letters import Letters
 from services.query.console.routes import Console
-from services.query.entry import Change, Entry
 from services.query.push.limits import Limits
 from services.query.push.push import Push
-from services.query.store import Update
+from services.query.store.entry import Change, Entry
+from services.query.store.store import Update
 from tests.services.query.console.flights import flight, key_of
 from tests.services.query.console.looks import a_letter
 from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.query.console.answers import Letter
     from services.query.console.look import Look
-    from services.query.parts import Routed
+    from services.query.dependencies import Routed
 
 EVERY_S = 0.2
 """How often the page looks."""

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.model.named_state import NamedState
+from services.query.cluster.routing import Member, Role, Standing
 from services.query.console.look import held
-from services.query.roles import Member, Role, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

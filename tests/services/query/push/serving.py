@@ -13,10 +13,10 @@ from aiohttp import ClientSession, WSMsgType
 from services.query.api.access import Access
 from services.query.api.gate import Gate
 from services.query.api.server import Server
-from services.query.entry import Change, Entry
 from services.query.push.limits import Limits
 from services.query.push.push import Push
-from services.query.store import Update
+from services.query.store.entry import Change, Entry
+from services.query.store.store import Update
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
 
 if TYPE_CHECKING:

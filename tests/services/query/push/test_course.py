@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from contracts.model.named_state import QueryOptions
 from services.query.api.access import ANYBODY
-from services.query.entry import Change, Entry
+from services.query.cluster.routing import Role, Standing
 from services.query.push.course import Course
 from services.query.push.hub import Hub
 from services.query.push.interest import Interest
@@ -22,8 +22,8 @@ from services.query.push.places import HERE, Places
 from services.query.push.reading import Reader
 from services.query.push.stream import Present, Stream
 from services.query.push.subscription import Subscription
-from services.query.roles import Role, Standing
-from services.query.store import Update
+from services.query.store.entry import Change, Entry
+from services.query.store.store import Update
 from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
 
 if TYPE_CHECKING:

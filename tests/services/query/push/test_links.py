@@ -10,7 +10,7 @@ import pytest
 
 from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
-from services.query.roles import Member, Role, Standing
+from services.query.cluster.routing import Member, Role, Standing
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Client, Instance, connected, eventually, watching
 

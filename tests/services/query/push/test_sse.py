@@ -14,7 +14,7 @@ from yarl import URL
 
 from contracts.metrics import query as names
 from contracts.model.named_state import QueryOptions
-from services.query.roles import Role, Standing
+from services.query.cluster.routing import Role, Standing
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Events, Instance, eventually, watching
 

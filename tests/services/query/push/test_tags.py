@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.query.entry import Entry
 from services.query.push.tags import order
+from services.query.store.entry import Entry
 
 
 @pytest.mark.parametrize(

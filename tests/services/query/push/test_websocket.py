@@ -13,7 +13,7 @@ from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError
 
 from contracts.metrics import query as names
 from contracts.model.named_state import QueryOptions
-from services.query.roles import Role, Standing
+from services.query.cluster.routing import Role, Standing
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, RARE, Instance, connected, eventually
 

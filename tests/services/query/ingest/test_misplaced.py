@@ -1,0 +1,51 @@
+"""Keys that were written by another partitioner, or before the topic got more partitions."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from contracts.wire.partition import partition
+from services.query.ingest.misplaced import EACH, Misplaced
+from services.query.store.entry import Entry
+from services.query.store.store import Update
+from tests.services.query.in_memory import MemoryStore, a_state
+
+if TYPE_CHECKING:
+    import pytest
+
+KEYS = [f"UA{number}" for number in range(2 * EACH)]
+STATES = {"flights": a_state()}
+
+
+def updates(partitions: int) -> list[Update]:
+    """As who believes that there are so many partitions writes them."""
+    entry = Entry(0, 0, 1, 0, 0, 0, b"{}")
+    return [Update(key, partition(key.encode(), partitions), 0, entry) for key in KEYS]
+
+
+def test_keys_where_they_are_looked_for_are_nothing_to_tell(caplog: pytest.LogCaptureFixture) -> None:
+    found = Misplaced(STATES, {"flights": MemoryStore()})
+    found.look("flights", updates(4))
+    assert found.counts == {"flights": 0}
+    assert not caplog.records
+
+
+def test_others_are_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    found = Misplaced(STATES, {"flights": MemoryStore()})
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            found.look("flights", updates(1))
+    expected = sum(partition(key.encode(), 4) != 0 for key in KEYS[::EACH])
+    assert expected
+    assert found.counts == {"flights": 3 * expected}
+    (record,) = caplog.records
+    assert "murmur2_random" in str(record.__dict__["facts"])
+
+
+def test_what_is_held_since_an_earlier_start_counts() -> None:
+    store = MemoryStore()
+    for key in KEYS[:10]:
+        store.put(key, partition=0)
+    found = Misplaced(STATES, {"flights": store})
+    assert found.counts["flights"] == sum(partition(key.encode(), 4) != 0 for key in KEYS[:10]) > 0

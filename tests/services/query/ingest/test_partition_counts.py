@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from contracts.model.named_state import NamedState
+from services.query.errors import PartitionsChangedError
+from services.query.ingest import partition_counts
+from services.query.ingest.partition_counts import watched
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+DEADLINE_S = 60
+
+
+@pytest.mark.kafka
+async def test_partitions_that_are_added_are_noticed(
+    broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_counts, "LOOK_EVERY_S", 0.05)
+    looked, count = asyncio.Event(), partition_counts._count  # noqa: SLF001
+    loop = asyncio.get_running_loop()
+
+    def noted(*told: object) -> int:
+        found = count(*told)  # type: ignore[arg-type]
+        loop.call_soon_threadsafe(looked.set)
+        return found
+
+    monkeypatch.setattr(partition_counts, "_count", noted)
+    topic = f"{topics_prefix}cars"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(DEADLINE_S)
+    states = [NamedState("cars", topic, {}, 4), NamedState("none", f"{topics_prefix}none", {}, 4)]
+    watching = asyncio.create_task(watched(states, {"bootstrap.servers": broker.bootstrap}))
+    for _ in range(4):
+        looked.clear()
+        await asyncio.wait_for(looked.wait(), DEADLINE_S)
+    assert not watching.done()
+    await asyncio.to_thread(admin.create_partitions([NewPartitions(topic, 6)])[topic].result, DEADLINE_S)
+    with pytest.raises(PartitionsChangedError, match="has 6 partitions, and had 4: start the service again"):
+        await asyncio.wait_for(watching, DEADLINE_S)
+
+
+async def test_a_broker_that_is_away_says_nothing_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_counts, "ANSWER_S", 0.1)
+    monkeypatch.setattr(partition_counts, "LOOK_EVERY_S", 0.01)
+    watching = asyncio.create_task(watched([NamedState("cars", "cars", {}, 4)], {"bootstrap.servers": "127.0.0.1:1"}))
+    done, _ = await asyncio.wait([watching], timeout=0.5)
+    assert not done
+    watching.cancel()
+    await asyncio.wait([watching])

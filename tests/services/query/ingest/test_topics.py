@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from unittest.mock import Mock
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.model.named_state import NamedState
+from services.query.errors import NoBrokerError, NoTopicError
+from services.query.ingest import topics
+from services.query.ingest.topics import sized
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+DEADLINE_S = 60
+
+
+def _state(topic: str) -> dict[str, NamedState]:
+    return {"cars": NamedState(name="cars", topic=topic, schema={}, partitions=4)}
+
+
+@pytest.mark.kafka
+def test_number_of_partitions_is_the_brokers(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    topic = f"{topics_prefix}cars"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 7, 1)])[topic].result(DEADLINE_S)
+    found = sized(_state(topic), {"bootstrap.servers": broker.bootstrap})
+    assert found
+    assert found["cars"].partitions == 7
+
+
+@pytest.mark.kafka
+def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    with pytest.raises(NoTopicError, match=r"python -m services\.topics"):
+        sized(_state(f"{topics_prefix}none"), {"bootstrap.servers": broker.bootstrap})
+
+
+class Listed(NamedTuple):
+    """What an admin client tells."""
+
+    topics: dict[str, Listed]
+    partitions: tuple[int, ...] = ()
+
+
+@pytest.mark.parametrize(("answers", "looked"), [((0, 0, 7), 3), ((7,), 1), ((None, None, 0, 7), 4)])
+def test_a_topic_that_is_just_being_made_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[int | None, ...], looked: int
+) -> None:
+    told = [Listed({} if count is None else {"cars": Listed({}, tuple(range(count)))}) for count in answers]
+    admin = Mock()
+    admin.list_topics.side_effect = told
+    monkeypatch.setattr(topics, "AGAIN_S", 0.0)
+    monkeypatch.setattr(topics, "AdminClient", lambda _: admin)
+    found = sized(_state("cars"), {"bootstrap.servers": "nowhere"})
+    assert found
+    assert (found["cars"].partitions, admin.list_topics.call_count) == (7, looked)
+
+
+@pytest.mark.parametrize(("listed", "patience"), [({"cars": Listed({})}, "PATIENCE_S"), ({}, "MADE_S")])
+def test_a_topic_without_partitions_is_said_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, listed: dict[str, Listed], patience: str
+) -> None:
+    admin = Mock()
+    admin.list_topics.return_value = Listed(listed)
+    monkeypatch.setattr(topics, patience, 0.0)
+    monkeypatch.setattr(topics, "AdminClient", lambda _: admin)
+    with pytest.raises(NoTopicError, match="cars"):
+        sized(_state("cars"), {"bootstrap.servers": "nowhere"})
+
+
+def test_who_shall_stop_does_not_wait_for_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "ANSWER_S", 0.1)
+    told = iter((False, False, True))
+    assert sized(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"}, lambda: next(told)) is None
+
+
+def test_missing_broker_is_said_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(topics, "ANSWER_S", 0.2)
+    with pytest.raises(NoBrokerError, match=r"no broker answers at 127\.0\.0\.1:1 "):
+        sized(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"})

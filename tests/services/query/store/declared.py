@@ -1,0 +1,49 @@
+"""A named state for tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import orjson
+
+from contracts.model.named_state import NamedState, QueryOptions
+from services.query.store.entry import Entry
+from services.query.store.store import Update
+
+LIFETIME = 100
+REMEMBER = 60
+HISTORY = 3
+INDEXES = ("state.status", "state.gate")
+
+
+def named(
+    *,
+    lifetime: int | None = LIFETIME,
+    history: int = HISTORY,
+    indexes: tuple[str, ...] = INDEXES,
+    name: str = "flights",
+    topic: str = "snapshots",
+) -> NamedState:
+    """A state whose lives last some milliseconds."""
+    return NamedState(
+        name=name,
+        topic=topic,
+        schema={},
+        partitions=2,
+        life=None if lifetime is None else "first_seen",
+        lifetime=None if lifetime is None else timedelta(milliseconds=lifetime),
+        query=QueryOptions(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER)),
+    )
+
+
+def update(key: str, life: int, version: int, *, epoch: int = 0, partition: int = 0, **state: object) -> Update:
+    """A record of a key, read; its offset comes of its version."""
+    value = orjson.dumps({"epoch": epoch, "version": version, "state": state})
+    return Update(
+        key, partition, abs(version) % 1000, Entry(life, epoch, version, 1000, partition, abs(version) % 1000, value)
+    )
+
+
+def removal(key: str, *, partition: int = 0, life: int | None = None) -> Update:
+    """A record without value, of one life or of all."""
+    return Update(key, partition, 0, None, life)

@@ -1,0 +1,76 @@
+"""What a store must answer, by a plain dict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from services.query.store.buckets import Buckets
+    from services.query.store.entry import Entry
+    from services.query.store.store import Update
+
+
+class Model:
+    """The reference."""
+
+    def __init__(self, times: Buckets, history: int) -> None:
+        self.times = times
+        self.history = history
+        self.held: dict[str, list[Entry]] = {}
+        self.positions: dict[int, int] = {}
+        self.watermark = 0
+
+    def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> dict[str, Entry | None]:
+        updates = list(updates)
+        self.watermark = max([self.watermark, *(one.entry.life for one in updates if one.entry)])
+        oldest = self.times.oldest(self.watermark)
+        self.held = {key: kept for key, kept in self.held.items() if self.times.of(kept[-1].life) >= oldest}
+        changes: dict[str, Entry | None] = {}
+        for update in updates:
+            if update.entry is None:
+                kept = self.held.get(update.key)
+                if kept and update.life in (None, kept[-1].life):
+                    del self.held[update.key]
+                    changes[update.key] = None
+            elif self.times.of(update.entry.life) >= oldest and self._newer(update.key, update.entry):
+                changes[update.key] = update.entry
+        self.positions.update(positions)
+        return changes
+
+    def forget(self, partition: int) -> None:
+        self.held = {key: kept for key, kept in self.held.items() if kept[-1].partition != partition}
+        self.positions.pop(partition, None)
+
+    def page(self, prefix: str, where: Mapping[str, str], partitions: Collection[int]) -> list[tuple[str, Entry]]:
+        return [
+            (key, self.held[key][-1])
+            for key in sorted(self.held, key=str.encode)
+            if key.startswith(prefix)
+            and self.held[key][-1].partition in partitions
+            and not self.times.ended(self.held[key][-1].life, self.watermark)
+            and all(text(self.held[key][-1].value, path) == value for path, value in where.items())
+        ]
+
+    def _newer(self, key: str, entry: Entry) -> bool:
+        kept = self.held.get(key)
+        if kept and kept[-1].order >= entry.order:
+            return False
+        same = kept if kept and kept[-1].life == entry.life else []
+        self.held[key] = [*same, entry][-self.history :]
+        return True
+
+
+def text(value: bytes, path: str) -> str | None:
+    """What a filter on the path compares with."""
+    found = orjson.loads(value)
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, dict | list):
+        return None
+    return orjson.dumps(found).decode()

@@ -1,0 +1,182 @@
+"""Whatever happens to a store, it answers as a plain dict does."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from typing_extensions import override
+
+from services.query.store import lmdb_store
+from services.query.store.buckets import buckets
+from services.query.store.environment import AT_LEAST
+from services.query.store.lmdb_store import LmdbStore
+from tests.services.query.store.declared import HISTORY, named, removal, update
+from tests.services.query.store.model import Model
+
+if TYPE_CHECKING:
+    from services.query.store.entry import Entry
+    from services.query.store.store import Update
+
+KEYS = ("a", "a/b", "a/bc", "b", "bé", "\U0001f6eb", "\uffff", "z" * 500)
+PREFIXES = ("", "a", "a/b", "b", "\U0001f6eb", "nowhere", "z" * 501)
+STATUSES = (None, "landed", "flying", 7, 7.5, True, ["x"], {"y": 1})
+WHERE: tuple[dict[str, str], ...] = (
+    {},
+    {"state.status": "landed"},
+    {"state.status": "7"},
+    {"state.status": '{"y":1}'},
+    {"state.gate": "B2", "state.status": "flying"},
+)
+
+lives = st.integers(0, 12).map(lambda step: step * 40)
+snapshots = st.builds(
+    update,
+    key=st.sampled_from(KEYS),
+    life=lives,
+    version=st.integers(-1, 6),
+    epoch=st.integers(0, 2),
+    partition=st.integers(0, 1),
+    status=st.sampled_from(STATUSES),
+    gate=st.sampled_from((None, "B2")),
+)
+updates = st.lists(st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS), life=lives | st.none())), max_size=8)
+
+
+class Stores(RuleBasedStateMachine):
+    """A store, and what it must answer."""
+
+    history = HISTORY
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.state = named(history=self.history)
+        self.store = LmdbStore(self.folder, self.state, "boot")
+        self.model = Model(buckets(self.state), self.history)
+        self.batches: list[list[Update]] = []
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+    @rule(batch=updates, partition=st.integers(0, 1), position=st.integers(0, 99))
+    def apply(self, batch: list[Update], partition: int, position: int) -> None:
+        self._apply(batch, {partition: position})
+        self.batches.append(batch)
+
+    @precondition(lambda self: self.batches)
+    @rule(data=st.data())
+    def replay(self, data: st.DataObject) -> None:
+        self._apply(data.draw(st.sampled_from(self.batches)), {})
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = LmdbStore(self.folder, self.state, "boot")
+
+    @rule(partition=st.integers(0, 1))
+    def forget(self, partition: int) -> None:
+        while not self.store.forget(partition):
+            pass
+        self.model.forget(partition)
+
+    @rule(watermark=st.integers(0, 500))
+    def advance(self, watermark: int) -> None:
+        self.store.advance(watermark)
+        self.model.watermark = max(self.model.watermark, watermark)
+        self._apply([], {})  # what was only told is not kept over a restart before the next batch
+
+    @invariant()
+    def keys_are_the_same(self) -> None:
+        expected = [self._last(key) for key in KEYS]
+        assert [self.store.get(key) for key in KEYS] == expected
+        assert self.store.gets(KEYS) == expected
+        assert self.store.keys() == len(self.model.held)
+
+    @invariant()
+    def versions_are_the_same(self) -> None:
+        for key in KEYS:
+            assert self.store.versions(key) == self.model.held.get(key, [])
+
+    @invariant()
+    def pages_are_the_same(self) -> None:
+        for prefix in PREFIXES:
+            for where in WHERE:
+                for partitions in ({0, 1}, {1}):
+                    expected = self.model.page(prefix, where, partitions)
+                    assert self._pages(prefix, where, partitions) == expected
+
+    @invariant()
+    def facts_are_the_same(self) -> None:
+        assert self.store.watermark() == self.model.watermark
+        assert [self.store.position(one) for one in (0, 1, 2)] == [self.model.positions.get(one) for one in (0, 1, 2)]
+        for kept in self.model.held.values():
+            assert self.store.ended(kept[-1]) == self.model.times.ended(kept[-1].life, self.model.watermark)
+
+    def _apply(self, batch: list[Update], positions: dict[int, int]) -> None:
+        changes = self.store.apply(batch, positions)
+        assert {one.key: one.entry for one in changes} == self.model.apply(batch, positions)
+        assert len(changes) == len({one.key for one in changes})
+
+    def _last(self, key: str) -> Entry | None:
+        kept = self.model.held.get(key)
+        return kept[-1] if kept else None
+
+    def _pages(self, prefix: str, where: dict[str, str], partitions: set[int]) -> list[tuple[str, Entry]]:
+        found: list[tuple[str, Entry]] = []
+        after: str | None = None
+        while True:
+            page = self.store.page(prefix=prefix, after=after, limit=2, where=where, partitions=partitions)
+            assert len(page.items) <= 2
+            found += page.items
+            after = page.after
+            if after is None:
+                return found
+
+
+class LargeBatches(Stores):
+    """The same, when each batch is written as those of a store that catches up are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.few = lmdb_store.MANY
+        lmdb_store.MANY = 1
+
+    @override
+    def teardown(self) -> None:
+        lmdb_store.MANY = self.few
+        super().teardown()
+
+
+class Mapped(LargeBatches):
+    """The same, while it is rebuilt in a map, and after that. With a history it would not be mapped."""
+
+    history = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mapped = True
+
+    @rule()
+    def settle(self) -> None:
+        self.store.settle()
+        self.mapped = False
+
+    @invariant()
+    def it_is_mapped_until_it_settles(self) -> None:
+        """Also over a restart: the file is as large as its map then."""
+        assert ((self.folder / "data.mdb").stat().st_size >= AT_LEAST) == self.mapped
+
+
+TestAnySequence = Stores.TestCase
+TestAnySequenceOfLargeBatches = LargeBatches.TestCase
+TestAnySequenceMapped = Mapped.TestCase
+TestAnySequence.settings = TestAnySequenceOfLargeBatches.settings = TestAnySequenceMapped.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None
+)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from services.query.store import atomic_write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_a_file_is_on_disk_before_its_name_and_its_name_before_it_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was forced to disk, and whether the file had its name by then."""
+    path, forced = tmp_path / "it", list[tuple[bool, bool]]()
+
+    def noted(descriptor: int) -> None:
+        folder = os.fstat(descriptor).st_ino == tmp_path.stat().st_ino
+        forced.append((folder, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    atomic_write.write(path, b"content", tmp_path / "new")
+    assert path.read_bytes() == b"content"
+    assert forced == [(False, False), (True, True)]
+    assert not (tmp_path / "new").exists()

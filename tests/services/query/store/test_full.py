@@ -1,0 +1,175 @@
+"""A disk with little room: nothing is lost, the process is told, and no page of a map is ever without a place."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.query.store import environment
+from services.query.store.errors import FolderUnusable, NotWritten
+from services.query.store.lmdb_store import LmdbStore
+from services.query.store.write_batch import PIECE
+from tests.services.query.store.declared import named, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BLOCK = 512
+PAGE = 4096
+SPARE = 1 << 20
+"""In place of 4 MB: so little that what is not counted shows."""
+
+
+class Disk:
+    """One that has so many bytes, for the file alone."""
+
+    def __init__(self, file: Path, size: int) -> None:
+        self.file = file
+        self.size = size
+
+    @property
+    def used(self) -> int:
+        """What the file takes."""
+        return self.file.stat().st_blocks * BLOCK if self.file.exists() else 0
+
+    def statvfs(self, _: object) -> os.statvfs_result:
+        """What the system says of it."""
+        free = max(0, self.size - self.used) // PAGE
+        return os.statvfs_result((PAGE, PAGE, 1 << 20, free, free, 0, 0, 0, 0, 255))
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    """The system writes no further in any file: of what is written at once, a part."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Give one of 40 MB, on which stores are made."""
+    made = Disk(tmp_path / "data.mdb", 40_000_000)
+    monkeypatch.setattr(os, "statvfs", made.statvfs)
+    monkeypatch.setattr(environment, "SPARE", SPARE)
+    return made
+
+
+@pytest.mark.parametrize("size", [100, 3000, 100_000])
+@pytest.mark.parametrize("key", ["{:06}", "{:0498}"])
+def test_a_map_never_grows_beyond_the_disk(disk: Disk, tmp_path: Path, size: int, key: str) -> None:
+    store = LmdbStore(tmp_path, named(history=1), "boot")
+    batch = 2_000_000 // (size + len(key.format(0)))
+    written, full = 0, False
+    while not full and written < 100:
+        keys = (key.format((written * batch + one) * 7919 % 999_983) for one in range(batch))
+        try:
+            store.apply([update(one, 1, written + 1, status=one[-1:], text="x" * size) for one in keys], {0: written})
+        except NotWritten as error:
+            assert "make room and start the service again" in str(error)  # noqa: PT017 (the rest is looked at too)
+            full = True
+        else:
+            written += 1
+        assert disk.used <= disk.size
+    assert full
+    assert written
+    assert store.position(0) == written - 1
+    store.close()
+
+
+def test_a_bucket_that_is_dropped_has_room_for_the_list_of_its_pages(disk: Disk, tmp_path: Path) -> None:
+    disk.size = 1 << 32
+    store = LmdbStore(tmp_path, named(history=1, indexes=()), "boot")
+    for piece in range(20):
+        many = [update(f"{piece * 5000 + key}", 1, 1, text="x" * 3000) for key in range(5000)]
+        store.apply(many, {0: 1})
+    disk.size = disk.used + SPARE + 500_000
+    with pytest.raises(NotWritten, match="MB may be needed"):
+        store.apply([update("later", 10_000, 1)], {0: 2})
+    disk.size = 1 << 32
+    store.apply([update("later", 10_000, 1)], {0: 2})
+    assert (store.position(0), store.keys()) == (2, 1)
+    store.close()
+
+
+def test_forgetting_sees_that_there_is_room(disk: Disk, tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path, named(history=1), "boot")
+    store.apply([update(str(key), 1, 1) for key in range(PIECE)], {0: 1})
+    disk.size = disk.used + 2 * SPARE
+    with pytest.raises(NotWritten, match="MB may be needed"):
+        store.forget(0)
+    assert (store.position(0), store.keys()) == (1, PIECE)
+    store.close()
+
+
+def test_what_the_versions_kept_move_is_written_in_no_map(disk: Disk, tmp_path: Path) -> None:
+    """How much that is nobody knows before: 100 KB for each key whose new value has none."""
+    store = LmdbStore(tmp_path, named(history=4), "boot")
+    assert disk.file.stat().st_size < disk.size
+    store.apply([update(str(key), 1, 1, text="x" * 100_000) for key in range(100)], {0: 1})
+    store.apply([update(str(key), 1, 2) for key in range(100)], {0: 2})
+    assert disk.file.stat().st_size < disk.size
+    store.close()
+
+
+def test_a_file_that_is_not_mapped_takes_the_room_that_it_has(disk: Disk, tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path, named(history=1), "boot")
+    store.apply([update("a", 1, 1)], {0: 1})
+    store.settle()
+    disk.size = 0
+    store.apply([update("a", 1, 2)], {0: 2})
+    assert store.position(0) == 2
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("free", "says"),
+    [
+        (100_000, r"The disk of {} is full \(mdb_txn_commit: Input/output error; 0 MB are free\): make room"),
+        (1 << 30, r"{} could not be written \(.*1,074 MB are free\): the system's log says .*STATELOOP_QUERY_DATA"),
+    ],
+)
+def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: int, says: str) -> None:
+    """The system calls both by one name: LMDB has it that a part was written only."""
+    store = LmdbStore(tmp_path, named(history=4), "boot")
+    store.apply([update("a", 1, 1)], {0: 1})
+    disk.size = disk.used + free
+    with (
+        no_file_beyond(disk.file.stat().st_size + PAGE * 3 // 2),
+        pytest.raises(NotWritten, match=says.format(tmp_path)),
+    ):
+        store.apply([update("b", 1, 1, text="x" * 100_000)], {0: 2})
+    assert (store.position(0), store.get("b")) == (1, None)
+    store.apply([update("b", 1, 1)], {0: 2})
+    store.close()
+
+
+def test_a_map_is_not_begun_without_room_for_its_databases(disk: Disk, tmp_path: Path) -> None:
+    disk.size = SPARE - 1
+    with pytest.raises(NotWritten, match="make room and start the service again"):
+        LmdbStore(tmp_path, named(history=1), "boot")
+    assert not disk.used
+    disk.size = SPARE
+    LmdbStore(tmp_path, named(history=1), "boot").close()
+
+
+def test_a_full_disk_is_no_damaged_file(disk: Disk, tmp_path: Path) -> None:
+    disk.size = PAGE
+    with no_file_beyond(PAGE), pytest.raises(NotWritten, match="make room and start the service again"):
+        LmdbStore(tmp_path, named(history=4), "boot")
+
+
+def test_a_folder_on_a_full_disk_wants_room(tmp_path: Path) -> None:
+    with no_file_beyond(0), pytest.raises(FolderUnusable, match="make it writable"):
+        LmdbStore(tmp_path, named(), "boot")
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert "make room on its disk" in str(FolderUnusable(tmp_path, full))

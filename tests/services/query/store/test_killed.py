@@ -1,0 +1,87 @@
+"""After kill -9 of the process that writes, the position and the data agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.query.store.lmdb_store import LmdbStore
+from tests.services.query.store.declared import HISTORY, named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEYS = 300
+WRITE = """
+import sys
+from pathlib import Path
+from services.query.store.lmdb_store import LmdbStore
+from tests.services.query.store.declared import named, update
+from tests.services.query.store.test_killed import KEYS
+store = LmdbStore(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
+version = store.position(0) or 0
+while True:
+    version += 1
+    store.apply([update(str(key), 20 * version, version, status=str(version)) for key in range(KEYS)], {0: version})
+    print(version, flush=True)
+"""
+
+
+@pytest.mark.parametrize("history", [HISTORY, 1], ids=["plain", "mapped"])
+@pytest.mark.parametrize("printed", [1, 20, 77])
+def test_position_and_data_agree_after_a_kill(tmp_path: Path, printed: int, history: int) -> None:
+    told = 0
+    for _ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITE, tmp_path, str(history)], stdout=subprocess.PIPE, text=True
+        ) as writer:
+            assert writer.stdout is not None
+            for _, line in zip(range(printed), writer.stdout, strict=False):
+                told = int(line)
+            writer.kill()
+        store = LmdbStore(tmp_path, named(history=history), "boot")
+        position = store.position(0)
+        assert position is not None
+        assert position >= told
+        assert {one and one.version for one in store.gets([str(key) for key in range(KEYS)])} == {position}
+        page = store.page(prefix="", after=None, limit=KEYS, where={"state.status": str(position)}, partitions=(0,))
+        assert len(page.items) == KEYS
+        store.close()
+
+
+FORGET = """
+import sys
+from pathlib import Path
+from services.query.store.lmdb_store import LmdbStore
+from tests.services.query.store.declared import named, update
+store = LmdbStore(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
+store.apply([update(f"{key:06}", 1, 1, partition=key % 2, status="x") for key in range(60_000)], {0: 1, 1: 1})
+while not store.forget(0):
+    print("some", flush=True)
+"""
+
+
+@pytest.mark.parametrize("history", [HISTORY, 1], ids=["plain", "mapped"])
+@pytest.mark.parametrize("printed", [1, 3])
+def test_a_partition_that_was_being_forgotten_at_a_kill_is_known_as_such(
+    tmp_path: Path, printed: int, history: int
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORGET, tmp_path, str(history)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        for _ in range(printed):
+            writer.stdout.readline()
+        writer.kill()
+    store = LmdbStore(tmp_path, named(history=history), "boot")
+    assert store.position(0) is None
+    assert store.half_forgotten(0)
+    assert store.keys() > 30_000
+    while not store.forget(0):
+        pass
+    assert store.keys() == 30_000
+    assert len(store.page(prefix="", after=None, limit=9, where={"state.status": "x"}, partitions=(1,)).items) == 9
+    store.close()

@@ -1,0 +1,340 @@
+"""What the property of all sequences does not show of the store: its size, its bounds, its readers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.model.named_state import QueryOptions
+from services.query.store.buckets import clock_watermark
+from services.query.store.environment import AT_LEAST
+from services.query.store.errors import NotIndexed
+from services.query.store.lmdb_store import SAVE_MS, LmdbStore
+from services.query.store.paging import LOOKED_AT
+from services.query.store.write_batch import PIECE
+from tests.services.query.store.declared import named, removal, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.query.store.entry import Entry
+
+CLOSED = """
+import sys, threading
+from pathlib import Path
+from services.query.store.environment import AT_LEAST
+from services.query.store.errors import StoreClosed
+from services.query.store.lmdb_store import LmdbStore
+from tests.services.query.store.declared import named, update
+store = LmdbStore(Path(sys.argv[1]), named(), "boot")
+begun = threading.Event()
+def write():
+    try:
+        for version in range(1, 10_000):
+            store.apply([update(str(key), version, version) for key in range(200)], {0: version})
+            begun.set()
+    except StoreClosed as error:
+        print(type(error).__name__, flush=True)
+writer = threading.Thread(target=write)
+writer.start()
+begun.wait()
+store.close()
+writer.join()
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LmdbStore]:
+    """Give an empty one."""
+    made = LmdbStore(tmp_path, named(), "boot")
+    yield made
+    made.close()
+
+
+def sizes(store: LmdbStore) -> tuple[int, int, int]:
+    """How many entries, earlier entries and index entries there are."""
+    with store._begin() as txn:  # noqa: SLF001
+        slots = store._databases.slots  # noqa: SLF001
+        held = [[txn.stat(one)["entries"] for one in slot.databases] for slot in slots]
+    first, second, third = (sum(kind) for kind in zip(*held, strict=True))
+    return first, second, third
+
+
+def forget(store: LmdbStore, partition: int) -> int:
+    """Forget all of it; gives in how many pieces."""
+    pieces = 1
+    while not store.forget(partition):
+        assert store.half_forgotten(partition)
+        assert store.position(partition) is None
+        pieces += 1
+    assert not store.half_forgotten(partition)
+    return pieces
+
+
+def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
+    for version in range(1, 10):
+        store.apply([update("a", 40, version, status=str(version), gate="B2")], {})
+    assert sizes(store) == (1, 2, 2)
+    store.apply([update("a", 200, 1, status="new")], {})
+    assert sizes(store) == (1, 0, 1)
+    store.apply([removal("a")], {})
+    assert sizes(store) == (0, 0, 0)
+    store.apply([update("a", 40, 9, status="x"), update("a", 200, 2, status="x"), update("a", 200, 3)], {0: 1})
+    assert sizes(store) == (1, 1, 0)
+    forget(store, 0)
+    assert sizes(store) == (0, 0, 0)
+    store.apply([update("a", 200, version, status="x") for version in (1, 2)], {})
+    store.apply([update("b", 2000, 1)], {})
+    assert sizes(store) == (1, 0, 0)
+
+
+def test_a_removal_of_one_life_leaves_another(store: LmdbStore) -> None:
+    store.apply([update("a", 200, 1), removal("a", life=40)], {})
+    assert sizes(store)[0] == 1
+    store.apply([removal("a", life=200)], {})
+    assert sizes(store)[0] == 0
+
+
+def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
+    store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(25_001)], {0: 1, 1: 1})
+    assert forget(store, 0) > 5
+    assert store.keys() == 12_500
+    assert store.get("000001") is not None
+    assert store.get("000002") is None
+    assert (store.position(0), store.position(1)) == (None, 1)
+
+
+def test_what_is_forgotten_half_is_told_after_a_restart_and_forgotten_to_its_end(tmp_path: Path) -> None:
+    first = LmdbStore(tmp_path, named(), "boot")
+    first.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(3 * PIECE)], {0: 1, 1: 1})
+    assert not first.half_forgotten(0)
+    assert not first.forget(0)
+    assert first.keys() > 2 * PIECE
+    first.close()
+    again = LmdbStore(tmp_path, named(), "boot")
+    assert [again.half_forgotten(one) for one in (0, 1)] == [True, False]
+    assert [again.position(one) for one in (0, 1)] == [None, 1]
+    forget(again, 0)
+    assert sizes(again) == (3 * PIECE // 2, 0, 0)
+    again.close()
+
+
+def test_others_are_written_while_one_is_forgotten(store: LmdbStore) -> None:
+    store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(2 * PIECE)], {0: 1, 1: 1})
+    at = 2
+    while not store.forget(0):
+        store.apply([update("000001", 1, at, partition=1), update(f"x{at}", 40 * at, 1, partition=1)], {1: at})
+        at += 1
+    assert at > 3
+    assert (store.position(0), store.position(1)) == (None, at - 1)
+    page = store.page(prefix="", after=None, limit=9, where={}, partitions=(0,))
+    while not page.items and page.after:
+        page = store.page(prefix="", after=page.after, limit=9, where={}, partitions=(0,))
+    assert page.items == []
+
+
+def test_it_is_not_closed_under_a_thread_that_writes(tmp_path: Path) -> None:
+    """In a process of its own: it would end without a word."""
+    for number in range(5):
+        command = [sys.executable, "-c", CLOSED, str(tmp_path / str(number))]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stdout) == (0, "StoreClosed\n"), ended.stderr
+
+
+def test_a_filter_wants_an_index(store: LmdbStore) -> None:
+    with pytest.raises(NotIndexed, match=r"take one of state\.status, state\.gate"):
+        store.page(prefix="", after=None, limit=1, where={"state.tail": "x"}, partitions=(0,))
+
+
+def test_objects_and_lists_of_any_depth_are_written_and_no_filter_finds_them(store: LmdbStore) -> None:
+    value = b'{"version":1,"state":{"status":' + b"[" * 900 + b"]" * 900 + b"}}"
+    one = update("deep", 1, 1)
+    assert one.entry is not None
+    assert store.apply([one._replace(entry=one.entry._replace(value=value)), update("flat", 1, 1, status={})], {0: 1})
+    assert store.get("deep") is not None
+    for text in ("{}", "[]"):
+        assert not store.page(prefix="", after=None, limit=9, where={"state.status": text}, partitions=(0,)).items
+
+
+def test_a_page_ends_after_so_many_keys_that_are_not_on_it(store: LmdbStore) -> None:
+    store.apply([update(f"{key:06}", 1, 1, partition=key // LOOKED_AT) for key in range(LOOKED_AT + 5)], {})
+    first = store.page(prefix="", after=None, limit=10, where={}, partitions=(1,))
+    assert (first.items, first.after) == ([], f"{LOOKED_AT - 1:06}")
+    second = store.page(prefix="", after=first.after, limit=10, where={}, partitions=(1,))
+    assert (len(second.items), second.after) == (5, None)
+
+
+def test_no_record_can_have_such_a_key(store: LmdbStore) -> None:
+    assert [store.get(key) for key in ("", "x" * 512, "\ud800")] == [None] * 3
+    store.apply([update("a", 1, 1)], {})
+    for key in ("", "x" * 512, "\ud800"):
+        assert store.gets(["a", key]) == [store.get("a"), None]
+    assert store.versions("") == []
+    assert store.page(prefix="\ud800", after="x" * 9999, limit=1, where={}, partitions=(0,)).items == []
+
+
+def test_versions_of_any_size_keep_their_order(store: LmdbStore) -> None:
+    versions = [-(1 << 63), -1, (1 << 63) - 1]
+    store.apply([update("a", 1, version) for version in versions], {})
+    assert [one.version for one in store.versions("a")] == versions
+
+
+def test_the_watermark_outlives_a_restart_and_what_is_told_does_too(tmp_path: Path) -> None:
+    first = LmdbStore(tmp_path, named(), "boot")
+    first.advance(700)
+    assert first.watermark() == 700
+    first.apply([], {0: 1})
+    first.close()
+    again = LmdbStore(tmp_path, named(), "boot")
+    assert again.watermark() == 700
+    again.close()
+
+
+def test_a_rebuild_that_is_over_leaves_a_file_of_its_own_size_and_all_that_is_in_it(tmp_path: Path) -> None:
+    rebuilt = LmdbStore(tmp_path, named(history=1), "boot")
+    file = tmp_path / "data.mdb"
+    rebuilt.apply([update(str(key), 1, 1) for key in range(2000)], {0: 1})
+    rebuilt.advance(50)
+    assert file.stat().st_size >= AT_LEAST
+    rebuilt.settle()
+    assert file.stat().st_size < 1 << 21
+    rebuilt.apply([update("7", 1, 2)], {0: 2})
+    rebuilt.settle()
+    known = rebuilt.get("7")
+    assert known is not None
+    assert (known.version, rebuilt.keys(), rebuilt.position(0), rebuilt.watermark()) == (2, 2000, 2, 50)
+    rebuilt.close()
+    rebuilt.settle()
+    again = LmdbStore(tmp_path, named(history=1), "boot")
+    assert again.keys() == 2000
+    assert file.stat().st_size < 1 << 21
+    again.close()
+
+
+def test_readers_see_whole_batches_and_never_go_back(store: LmdbStore) -> None:
+    keys = [str(number) for number in range(50)]
+    store.apply([update(key, 0, 0) for key in keys], {})
+    failed: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            for round_ in range(1, 200):
+                # lives change buckets all the time, and buckets are dropped
+                store.apply([update(key, round_ * 30, round_) for key in keys], {})
+        except BaseException as error:  # noqa: BLE001 (told below)
+            failed.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    last, looked = 0, 0
+    while writer.is_alive() or not looked:
+        seen = {_version(entry) for entry in store.gets(keys)}
+        assert len(seen) == 1
+        (version,) = seen
+        assert version >= last
+        last, looked = version, looked + 1
+        page = store.page(prefix="", after=None, limit=99, where={}, partitions=(0,))
+        assert len(page.items) == len({key for key, _ in page.items}) == len(keys)
+        assert len({_version(entry) for _, entry in page.items}) == 1
+    writer.join()
+    assert failed == []
+
+
+def _version(entry: Entry | None) -> int:
+    assert entry is not None
+    return entry.version
+
+
+ORDERS = st.tuples(st.integers(0, 2).map(lambda life: 1000 + life), st.integers(0, 3), st.integers(1, 4))
+
+
+@given(st.lists(ORDERS, min_size=1, max_size=12))
+def test_the_greatest_life_epoch_and_version_stays_however_they_come(orders: list[tuple[int, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = LmdbStore(Path(folder), named(), "boot")
+        seen: list[tuple[int, int, int]] = []
+        for life, epoch, version in orders:
+            store.apply([update("a", life, version, epoch=epoch)], {})
+            known = store.get("a")
+            assert known is not None
+            seen.append(known.order)
+        store.close()
+    assert seen == sorted(seen)
+    assert seen[-1] == max(orders)
+
+
+def test_a_rebuilt_state_takes_the_place_of_the_old_one_and_the_old_one_never_its(store: LmdbStore) -> None:
+    store.apply([update("a", 1, 61, epoch=100)], {})
+    assert len(store.apply([update("a", 1, 1, epoch=200, status="new")], {})) == 1
+    assert store.apply([update("a", 1, 62, epoch=100)], {}) == []
+    assert [one.order for one in store.versions("a")] == [(1, 100, 61), (1, 200, 1)]
+    assert dict(store.page(prefix="", after=None, limit=9, where={"state.status": "new"}, partitions={0}).items)
+
+
+def test_one_tag_never_names_two_contents(store: LmdbStore) -> None:
+    store.apply([update("a", 1, 3, epoch=100, status="old")], {})
+    before = store.get("a")
+    store.apply([update("a", 1, 3, epoch=200, status="new")], {})
+    after = store.get("a")
+    assert before is not None
+    assert after is not None
+    assert before.value != after.value
+    assert before.tag != after.tag
+
+
+def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> None:
+    """Machines that start at 6:00 and stop: at noon no record has come, and nothing of them is left."""
+    six, hour = 1_767_247_200_000, 3_600_000
+    state = replace(
+        named(lifetime=hour, indexes=("state.status",)), expires_by_clock=True, grace=timedelta(minutes=11),
+        query=QueryOptions(history=3, indexes=("state.status",)),
+    )  # fmt: skip
+    store = LmdbStore(tmp_path, state, "boot")
+    store.apply([update(str(number), six + number, 1, status="on") for number in range(500)], {0: 500})
+
+    def at(now: int) -> tuple[int, int, int]:
+        watermark = clock_watermark(state, now)
+        assert watermark is not None
+        store.advance(watermark)
+        store.sweep()
+        pages = [
+            store.page(prefix="", after=None, limit=1000, where=where, partitions={0}).items
+            for where in ({}, {"state.status": "on"})
+        ]
+        return len(pages[0]), len(pages[1]), store.keys()
+
+    assert at(six + hour) == (500, 500, 500)
+    assert at(six + hour + 11 * 60_000) == (500, 500, 500), "within the grace"
+    assert at(six + hour + 11 * 60_000 + 1000) == (0, 0, 500), "ended, and remembered"
+    known = store.get("7")
+    assert known is not None
+    assert store.ended(known)
+    assert at(six + 6 * hour) == (0, 0, 0)
+    store.close()
+
+
+def test_what_has_ended_by_the_clock_stays_so_over_a_restart_with_an_earlier_clock(tmp_path: Path) -> None:
+    first = LmdbStore(tmp_path, named(), "boot")
+    first.apply([update("a", 1, 1)], {0: 1})
+    first.advance(SAVE_MS + 1)
+    first.sweep()
+    first.close()
+    again = LmdbStore(tmp_path, named(), "boot")
+    assert (again.watermark(), again.get("a")) == (SAVE_MS + 1, None)
+    again.close()
+
+
+@pytest.mark.parametrize("facts", [{"expires_by_clock": False}, {"lifetime": None}, {"life": None}])
+def test_lives_of_a_replay_do_not_end_by_the_clock(facts: dict[str, Any]) -> None:
+    usual: dict[str, Any] = {"lifetime": timedelta(hours=1), "expires_by_clock": True}
+    assert clock_watermark(replace(named(), **(usual | facts)), 1_767_247_200_000) is None
