@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from contracts.metrics.counts import Counts
     from contracts.model.named_state import NamedState
-    from services.query.api.reply import Headers, Reply
     from services.query.cluster.routing import Member, Roles
+    from services.query.http.responses import Headers, HttpResponse
     from services.query.settings import QuerySettings
     from services.query.store.store import Store
 
@@ -22,7 +22,7 @@ HOP = "Stateloop-Hop"
 """The header of a question that another instance hands on: it is not handed on again."""
 
 
-class Question(NamedTuple):
+class ForwardedRequest(NamedTuple):
     """A request that is handed on. `target` is the path with its query, as it was sent."""
 
     target: str
@@ -48,15 +48,15 @@ class Parts:
     """How many keys, of some that were looked at, are not where a key is looked for, by state."""
 
 
-class Proxy(Protocol):
+class PeerClient(Protocol):
     """Asks other instances, one hop away: they answer for what they hold themselves, or say 421."""
 
-    async def ask(self, members: Sequence[Member], question: Question) -> Reply:
+    async def ask(self, members: Sequence[Member], question: ForwardedRequest) -> HttpResponse:
         """The answer of the first of these that gives one, whatever it is but a 421. Raises ProblemError (503)."""
         ...
 
 
-class Routed(Protocol):
+class Routes(Protocol):
     """A piece of the service that answers requests; service.py has the list of them."""
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:

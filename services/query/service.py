@@ -13,33 +13,33 @@ from typing import TYPE_CHECKING, NamedTuple
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from contracts.records.named_states import named
-from services.query.api.access import Access
-from services.query.api.batch import Batches
-from services.query.api.elsewhere import Elsewhere
-from services.query.api.endpoints import Endpoints
-from services.query.api.gate import Gate
-from services.query.api.held import Holdings
-from services.query.api.hot import Hot
-from services.query.api.instances import Listing
-from services.query.api.openapi import Document
-from services.query.api.renewal import renewed
-from services.query.api.server import Server, bound, url_of
-from services.query.api.states import states
-from services.query.api.waits import Waits
 from services.query.cluster.assembly import joined
 from services.query.cluster.identity import Home
 from services.query.cluster.instance import Surroundings
 from services.query.cluster.membership import Identity
-from services.query.cluster.peer_client import HttpProxy
 from services.query.console.assembly import console
 from services.query.dependencies import Parts
 from services.query.health import Health
+from services.query.http.assembly import state_api
+from services.query.http.batch_routes import BatchRoutes
+from services.query.http.fast_path import FastPath
+from services.query.http.forwarding import Forwarder
+from services.query.http.instance_routes import InstanceRoutes
+from services.query.http.monitoring import MonitoringRoutes
+from services.query.http.openapi import OpenApiRoutes
+from services.query.http.peer_client import HttpPeerClient
+from services.query.http.request_guard import RequestGuard
+from services.query.http.server import HttpServer, bind, url_of
+from services.query.http.watch_routes import WatchRoutes
 from services.query.ingest.kafka_ingestion import Follower
 from services.query.ingest.listeners import Listeners
 from services.query.ingest.partition_counts import watched
 from services.query.ingest.tombstones import Removals, kept
 from services.query.ingest.topics import sized
-from services.query.push.push import Push
+from services.query.lookup.authentication import Authenticator
+from services.query.lookup.key_waiters import KeyWaiters
+from services.query.lookup.state_reader import StateReaders
+from services.query.lookup.token_reload import reload_forever
 from services.query.store.lmdb_store import LmdbStore
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.model.named_state import NamedState
     from services.query.cluster.cluster import Cluster
-    from services.query.dependencies import Proxy, Routed
+    from services.query.dependencies import PeerClient, Routes
     from services.query.settings import QuerySettings
     from services.query.store.store import Store
 
@@ -77,21 +77,21 @@ class Core(NamedTuple):
 class _Ways(NamedTuple):
     """What answering needs beside the core."""
 
-    access: Access
-    proxy: Proxy
-    page: Routed
+    access: Authenticator
+    proxy: PeerClient
+    page: Routes
     listening: socket
 
 
 async def serve(settings: QuerySettings, application: Application) -> None:
     """Run an instance until SIGTERM or SIGINT. Raises a QueryError or StoreError, in a group, if it cannot go on."""
     settings.check_exposure()
-    access = Access(settings.tokens, settings.peer_token)
+    access = Authenticator(settings.tokens, settings.peer_token)
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
-        listening = stack.enter_context(bound(settings))
+        listening = stack.enter_context(bind(settings))
         found = await asyncio.to_thread(sized, named(application), settings.client(), stopped.is_set)
         if found is None:
             return
@@ -100,7 +100,7 @@ async def serve(settings: QuerySettings, application: Application) -> None:
             return
         ground = _Ground(found, Removals(longest, _now), url_of(settings, listening))
         core = _core(settings, application, ground, stack)
-        proxy = await stack.enter_async_context(HttpProxy(settings.peer_token))
+        proxy = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
         page = await stack.enter_async_context(console(application, core.parts))
         await _answer(core, _Ways(access, proxy, page, listening), stopped)
 
@@ -127,26 +127,30 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     """Answer until told to stop; then leave the cluster, end what stays open, and answer what was asked."""
     parts, follower, cluster, listeners = core
     access, proxy, page, listening = ways
-    gate, holdings, waits = Gate(parts, access), Holdings(parts), Waits(parts.settings.waits, parts.counts)
-    push = Push(parts)
+    gate, holdings, waits = (
+        RequestGuard(parts, access),
+        StateReaders(parts),
+        KeyWaiters(parts.settings.waits, parts.counts),
+    )
+    push = WatchRoutes(parts)
     listeners.on_changed += [waits.changed, push.watching.changed]
     listeners.on_restarted.append(push.watching.restarted)
     health = Health(parts, follower.tally, lambda: cluster.instance.holds.view.contact is not None)
-    hot = Hot(parts, holdings, gate, Batches(parts, holdings, Elsewhere(parts, proxy), gate))
-    pieces: list[Routed] = [
-        Endpoints(health, parts.counts),
-        Document(),
-        Listing(cluster, parts.states),
+    hot = FastPath(parts, holdings, gate, BatchRoutes(parts, holdings, Forwarder(parts, proxy), gate))
+    pieces: list[Routes] = [
+        MonitoringRoutes(health, parts.counts),
+        OpenApiRoutes(),
+        InstanceRoutes(cluster, parts.states),
         push,
         page,
-        *states(parts, holdings, waits, gate, proxy),
+        *state_api(parts, holdings, waits, gate, proxy),
     ]
     async with asyncio.TaskGroup() as tasks:
         lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
-        renewing = renewed(access, hot.forget, partial(push.watching.renew, access.again))
+        renewing = reload_forever(access, hot.forget, partial(push.watching.renew, access.again))
         counting = watched(parts.states.values(), parts.settings.client())
         ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing, counting)]
-        async with Server(parts, gate, pieces, hot).serving(listening):
+        async with HttpServer(parts, gate, pieces, hot).serving(listening):
             await stopped.wait()
             health.stopping = True
             await _ended(lasting[1:])  # others answer from now on; what is still asked here is handed on to them

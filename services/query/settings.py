@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from contracts.settings import Duration, KafkaSettings
 from services.query.errors import ExposedError
-from services.query.push.limits import Limits
+from services.query.limits import WatchLimits
 
 
 def _address(url: str) -> str:
@@ -77,21 +77,21 @@ class QuerySettings(KafkaSettings):
     """How many requests may wait for a version at once."""
     wait_most: Duration = timedelta(seconds=30)
     """How long one may wait."""
-    watch_connections: int = Field(default=Limits.connections, ge=0)
+    watch_connections: int = Field(default=WatchLimits.connections, ge=0)
     """How many connections of one token may watch; where none is needed, in all."""
-    watch_subscriptions: int = Field(default=Limits.subscriptions, ge=1)
+    watch_subscriptions: int = Field(default=WatchLimits.subscriptions, ge=1)
     """How many subscriptions one WebSocket may have."""
-    watch_waiting: int = Field(default=Limits.waiting_keys, ge=1)
+    watch_waiting: int = Field(default=WatchLimits.waiting_keys, ge=1)
     """How many keys may wait for one client that watches; beyond it all is dropped, and it has to read anew."""
-    watch_waiting_bytes: int = Field(default=Limits.waiting_bytes, ge=1024)
+    watch_waiting_bytes: int = Field(default=WatchLimits.waiting_bytes, ge=1024)
     """The same in bytes of their values."""
-    watch_all_waiting_bytes: int = Field(default=Limits.all_waiting_bytes, ge=1024 * 1024)
+    watch_all_waiting_bytes: int = Field(default=WatchLimits.all_waiting_bytes, ge=1024 * 1024)
     """How many bytes may wait for all clients together, with 1 KiB for each key; beyond it the slowest are cut off."""
     watch_marks: Annotated[Duration, Field(ge=timedelta(seconds=0.1), le=timedelta(seconds=10))] = timedelta(
-        seconds=Limits.mark_every_s
+        seconds=WatchLimits.mark_every_s
     )
     """How often who watches is told how far it is; clients give up a stream that says nothing for 20 seconds."""
-    watch_stalled: Annotated[Duration, Field(ge=timedelta(seconds=1))] = timedelta(seconds=Limits.stalled_s)
+    watch_stalled: Annotated[Duration, Field(ge=timedelta(seconds=1))] = timedelta(seconds=WatchLimits.stalled_s)
     """After how long a client that watches and takes nothing is cut off."""
     stop_within: Duration = timedelta(seconds=5)
     """How long answers under way may take when it is told to stop."""

@@ -14,8 +14,8 @@ from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
-from services.query.api.access import Access
 from services.query.console.watched import not_watched
+from services.query.lookup.authentication import Authenticator
 from services.query.settings import QuerySettings
 from services.topics.settings import Settings as TopicsSettings
 from spark_app.settings import Settings as JobSettings
@@ -116,9 +116,9 @@ def test_clients_on_the_host_are_sent_to_the_published_port(services: dict[str, 
 def test_whoever_reaches_the_query_service_needs_a_token(services: dict[str, Service]) -> None:
     (secret,) = services["query"]["secrets"]
     assert services["query"]["environment"]["STATELOOP_TOKENS"] == f"/run/secrets/{secret['source']}"
-    access = Access(ROOT / "deploy" / "query" / "tokens.json")
-    assert access.holder(None) is None
-    assert access.holder("Bearer only-on-this-machine") is not None
+    access = Authenticator(ROOT / "deploy" / "query" / "tokens.json")
+    assert access.authenticate(None) is None
+    assert access.authenticate("Bearer only-on-this-machine") is not None
 
 
 def test_workers_can_be_scaled(services: dict[str, Service]) -> None:

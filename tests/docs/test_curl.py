@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contracts.model.named_state import QueryOptions
-from tests.services.query.api.asking import answering
+from tests.services.query.http.instance import answering
 from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/query.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from services.query.api.parameters import Parameters
+from services.query.http.parameters import Parameters
 
 LARGEST = 10**15
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import orjson
 from aiohttp import web
 
-from services.query.api.access import holder
-from services.query.api.parameters import asked
-from services.query.api.problems import AGAIN_S, Problem
-from services.query.api.reply import told
 from services.query.console.graph import graph, without_counts
 from services.query.console.page import send
 from services.query.console.parameters import OfLetters, OfLoop
+from services.query.http.parameters import parse_query
+from services.query.http.responses import problem_response
+from services.query.lookup.authentication import principal
+from services.query.lookup.problem import RETRY_AFTER_S, Problem
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -43,13 +43,13 @@ class Console:
 
     async def loop(self, request: web.Request) -> web.Response:
         """The figures and the verdict; `since` (milliseconds since 1970) asks for their course after that time."""
-        holder(request).check_all()
-        found = self._course.answer(asked(OfLoop, request).since)
+        principal(request).check_all()
+        found = self._course.answer(parse_query(OfLoop, request).since)
         return _not_yet() if found is None else _json(found)
 
     async def graph(self, request: web.Request) -> web.Response:
         """The application's enrichments; a token that reads all keys gets their counts too."""
-        who, span = holder(request), self._course.span
+        who, span = principal(request), self._course.span
         who.check(self._application.name)
         if span is None:
             return _not_yet()
@@ -58,8 +58,8 @@ class Console:
 
     async def dead_letters(self, request: web.Request) -> web.Response:
         """The counts by reason and the latest letters."""
-        holder(request).check_all()
-        return _json(self._letters.answer(asked(OfLetters, request).limit))
+        principal(request).check_all()
+        return _json(self._letters.answer(parse_query(OfLetters, request).limit))
 
 
 def _json(answer: BaseModel) -> web.Response:
@@ -68,4 +68,6 @@ def _json(answer: BaseModel) -> web.Response:
 
 
 def _not_yet() -> web.Response:
-    return told(Problem("catching_up", "The loop was not looked at yet", retry_after=AGAIN_S)).response()
+    return problem_response(
+        Problem("catching_up", "The loop was not looked at yet", retry_after=RETRY_AFTER_S)
+    ).response()

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from services.query.push.notice import Kind
-from services.query.push.shown import Shown
+from services.query.push.delivered_versions import DeliveredVersions
+from services.query.push.notification import NotificationKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from services.query.push.holders import Holders
-    from services.query.push.interest import Interest
-    from services.query.push.notice import Notice
-    from services.query.push.reading import Reading
+    from services.query.push.filter import Filter
+    from services.query.push.filter_matches import FilterMatches
+    from services.query.push.notification import Notification
+    from services.query.push.store_scanner import StoreScan
     from services.query.store.entry import Order
 
 
-class Outbox(Protocol):
+class NotificationSink(Protocol):
     """Where notices for a client wait."""
 
-    def put(self, subscription: Subscription, notice: Notice) -> None:
+    def put(self, subscription: Subscription, notice: Notification) -> None:
         """Let it wait until the client can take it."""
         ...
 
-    def put_first(self, subscription: Subscription, notices: Iterable[Notice]) -> None:
+    def put_first(self, subscription: Subscription, notices: Iterable[Notification]) -> None:
         """Let each of these go before all else."""
         ...
 
@@ -32,7 +32,7 @@ class Outbox(Protocol):
         """Let it be said that of these partitions all is told that comes after the offsets."""
         ...
 
-    def read(self, reading: Reading) -> None:
+    def read(self, reading: StoreScan) -> None:
         """Let what is read go, as fast as the client takes it."""
         ...
 
@@ -47,14 +47,14 @@ class Subscription:
     It is remembered of `most` keys what was told.
     """
 
-    def __init__(self, name: str, interest: Interest, outbox: Outbox, *, current: bool, most: int) -> None:
+    def __init__(self, name: str, interest: Filter, outbox: NotificationSink, *, current: bool, most: int) -> None:
         self.name = name
         self.interest = interest
         self.outbox = outbox
         self.current = current
         self.asked: dict[int, int | None] = {}
         """The partitions of which another instance is told while they are answered for here: after these offsets."""
-        self.readings: dict[int, Reading] = {}
+        self.readings: dict[int, StoreScan] = {}
         """What still reads a partition; what is told meanwhile is later. A reading that began before may lack some."""
         self.partition: int | None = None
         """The one that its key is in."""
@@ -64,11 +64,11 @@ class Subscription:
         """The offset of the last change told, by partition: after it, another instance goes on."""
         self.begun: set[int] = set()
         """The partitions whose present values were told, or were not to be."""
-        self.holders: Holders | None = None
+        self.holders: FilterMatches | None = None
         """Where it is noted which keys it holds, while it filters."""
-        self._shown = Shown(most, self._release)
+        self._shown = DeliveredVersions(most, self._release)
 
-    def tell(self, notice: Notice) -> None:
+    def tell(self, notice: Notification) -> None:
         """Let a key's value be told, unless as much was told before."""
         if notice.order is None or not self.know(notice.key, notice.order):
             return
@@ -77,11 +77,11 @@ class Subscription:
             self.holders.hold(notice.key, self)
         self.outbox.put(self, notice)
 
-    def tell_gone(self, notice: Notice) -> None:
+    def tell_gone(self, notice: Notification) -> None:
         """Let it be told that a key is not there any more, or not what was asked for. A filter tells it of its own."""
         self._reach(notice)
         held = self.holds(notice.key)
-        if notice.kind is not Kind.EXPIRED:  # a life that has ended must not be told again
+        if notice.kind is not NotificationKind.EXPIRED:  # a life that has ended must not be told again
             self._shown.forget(notice.key)
         self._release(notice.key)
         if held or self.relayed or not self.interest.where:
@@ -112,7 +112,7 @@ class Subscription:
         """The client reads anew: nothing counts as told."""
         self._shown.clear()
 
-    def _reach(self, notice: Notice) -> None:
+    def _reach(self, notice: Notification) -> None:
         if notice.offset >= 0:
             self.reached[notice.partition] = max(notice.offset, self.reached.get(notice.partition, -1))
 

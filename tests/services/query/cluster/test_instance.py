@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
-from services.query.api.access import ANYBODY
-from services.query.api.instances import held, listed
 from services.query.cluster.catch_up import Barrier
 from services.query.cluster.leases import Holds
 from services.query.cluster.membership import View
+from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.ingest.decode import AHEAD_MS
+from services.query.lookup.authentication import ANONYMOUS
 from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TERMS, World
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
     world.most_read = 50
     calm(world, 5)
     presented = world.processes["a"].instance.presented(world.now, EPOCH)
-    told = listed(presented, held([presented]), ANYBODY)
+    told = instance_facts(presented, owners_of([presented]), ANONYMOUS)
     assert (told["instance"], told["url"], told["owns"]) == ("a", "http://a", {"flights": [0]})
     roles = {one["partition"]: one["role"] for one in told["states"]["flights"]["partitions"]}
     assert roles == {0: "owner", 1: "standby"}
@@ -117,8 +117,11 @@ def test_routers_agree_on_who_holds_a_partition() -> None:
     calm(world, 1)
     for process in world.processes.values():
         assert [one.announcement.instance for one in process.instance.owners(part)][:2] == ["b", "a"]
-    assert held(both) == held(reversed(both)) == {part: "b"}
-    assert [listed(one, held(both), ANYBODY)["owns"] for one in both] == [{"flights": [0]}, {"flights": []}]
+    assert owners_of(both) == owners_of(reversed(both)) == {part: "b"}
+    assert [instance_facts(one, owners_of(both), ANONYMOUS)["owns"] for one in both] == [
+        {"flights": [0]},
+        {"flights": []},
+    ]
 
 
 def test_a_watermark_is_that_of_who_is_there() -> None:

@@ -11,17 +11,17 @@ import orjson
 
 from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
-from services.query.api.access import Access
-from services.query.api.gate import Gate
-from services.query.api.held import Holdings
-from services.query.api.server import Server
-from services.query.api.states import states
-from services.query.api.waits import Waits
 from services.query.console.course import Course
 from services.query.console.letters import Letters
 from services.query.console.routes import Console
-from services.query.push.limits import Limits
-from services.query.push.push import Push
+from services.query.http.assembly import state_api
+from services.query.http.request_guard import RequestGuard
+from services.query.http.server import HttpServer
+from services.query.http.watch_routes import WatchRoutes
+from services.query.limits import WatchLimits
+from services.query.lookup.authentication import Authenticator
+from services.query.lookup.key_waiters import KeyWaiters
+from services.query.lookup.state_reader import StateReaders
 from services.query.store.entry import Change, Entry
 from services.query.store.store import Update
 from tests.services.query.console.flights import flight, key_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.query.console.answers import Letter
     from services.query.console.look import Look
-    from services.query.dependencies import Routed
+    from services.query.dependencies import Routes
 
 EVERY_S = 0.2
 """How often the page looks."""
@@ -49,12 +49,12 @@ class Stage:
         self.parts = parts_of(self.state, a_state("tails"), roles=MemoryRoles(), tokens=tokens)
         self.course = Course(application, EVERY_S)
         self.letters = Letters("dead_letters")
-        self.push = Push(self.parts, Limits(mark_every_s=1))
+        self.push = WatchRoutes(self.parts, WatchLimits(mark_every_s=1))
         console = Console(application, self.course, self.letters)
-        gate = Gate(self.parts, Access(tokens))
-        reads = states(self.parts, Holdings(self.parts), Waits(10, self.parts.counts), gate, None)
-        pieces: list[Routed] = [self.push, console, *reads]
-        self._server = Server(self.parts, gate, pieces)
+        gate = RequestGuard(self.parts, Authenticator(tokens))
+        reads = state_api(self.parts, StateReaders(self.parts), KeyWaiters(10, self.parts.counts), gate, None)
+        pieces: list[Routes] = [self.push, console, *reads]
+        self._server = HttpServer(self.parts, gate, pieces)
         self._offset = 0
         self.base = ""
 

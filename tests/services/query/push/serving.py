@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 from aiohttp import ClientSession, WSMsgType
 
-from services.query.api.access import Access
-from services.query.api.gate import Gate
-from services.query.api.server import Server
-from services.query.push.limits import Limits
-from services.query.push.push import Push
+from services.query.http.request_guard import RequestGuard
+from services.query.http.server import HttpServer
+from services.query.http.watch_routes import WatchRoutes
+from services.query.limits import WatchLimits
+from services.query.lookup.authentication import Authenticator
 from services.query.store.entry import Change, Entry
 from services.query.store.store import Update
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
@@ -28,21 +28,23 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
 
 WITHIN_S = 5.0
-QUICK = Limits(mark_every_s=0.05)
-RARE = Limits(mark_every_s=60)
+QUICK = WatchLimits(mark_every_s=0.05)
+RARE = WatchLimits(mark_every_s=60)
 
 
 class Instance:
     """States in memory, and what tells of them."""
 
-    def __init__(self, *states: NamedState, limits: Limits = RARE, tokens: Path | None = None, **told: Any) -> None:
+    def __init__(
+        self, *states: NamedState, limits: WatchLimits = RARE, tokens: Path | None = None, **told: Any
+    ) -> None:
         self.roles = MemoryRoles()
         self.states = {one.name: one for one in states or (a_state(),)}
         self.parts = parts_of(*self.states.values(), roles=self.roles, tokens=tokens, **told)
-        self.push = Push(self.parts, limits)
+        self.push = WatchRoutes(self.parts, limits)
         self.watching = self.push.watching
-        self.access = Access(tokens, self.parts.settings.peer_token)
-        self.server = Server(self.parts, Gate(self.parts, self.access), [self.push])
+        self.access = Authenticator(tokens, self.parts.settings.peer_token)
+        self.server = HttpServer(self.parts, RequestGuard(self.parts, self.access), [self.push])
         self.base = ""
         self.offset = 0
 

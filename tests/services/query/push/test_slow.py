@@ -22,7 +22,7 @@ from tests.services.query.push.serving import QUICK, RARE, Events, Instance, con
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from services.query.push.stream import Stream
+    from services.query.push.client_stream import ClientStream
 
 OTHERS = 1000
 BIG = "x" * 20_000
@@ -56,7 +56,7 @@ def asking(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-def streams(instance: Instance) -> list[Stream]:
+def streams(instance: Instance) -> list[ClientStream]:
     return list(instance.watching._streams)  # noqa: SLF001  # what waits shows nowhere else at once
 
 

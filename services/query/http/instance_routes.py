@@ -1,0 +1,87 @@
+"""GET /v1/instances: who is there, what each has, and who answers for what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from services.query.cluster.routing import Role
+from services.query.http.responses import json_response
+from services.query.ingest.ingestion import Part
+from services.query.lookup.authentication import principal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from contracts.model.named_state import NamedState
+    from contracts.wire.announcement import AnnouncedPart, Announcement
+    from services.query.cluster.cluster import Cluster
+    from services.query.lookup.authentication import Principal
+
+
+class InstanceRoutes:
+    """The route. What others have is as they announced it last, at most about a second ago."""
+
+    def __init__(self, cluster: Cluster, states: Mapping[str, NamedState]) -> None:
+        self._cluster = cluster
+        self._states = states
+
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """See Routed."""
+        return [web.get("/v1/instances", self.instances)]
+
+    async def instances(self, request: web.Request) -> web.Response:
+        """All of them, the one that was asked first; and the partitions of each state, which say where a key is."""
+        who, announced = principal(request), self._cluster.announced()
+        holders = owners_of(announced)
+        told = [instance_facts(one, holders, who) for one in announced]
+        partitions = {name: state.partitions for name, state in self._states.items() if who.reads(name)}
+        return json_response({"instances": told, "partitions": partitions}).response()
+
+
+def owners_of(announced: Iterable[Announcement]) -> dict[Part, str]:
+    """The store of who answers for each partition: of two that of the later term, as all instances see it."""
+    claims: dict[Part, tuple[int, str]] = {}
+    for one in announced:
+        for name, state in one.states.items():
+            for part in state.parts:
+                if part.held:
+                    place = Part(name, part.partition)
+                    claims[place] = max(claims.get(place, (0, "")), (part.term, one.store))
+    return {place: store for place, (_, store) in claims.items()}
+
+
+def instance_facts(announcement: Announcement, holders: Mapping[Part, str], who: Principal) -> dict[str, Any]:
+    """One instance, as far as `who` may read its states. `owns` has the partitions that it answers for."""
+    owns: dict[str, list[int]] = defaultdict(list)
+    states = {name: state for name, state in announcement.states.items() if who.reads(name)}
+    for name, state in states.items():
+        numbers = [part.partition for part in state.parts]
+        owns[name] += [one for one in numbers if holders.get(Part(name, one)) == announcement.store]
+    return {
+        "instance": announcement.instance,
+        "url": announcement.url,
+        "owns": owns,
+        "states": {
+            name: {
+                "watermark": state.watermark,
+                "partitions": [_part(part, counts=who.reads_all(name)) for part in state.parts],
+            }
+            for name, state in states.items()
+        },
+    }
+
+
+def _part(part: AnnouncedPart, *, counts: bool) -> dict[str, Any]:
+    """One partition. Its position counts the records of all keys: without `counts` it is null."""
+    position = part.position if counts else None
+    return {"partition": part.partition, "role": _role(part), "position": position, "lag": part.lag}
+
+
+def _role(part: AnnouncedPart) -> str:
+    """A copy that does not answer is a standby too: it would, were the owner away."""
+    if part.held and part.assigned:
+        return Role.OWNER
+    return Role.CATCHING_UP if part.assigned or not part.ready else Role.STANDBY

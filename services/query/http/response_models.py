@@ -1,0 +1,118 @@
+"""What answers look like, as models: the OpenAPI document is made from them. Answers are written by form.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+RoleName = Literal["owner", "standby", "catching_up", "elsewhere"]
+
+
+class ResponseModel(BaseModel):
+    """Something that is told; all of it is there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Lag(ResponseModel):
+    """How far the instance is behind its topic."""
+
+    records: int = Field(ge=0)
+
+
+class SourceRecord(ResponseModel):
+    """The record that an answer is from."""
+
+    topic: str
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0)
+
+
+class KeyAnswer(ResponseModel):
+    """One version of a key."""
+
+    state: str
+    key: str
+    epoch: int = Field(description="The epoch of the state that the version counts in; 0 where records have none")
+    version: int
+    life: AwareDatetime | None = Field(description="When the key's life began; null in a state without lives")
+    event_time: AwareDatetime
+    age_ms: int = Field(ge=0, description="Milliseconds since the event time, by the instance's clock")
+    source: SourceRecord
+    lag: Lag
+    role: RoleName = Field(description="What the instance is to the key's partition")
+    instance: str = Field(description="Who answered")
+    value: Any = Field(description="The record as it is on the topic, or the part of it that was asked for")
+
+
+class ProblemAnswer(BaseModel):
+    """Why there is no answer (RFC 9457), with further facts by kind."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str = Field(description="The kind of problem, as never_seen, expired, catching_up")
+    title: str
+    status: int
+    detail: str = Field(description="What to do")
+
+
+class BatchAnswer(ResponseModel):
+    """An answer or a problem for each key, in the order in which they were asked for."""
+
+    answers: tuple[KeyAnswer | ProblemAnswer, ...]
+
+
+class PageAnswer(ResponseModel):
+    """The next keys in their order."""
+
+    items: tuple[KeyAnswer, ...]
+    after: str | None = Field(description="Say it as after= to get the next page; null: there is none")
+
+
+class VersionsAnswer(ResponseModel):
+    """The versions that are kept, the earliest first."""
+
+    versions: tuple[KeyAnswer, ...]
+
+
+class PartitionAnswer(ResponseModel):
+    """How the instance stands to a partition."""
+
+    partition: int
+    role: RoleName
+    lag: Lag
+
+
+class StateAnswer(ResponseModel):
+    """A state that can be asked. `lag` and `keys` are of what this instance holds."""
+
+    name: str
+    topic: str
+    keys: int | None = Field(
+        description="About how many, ended lives that are remembered among them; null when the token may not read all"
+    )
+    lag: Lag
+    partitions: tuple[PartitionAnswer, ...]
+    misplaced: int | None = Field(
+        description="Keys, of some looked at, in another partition than murmur2 says; some are not found; null as keys"
+    )
+    lifetime_s: float | None
+    stale_after_s: float
+    history: int
+    indexes: tuple[str, ...]
+    json_schema: dict[str, Any] = Field(alias="schema", description="The JSON Schema of the records")
+
+
+class StatesAnswer(ResponseModel):
+    """The states that the token reaches."""
+
+    instance: str
+    states: tuple[StateAnswer, ...]
+
+
+class HealthAnswer(BaseModel):
+    """Whether all is well, and why not."""
+
+    ok: bool
+    why: str | None = None

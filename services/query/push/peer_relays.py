@@ -1,0 +1,90 @@
+"""The links to other instances, for the subscriptions that they answer for."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aiohttp import ClientSession, ClientTimeout, TCPConnector
+
+from services.query.dependencies import HOP
+from services.query.push.peer_relay import PeerRelay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pydantic import SecretStr
+
+    from services.query.push.subscription import Subscription
+
+CONNECT_S = 1.0
+PING_S = 4.0
+"""How often it is asked whether the other instance is there; it has half of that to answer."""
+
+
+class PeerRelays:
+    """One for each instance that something is wanted of. `token` is what instances show each other."""
+
+    def __init__(
+        self,
+        token: SecretStr | None,
+        since: Callable[[Subscription, str], Mapping[int, int | None]],
+        told: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._headers = {HOP: "1"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
+        self._since = since
+        self._told = told
+        self._clock = clock
+        self._session: ClientSession | None = None
+        self._links: dict[str, PeerRelay] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def keep(self, subscription: Subscription, urls: Iterable[str]) -> None:
+        """Be told for it by these instances, and no others."""
+        wanted = set(urls)
+        for url, link in list(self._links.items()):
+            if url not in wanted:
+                link.unsubscribe(subscription)
+                self._close_idle(url)
+        for url in wanted:
+            self._link(url).keep(subscription)
+
+    def resume(self, url: str, subscription: Subscription, partition: int) -> None:
+        """See PeerRelay.resume."""
+        self._link(url).resume(subscription, partition)
+
+    async def close(self) -> None:
+        """Be told nothing more."""
+        for url in list(self._links):
+            self._close(url)
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _link(self, url: str) -> PeerRelay:
+        found = self._links.get(url)
+        if found is None:
+            if self._session is None:
+                timeout = ClientTimeout(total=None, sock_connect=CONNECT_S)
+                self._session = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
+            connect = partial(
+                self._session.ws_connect, f"{url}/v1/watch", headers=self._headers, heartbeat=PING_S, max_msg_size=0
+            )
+            found = self._links[url] = PeerRelay(connect, partial(self._since_of, url), self._told, self._clock)
+            self._tasks[url] = asyncio.create_task(found.run())
+        return found
+
+    def _since_of(self, url: str, subscription: Subscription) -> Mapping[int, int | None]:
+        return self._since(subscription, url)
+
+    def _close_idle(self, url: str) -> None:
+        if not self._links[url]:
+            self._close(url)
+
+    def _close(self, url: str) -> None:
+        del self._links[url]
+        self._tasks.pop(url).cancel()

@@ -1,0 +1,168 @@
+"""An instance that answers by HTTP from stores in memory, and a client that sends bytes as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from services.query.http.assembly import state_api
+from services.query.http.batch_routes import BatchRoutes
+from services.query.http.fast_path import FastPath
+from services.query.http.forwarding import Forwarder
+from services.query.http.monitoring import MonitoringRoutes
+from services.query.http.openapi import OpenApiRoutes
+from services.query.http.request_guard import RequestGuard
+from services.query.http.responses import HttpResponse
+from services.query.http.server import HttpServer
+from services.query.lookup.authentication import Authenticator
+from services.query.lookup.key_waiters import KeyWaiters
+from services.query.lookup.state_reader import StateReaders
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from services.query.cluster.routing import Member
+    from services.query.dependencies import ForwardedRequest, Parts, PeerClient, Routes
+
+ANSWER_S = 10.0
+DATE = re.compile(rb"\r\nDate: [^\r]+ GMT\r\n")
+
+
+class Told(NamedTuple):
+    """A response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def kind(self) -> str:
+        return str(self.json["type"])
+
+
+class Connection:
+    """One connection to an instance."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def response(self, *, bodiless: bool = False) -> Told:
+        """The next one."""
+        async with asyncio.timeout(ANSWER_S):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            first, *lines = head.decode().split("\r\n")[:-2]
+            headers = dict(line.split(": ", 1) for line in lines)
+            length = 0 if bodiless else int(headers.get("Content-Length", 0))
+            body = await self.reader.readexactly(length)
+        return Told(int(first.split()[1]), headers, body, DATE.sub(b"\r\nDate: now\r\n", head) + body)
+
+    async def rest(self) -> bytes:
+        """All that comes until the connection ends."""
+        async with asyncio.timeout(ANSWER_S):
+            return DATE.sub(b"\r\nDate: now\r\n", await self.reader.read())
+
+
+class Watched:
+    """An instance that stands as it is told."""
+
+    def __init__(self) -> None:
+        self.why: str | None = None
+
+    def unhealthy(self) -> str | None:
+        return self.why
+
+    def unready(self) -> str | None:
+        return self.why
+
+    def measure(self) -> None:
+        pass
+
+
+class Instance:
+    """What answers, with everything that a test may want to turn."""
+
+    def __init__(
+        self, parts: Parts, *, hot: bool, proxy: PeerClient | None = None, others: Sequence[Routes] = ()
+    ) -> None:
+        settings = parts.settings
+        self.parts = parts
+        self.port = 0
+        self.waits = KeyWaiters(settings.waits, parts.counts)
+        self.access = Authenticator(settings.tokens, settings.peer_token)
+        gate, holdings = RequestGuard(parts, self.access), StateReaders(parts)
+        self.hot = (
+            FastPath(parts, holdings, gate, BatchRoutes(parts, holdings, Forwarder(parts, proxy), gate))
+            if hot
+            else None
+        )
+        pieces: list[Routes] = [
+            MonitoringRoutes(Watched(), parts.counts),
+            OpenApiRoutes(),
+            *state_api(parts, holdings, self.waits, gate, proxy),
+            *others,
+        ]
+        self.server = HttpServer(parts, gate, pieces, self.hot)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Connection]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            yield Connection(reader, writer)
+        finally:
+            writer.close()
+
+    async def ask(
+        self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Told:
+        """The response to one request on a connection of its own."""
+        async with self.connected() as connection:
+            connection.send(request(path, method, headers, body))
+            return await connection.response(bodiless=method == "HEAD")
+
+
+class Peers:
+    """A PeerClient that asks instances of the test, over HTTP as the real one does."""
+
+    def __init__(self) -> None:
+        self.instances: dict[str, Instance] = {}
+        self.asked: list[str] = []
+        self.targets: list[str] = []
+
+    async def ask(self, members: Sequence[Member], question: ForwardedRequest) -> HttpResponse:
+        target, method, headers, body = question
+        self.targets.append(target)
+        told = await self.instances[members[0].instance].ask(
+            target, method, {**dict(headers), "Stateloop-Hop": "1"}, body
+        )
+        self.asked.append(members[0].instance)
+        kept = tuple(item for item in told.headers.items() if item[0] not in ("Content-Length", "Date"))
+        return HttpResponse(told.status, kept, told.body)
+
+
+@asynccontextmanager
+async def answering(parts: Parts, *, hot: bool, proxy: PeerClient | None = None) -> AsyncIterator[Instance]:
+    """An instance that answers."""
+    instance = Instance(parts, hot=hot, proxy=proxy)
+    async with instance.server.serving() as instance.port:
+        yield instance
+
+
+def request(path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b"") -> bytes:
+    """The bytes of a request."""
+    said = {"Host": "localhost", **(headers or {})}
+    if body:
+        said["Content-Length"] = str(len(body))
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]
+    return "\r\n".join(lines).encode() + body

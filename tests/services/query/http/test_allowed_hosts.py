@@ -1,0 +1,93 @@
+"""Under which names an instance without tokens answers, whichever way a request goes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts.metrics import query as metrics
+from services.query.http.allowed_hosts import AllowedHosts
+from services.query.settings import QuerySettings
+from tests.services.query.http.instance import answering
+from tests.services.query.in_memory import MemoryStore, a_state, parts_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = "https://console.example:8443"
+OURS = [
+    "localhost", "LOCALHOST", "localhost:8090", "127.0.0.1", "127.0.0.1:1", "127.8.9.1", "[::1]", "[::1]:8090",
+    "console.example", "console.example:8443", "query.internal:8090",
+]  # fmt: skip
+OTHERS = [
+    "evil.example", "evil.example:8090", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1",
+    "0.0.0.0",  # noqa: S104  # it is refused
+    "[::2]", "", "localhost@evil.example", "evil.example@localhost", "localhost/x", "localhost#", "local host",
+    "evil.example\\@localhost", "console.example.evil.example", "[::1",
+]  # fmt: skip
+
+
+def settings(**told: Any) -> QuerySettings:
+    return QuerySettings(application="a:b", **told)
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_names_of_this_machine_and_those_of_the_settings_are_its_own(host: str) -> None:
+    hosts = AllowedHosts(settings(url="http://query.internal:8090", origins=(PAGE,)))
+    assert hosts.serves(host, None)
+    assert hosts.serves("localhost", f"https://{host}")
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_other_names_are_not(host: str) -> None:
+    hosts = AllowedHosts(settings(url="http://query.internal:8090", origins=(PAGE,)))
+    assert not hosts.serves(host, None)
+    assert not hosts.serves(host, "http://localhost")
+    assert not hosts.serves("localhost", f"https://{host}")
+
+
+@pytest.mark.parametrize("origin", ["null", "", "localhost", "file://", "chrome-extension://localhost"])
+def test_a_page_that_is_none_of_the_web_is_not_ours(origin: str) -> None:
+    assert not AllowedHosts(settings()).serves("localhost", origin)
+
+
+def test_who_names_no_host_is_no_browser() -> None:
+    assert AllowedHosts(settings()).serves(None, None)
+
+
+@pytest.mark.parametrize("host", [*OURS, *OTHERS])
+def test_with_tokens_any_name_will_do(host: str, tmp_path: Path) -> None:
+    assert AllowedHosts(settings(tokens=tmp_path)).serves(host, "https://evil.example")
+
+
+@pytest.mark.parametrize("hot", [True, False])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/states/flights/UA1", "/v1/states/flights/UA1?fields=a", "/v1/states/flights", "batch", "/v1/states",
+     "/v1/watch", "/", "/healthz", "/metrics", "/openapi.json", "/nowhere"],
+)  # fmt: skip
+async def test_nothing_is_answered_under_another_name(hot: bool, path: str) -> None:  # noqa: FBT001  # a parameter
+    parts = parts_of(a_state())
+    store = parts.stores["flights"]
+    assert isinstance(store, MemoryStore)
+    store.put("UA1")
+    method, body = ("POST", json.dumps({"keys": ["UA1"]}).encode()) if path == "batch" else ("GET", b"")
+    path = "/v1/states/flights:batchGet" if path == "batch" else path
+    async with answering(parts, hot=hot) as instance:
+        usual = await instance.ask(path, method, body=body)
+        assert usual.status != 403
+        for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+            told = await instance.ask(path, method, headers, body)
+            assert (told.status, told.kind) == (403, "other_host")
+            assert "STATELOOP_ORIGINS" in told.json["detail"]
+        assert parts.counts.get(metrics.REFUSED, "host") == 2
+
+
+@pytest.mark.parametrize("hot", [True, False])
+async def test_a_second_host_hides_nothing(hot: bool) -> None:  # noqa: FBT001  # a parameter
+    lines = "GET /v1/states/flights/UA1 HTTP/1.1", "Host: localhost", "Host: evil.example", "", ""
+    async with answering(parts_of(a_state()), hot=hot) as instance, instance.connected() as connection:
+        connection.send("\r\n".join(lines).encode())
+        assert (await connection.response()).status in (400, 403)

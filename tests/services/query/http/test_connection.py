@@ -1,0 +1,193 @@
+"""The hot path on the wire: the same bytes as aiohttp's, whatever comes in, and however it is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.metrics import query as metrics
+from contracts.model.named_state import QueryOptions
+from services.query.cluster.routing import Role, Standing
+from tests.services.query.http.instance import Instance, Told, answering, request
+from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
+HOUR = 3_600_000
+READ_AT_ONCE = 512 * 1024
+"""Bytes, at the most, that a loop gives at a time."""
+GET = request("/v1/states/flights/UA1")
+BATCH = json.dumps({"keys": ["UA1", "old", "none", "away"]}).encode()
+LAST = b"GET /v1/states HTTP/1.0\r\n\r\n"
+"""A request after which the server closes the connection."""
+REQUESTS = {
+    "a key": GET,
+    "another": request("/v1/states/flights/UA%201"),
+    "an ended life": request("/v1/states/flights/old"),
+    "never seen": request("/v1/states/flights/none"),
+    "catching up": request("/v1/states/flights/early"),
+    "elsewhere": request("/v1/states/flights/away"),
+    "not modified": request("/v1/states/flights/UA1", headers={"If-None-Match": f'"{NOW}.0.1"'}),
+    "modified": request("/v1/states/flights/UA1", headers={"If-None-Match": '"1.1"'}),
+    "twice the tag": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\n"
+    b"If-None-Match: *\r\nIf-None-Match: x\r\n\r\n",
+    "another name": request("/v1/states/flights/UA1", headers={"Host": "evil.example"}),
+    "a page elsewhere": request("/v1/states/flights/UA1", headers={"Origin": "https://evil.example"}),
+    "our page": request("/v1/states/flights/UA1", headers={"Origin": "http://localhost"}),
+    "a batch": request("/v1/states/flights:batchGet", "POST", body=BATCH),
+    "an empty batch": request("/v1/states/flights:batchGet", "POST", body=b'{"keys":[]}'),
+    "no batch": request("/v1/states/flights:batchGet", "POST", body=b'{"keys":'),
+    "unknown state": request("/v1/states/x/y"),
+    "unknown batch": request("/v1/states/x:batchGet", "POST", body=BATCH),
+    "not utf-8": request("/v1/states/flights/%FF"),
+    "fields": request("/v1/states/flights/UA1?fields=a.b"),
+    "keep-alive": request("/v1/states/flights/UA1", headers={"Connection": "keep-alive"}),
+    "close": request("/v1/states/flights/UA1", headers={"Connection": "close"}),
+    "1.0": b"GET /v1/states/flights/UA1 HTTP/1.0\r\n\r\n",
+    "1.0 kept": b"GET /v1/states/flights/UA1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    "absolute": b"GET http://x/v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a body": request("/v1/states/flights/UA1", body=b"x" * 100),
+    "chunked": b"POST /v1/states/flights:batchGet HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b'd\r\n{"keys":["a"]\r\n1\r\n}\r\n0\r\n\r\n',
+    "both lengths": b"POST /v1/states/flights:batchGet HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Length: 0\r\nContent-Length: 5\r\n\r\n",
+    "odd length": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: +5\r\n\r\nhello",
+    "a fold": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n",
+    "a space before the colon": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost : localhost\r\n\r\n",
+    "no name": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n",
+    "a control": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\nX: a\x00b\r\n\r\n",
+    "bare line ends": b"GET /v1/states/flights/UA1 HTTP/1.1\nHost: localhost\n\n",
+    "two spaces": b"GET  /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a long header": request("/v1/states/flights/UA1", headers={"X": "y" * 9000}),
+    "a long key": request("/v1/states/flights/" + "k" * 4000),
+    "garbage": b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
+    "head": request("/v1/states/flights/UA1", "HEAD"),
+    "delete": request("/v1/states/flights/UA1", "DELETE"),
+    "deep": request("/v1/states/flights/UA1/x/y"),
+    "a slash at the end": request("/v1/states/flights/"),
+}
+ENDLESS = [
+    "a key", "another", "a batch", "elsewhere", "fields", "head", "no batch", "never seen", "not modified", "delete",
+    "a body", "unknown state", "chunked", "a long key",
+]  # fmt: skip
+"""Those after which the connection goes on."""
+
+
+def a_world() -> Instance:
+    """An instance of which each role and each kind of key is there."""
+    flights = a_state(
+        lifetime=timedelta(hours=1), query=QueryOptions(stale_after=timedelta(seconds=2), indexes=("state.status",))
+    )
+    parts = parts_of(flights, rate=0)
+    store, roles = parts.stores["flights"], parts.roles
+    assert isinstance(store, MemoryStore)
+    assert isinstance(roles, MemoryRoles)
+    store.put("old", life=NOW - 3 * HOUR)
+    for key, at in (("UA1", 0), ("UA 1", 0), ("early", 1), ("away", 2)):
+        store.put(key, partition=at)
+    roles.own = Standing(Role.OWNER, 3)
+    roles.others = {1: Standing(Role.CATCHING_UP, 9), 2: Standing(Role.ELSEWHERE, 0)}
+    return Instance(parts, hot=False)
+
+
+@asynccontextmanager
+async def both() -> AsyncIterator[tuple[Instance, Instance]]:
+    """The hot path, and aiohttp alone, on the same world."""
+    parts = a_world().parts
+    async with answering(parts, hot=True) as hot, answering(parts, hot=False) as plain:
+        yield hot, plain
+
+
+async def exchanged(instance: Instance, pieces: list[bytes]) -> bytes:
+    """All that is answered to these pieces, each sent when the one before it was read."""
+    async with instance.connected() as connection:
+        for piece in pieces:
+            connection.send(piece)
+            await connection.writer.drain()
+            await asyncio.sleep(0)
+        connection.send(LAST)
+        return await connection.rest()
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_the_hot_path_gives_the_same_bytes(name: str) -> None:
+    async with both() as (hot, plain):
+        asked = REQUESTS[name]
+        told, expected = await exchanged(hot, [asked]), await exchanged(plain, [asked])
+        assert told.startswith(b"HTTP/1.")
+        assert told == expected
+
+
+@settings(max_examples=40)
+@given(st.data())
+async def test_requests_in_a_row_are_answered_in_a_row_however_they_are_cut(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(ENDLESS), min_size=1, max_size=6))
+    whole = b"".join(REQUESTS[name] for name in names)
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(whole) - 1), max_size=6)))
+    pieces = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    async with both() as (hot, plain):
+        told = await exchanged(hot, pieces)
+        expected = [await exchanged(plain, [REQUESTS[name]]) for name in names]
+        last = await exchanged(plain, [])
+        assert told == b"".join(one.removesuffix(last) for one in expected) + last
+
+
+async def test_what_is_hot_never_reaches_aiohttp() -> None:
+    async with both() as (hot, _):
+        for name in ("a key", "another", "an ended life", "never seen", "not modified"):
+            await _asked(hot, REQUESTS[name])
+        body = json.dumps({"keys": ["UA1", "old"]}).encode()
+        await _asked(hot, request("/v1/states/flights:batchGet", "POST", body=body))
+        taken = hot.parts.counts.histograms(metrics.REQUEST_SECONDS)[()]
+        assert taken.count == 0
+        await _asked(hot, REQUESTS["fields"])
+        assert taken.count == 1
+        assert hot.parts.counts.get(metrics.REQUESTS) == 7
+        assert hot.parts.counts.get(metrics.KEYS, "flights") == 8
+
+
+async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None:
+    async with both() as (hot, _):
+        store = hot.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        store.put("UA1", version=2, value=b'{"a":"' + b"x" * 100_000 + b'"}')
+        async with hot.connected() as connection:
+            connection.send(GET * 2000)
+            await until(lambda: hot.parts.counts.get(metrics.REQUESTS) > 0)
+            for _ in range(10):
+                await _asked(hot, REQUESTS["never seen"])
+            assert hot.parts.counts.get(metrics.REQUESTS) < 1000, "200 MB were not written for nobody"
+            for _ in range(2000):
+                assert (await connection.response()).status == 200
+
+
+async def test_an_upgrade_is_not_taken() -> None:
+    asked = request("/v1/states/flights/UA1", headers={"Connection": "Upgrade", "Upgrade": "h2c"})
+    async with both() as (hot, plain):
+        assert (await _asked(hot, asked)).raw == (await _asked(plain, asked)).raw
+
+
+async def test_a_slow_request_does_not_hold_up_others() -> None:
+    async with both() as (hot, _), hot.connected() as slow:
+        slow.send(GET[:20])
+        assert (await _asked(hot, GET)).status == 200
+        slow.send(GET[20:])
+        assert (await slow.response()).status == 200
+
+
+async def _asked(instance: Instance, asked: bytes) -> Told:
+    async with instance.connected() as connection:
+        connection.send(asked)
+        return await connection.response()

@@ -1,0 +1,247 @@
+"""A cluster of two: any of them answers for any key."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from contracts.model.named_state import QueryOptions
+from contracts.wire.partition import partition
+from services.query.cluster.routing import Member, Role, Standing
+from services.query.http.retry import NEAR
+from services.query.store.entry import Change
+from tests.services.query.http.instance import Instance, Peers, answering
+from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from services.query.dependencies import ForwardedRequest
+    from services.query.http.responses import HttpResponse
+    from services.query.store.store import Page
+
+PARTITIONS = range(4)
+KEYS = [f"UA{number}" for number in range(40)]
+FLIGHTS = replace(a_state(query=QueryOptions(indexes=("state.status",))), event_offset="event_offset")
+
+
+@asynccontextmanager
+async def two(peers: Peers | None = None) -> AsyncIterator[tuple[Instance, Instance, Peers]]:
+    """The first has the even partitions, the second the odd ones; both hold the keys of theirs."""
+    peers, found = peers or Peers(), []
+    for own in (0, 1):
+        roles = MemoryRoles()
+        roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2 != own}
+        roles.known = [Member("two" if own == 0 else "one", "http://unused")]
+        parts = parts_of(FLIGHTS, roles=roles, instance=("one", "two")[own])
+        store = parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        for key in KEYS:
+            at = partition(key.encode(), 4)
+            if at % 2 == own:
+                store.put(key, partition=at, value=json.dumps({"key": key}).encode())
+        found.append(parts)
+    async with (
+        answering(found[0], hot=True, proxy=peers) as one,
+        answering(found[1], hot=True, proxy=peers) as other,
+    ):
+        peers.instances = {"one": one, "two": other}
+        yield one, other, peers
+
+
+async def test_any_instance_answers_for_any_key() -> None:
+    async with two() as (one, other, peers):
+        for key in KEYS[:10]:
+            first, second = [await one.ask(f"/v1/states/flights/{key}"), await other.ask(f"/v1/states/flights/{key}")]
+            assert first.json | {"age_ms": 0} == second.json | {"age_ms": 0}
+            assert first.headers["ETag"] == second.headers["ETag"]
+            assert first.json["instance"] == ("one", "two")[partition(key.encode(), 4) % 2]
+        assert set(peers.asked) == {"one", "two"}
+        assert len(peers.asked) == 10
+
+
+async def test_conditions_and_parts_of_the_value_go_along() -> None:
+    async with two() as (one, _, _):
+        (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
+        told = await one.ask(f"/v1/states/flights/{key}?fields=none")
+        assert told.json["value"] == {}
+        tag = told.headers["ETag"]
+        assert (await one.ask(f"/v1/states/flights/{key}", headers={"If-None-Match": tag})).status == 304
+        assert (await one.ask(f"/v1/states/flights/{key}?as_of=9")).kind == "version_not_kept"
+        assert len((await one.ask(f"/v1/states/flights/{key}/versions")).json["versions"]) == 1
+        assert (await one.ask(f"/v1/states/flights/{key}", "HEAD")).status == 200
+
+
+async def test_a_batch_is_put_together_in_the_order_of_its_keys() -> None:
+    async with two() as (one, other, peers):
+        for instance in (one, other):
+            body = json.dumps({"keys": [*KEYS, "none"]}).encode()
+            told = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
+            assert [answer["key"] for answer in told.json["answers"]] == [*KEYS, "none"]
+            assert [answer["value"]["key"] for answer in told.json["answers"][:-1]] == KEYS
+            assert told.json["answers"][-1]["type"] == "never_seen"
+        assert len(peers.asked) == 2, "the other was asked once for all of its keys"
+
+
+@pytest.mark.parametrize("limit", [1, 7, 40, 100])
+async def test_pages_of_both_have_every_key_once_and_in_order(limit: int) -> None:
+    async with two() as (one, _, _):
+        seen, after = [], ""
+        while after is not None:
+            told = await one.ask(f"/v1/states/flights?limit={limit}" + (f"&after={after}" if after else ""))
+            seen += [item["key"] for item in told.json["items"]]
+            after = told.json["after"]
+        assert seen == sorted(KEYS)
+
+
+async def test_nobody_is_asked_who_is_not_known() -> None:
+    async with two() as (one, _, peers):
+        roles = one.parts.roles
+        assert isinstance(roles, MemoryRoles)
+        roles.known = []
+        (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
+        told = await one.ask(f"/v1/states/flights/{key}")
+        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "unreachable", "1")
+        assert (await one.ask("/v1/states/flights")).kind == "unreachable"
+        assert not peers.asked
+
+
+async def test_what_was_handed_on_is_not_handed_on_again() -> None:
+    async with two() as (one, _, peers):
+        (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
+        told = await one.ask(f"/v1/states/flights/{key}", headers={"Stateloop-Hop": "1"})
+        assert (told.status, told.kind) == (421, "elsewhere")
+        assert (await one.ask("/v1/states/flights", headers={"Stateloop-Hop": "1"})).status == 421
+        assert not peers.asked
+
+
+async def test_key_of_which_nobody_knows_the_owner_spoils_no_batch() -> None:
+    roles = MemoryRoles()
+    roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2}
+    roles.known = []
+    parts = parts_of(FLIGHTS, roles=roles)
+    here, away = (next(key for key in KEYS if partition(key.encode(), 4) % 2 == own) for own in (0, 1))
+    store = parts.stores["flights"]
+    assert isinstance(store, MemoryStore)
+    store.put(here, partition=partition(here.encode(), 4), value=json.dumps({"key": here}).encode())
+    async with answering(parts, hot=True, proxy=Peers()) as one:
+        body = json.dumps({"keys": [here, away]}).encode()
+        told = await one.ask("/v1/states/flights:batchGet", "POST", body=body)
+        assert told.status == 200
+        first, second = told.json["answers"]
+        assert first["value"] == {"key": here}
+        assert second["type"] == "unreachable"
+
+
+class Moving(Peers):
+    """While the others are asked, what is here goes to them, and on."""
+
+    def __init__(self, here: Instance | None = None) -> None:
+        super().__init__()
+        self.here = here
+
+    async def ask(self, members: Sequence[Member], question: ForwardedRequest) -> HttpResponse:
+        reply = await super().ask(members, question)
+        assert self.here is not None
+        roles, store = self.here.parts.roles, self.here.parts.stores["flights"]
+        assert isinstance(roles, MemoryRoles)
+        assert isinstance(store, MemoryStore)
+        roles.own = Standing(Role.ELSEWHERE, 0)
+        store.entries.clear()
+        return reply
+
+
+async def test_a_page_has_what_was_here_when_it_was_decided_that_it_is() -> None:
+    """Not what is there when the others have answered: it may be anything, for nobody answers for it here any more."""
+    peers = Moving()
+    async with two(peers) as (one, _, _):
+        peers.here = one
+        store = one.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        whole = await one.ask("/v1/states/flights")
+        assert [item["key"] for item in whole.json["items"]] == sorted(KEYS)
+
+
+async def test_a_partition_that_goes_while_it_is_read_is_not_answered_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two() as (one, _, _):
+        roles, store = one.parts.roles, one.parts.stores["flights"]
+        assert isinstance(roles, MemoryRoles)
+        read = store.page
+
+        def read_and_lost(**asked: Any) -> Page:
+            roles.own = Standing(Role.CATCHING_UP, NEAR)
+            return read(**asked)
+
+        monkeypatch.setattr(store, "page", read_and_lost)
+        told = await one.ask("/v1/states/flights")
+        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
+
+
+async def test_who_waits_while_its_key_moves_goes_on_waiting_there() -> None:
+    async with two() as (one, other, peers):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
+        waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=20"))
+        await until(lambda: one.waits.waiting == 1)
+        for instance, role in ((one, Role.ELSEWHERE), (other, Role.OWNER)):
+            assert isinstance(instance.parts.roles, MemoryRoles)
+            instance.parts.roles.others[0] = Standing(role, 0)
+        await until(lambda: other.waits.waiting == 1)
+        (target,) = peers.targets
+        assert 10 < float(parse_qs(target.partition("?")[2])["wait"][0]) < 20, "what is left of its time"
+        store = other.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        other.waits.changed([Change("flights", key, store.put(key, version=2, value=b"{}"))])
+        told = await waiting
+        assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
+        assert one.waits.waiting == 0
+
+
+async def test_any_instance_waits_for_an_event_where_its_key_is() -> None:
+    async with two() as (one, other, _):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 3)
+        path = f"/v1/states/flights/{key}?min_offset=3:1047"
+        behind = await one.ask(path)
+        assert (behind.status, behind.kind, behind.json["latest_offset"]) == (503, "behind", None)
+        assert behind.json["instance"] == "two"
+        waiting = asyncio.create_task(one.ask(f"{path}&wait=20"))
+        await until(lambda: other.waits.waiting == 1)
+        store = other.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        entry = store.put(key, version=2, partition=3, value=b'{"event_offset":1047}')
+        other.waits.changed([Change("flights", key, entry)])
+        told = await waiting
+        assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
+
+
+async def test_who_waits_for_what_nobody_answers_for_any_more_is_told_at_once() -> None:
+    async with two() as (one, _, _):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
+        waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=30"))
+        await until(lambda: one.waits.waiting == 1)
+        assert isinstance(one.parts.roles, MemoryRoles)
+        one.parts.roles.others[0] = Standing(Role.CATCHING_UP, NEAR)
+        told = await asyncio.wait_for(waiting, 5)
+        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
+
+
+async def test_a_key_that_may_be_in_another_partition_is_not_told_to_be_unknown() -> None:
+    roles = MemoryRoles()
+    parts = replace(parts_of(FLIGHTS, roles=roles), misplaced={"flights": 3})
+    async with answering(parts, hot=True, proxy=Peers()) as one:
+        assert (await one.ask("/v1/states")).json["states"][0]["misplaced"] == 3
+        told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
+        assert (told.status, told.kind) == (404, "never_seen"), "all partitions are here: it would be found"
+        elsewhere = (partition(KEYS[0].encode(), 4) + 1) % 4
+        roles.others = {elsewhere: Standing(Role.ELSEWHERE, 0)}
+        told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
+        assert (told.status, told.kind, told.json["key"]) == (500, "misplaced", KEYS[0])
+        assert "murmur2_random" in told.json["detail"]
+        body = json.dumps({"keys": [KEYS[0]]}).encode()
+        (answer,) = (await one.ask("/v1/states/flights:batchGet", "POST", body=body)).json["answers"]
+        assert answer["type"] == "misplaced"

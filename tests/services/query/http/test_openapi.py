@@ -1,0 +1,103 @@
+"""The OpenAPI document: it is the committed one, and whatever it allows is answered as it says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi import checks
+
+from contracts.model.named_state import QueryOptions
+from examples.flights.application import app
+from services.query.console.course import Course
+from services.query.console.letters import Letters
+from services.query.console.routes import Console
+from services.query.http.openapi import document, written
+from tests.services.query.console.looks import a_letter, at_work
+from tests.services.query.http.instance import Instance
+from tests.services.query.in_memory import MemoryStore, a_state, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMITTED = Path(__file__).parents[4] / "docs" / "reference" / "openapi.json"
+EXAMPLES = 100
+"""Of each operation."""
+SCHEMA = schemathesis.openapi.from_dict(document())
+CHECKS = [
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+]
+
+
+@pytest.fixture(scope="module")
+def base() -> Iterator[str]:
+    """An instance that answers in a thread of its own."""
+    flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
+    instance = Instance(parts_of(flights, rate=0, wait_most=0.01), hot=True, others=[console()])
+    store = instance.parts.stores["flights"]
+    assert isinstance(store, MemoryStore)
+    store.put("old", life=1)
+    for number in range(20):
+        store.put(str(number), version=number)
+    loop = asyncio.new_event_loop()
+    serving = instance.server.serving()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        port = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result(10)
+        yield f"http://127.0.0.1:{port}"
+        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+def console() -> Console:
+    """One that has looked twice, and has a dead letter."""
+    course, letters = Course(app, 2.0), Letters("dead_letters")
+    for at in (0, 2):
+        course.note(at_work(at))
+    letters.note(a_letter(1))
+    return Console(app, course, letters)
+
+
+def test_the_committed_document_is_that_of_the_models() -> None:
+    stale = "stale: run `python -m services.query.http.openapi docs/reference/openapi.json`"
+    assert COMMITTED.read_text(encoding="utf-8") == written(), stale
+
+
+def test_each_path_is_described_with_all_it_may_say() -> None:
+    told: dict[str, Any] = json.loads(written())
+    for path, operations in told["paths"].items():
+        for operation in operations.values():
+            assert operation["responses"].keys() & {"200", "101"}
+            assert path.startswith("/v1/") == ("401" in operation["responses"])
+
+
+@SCHEMA.exclude(path_regex="/watch$").parametrize()  # streams do not end
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
+def test_whatever_is_asked_is_answered_as_the_document_says(case: schemathesis.Case[Any], base: str) -> None:
+    if case.path_parameters and "name" in case.path_parameters and len(str(case.path_parameters["name"])) % 2:
+        case.path_parameters["name"] = "flights"  # half of them are about the state that there is
+    response = case.call(base_url=base)
+    case.validate_response(response, checks=CHECKS)
+    assert response.status_code != 500
+    assert b"Traceback" not in response.content

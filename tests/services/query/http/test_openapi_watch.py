@@ -1,0 +1,108 @@
+"""What the OpenAPI document says of watches: whatever the service tells, and answers, is as it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+import orjson
+import pytest
+from aiohttp import ClientSession
+
+from contracts.model.named_state import QueryOptions
+from services.query.http.openapi import document
+from services.query.http.watch_commands import CLIENT_COMMAND
+from services.query.http.watch_models import MESSAGES
+from tests.services.query.in_memory import a_state
+from tests.services.query.push.serving import QUICK, Instance, connected, watching
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+KEY, MANY = "/v1/states/{name}/{key}/watch", "/v1/watch"
+
+
+@pytest.fixture
+async def instance() -> AsyncIterator[Instance]:
+    async with Instance(a_state(query=QueryOptions(indexes=("state.status",))), limits=QUICK).serving() as found:
+        yield found
+
+
+def described(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = document()["paths"][path]["get"]
+    return found
+
+
+async def test_all_that_a_web_socket_tells_is_of_the_models(instance: Instance) -> None:
+    told: list[dict[str, Any]] = []
+    async with connected(instance) as client:
+        for wish in ({"key": "a"}, {"where": {"state.status": "landed"}}, {"where": {"no.index": "x"}}):
+            told.append(await client.subscribe("one" if "key" in wish else "some", **wish))
+            told += await client.until("mark")
+        for status in ("landed", "flying"):
+            instance.change("b", len(told), {"state": {"status": status}})
+            told += await client.until("state" if status == "landed" else "left")
+        instance.change("a", 1)
+        told += await client.until("state")
+        instance.watching.changed([instance.remove("a")])
+        told += await client.until("removed")
+        next(iter(instance.watching._streams)).lose()  # noqa: SLF001  # as if it were too slow
+        instance.watching.look()
+        told += await client.until("reset")
+        await client.say(type="unsubscribe", id="one")
+        told += await client.until("unsubscribed")
+        await client.say(type="rubbish")
+        told += await client.until("error")
+    models = {kind: model for model in MESSAGES for kind in get_args(model.model_fields["type"].annotation)}
+    for one in told:
+        models[one["type"]].model_validate_json(orjson.dumps(one))
+    kinds = {one["type"] for one in told}
+    usual = {
+        "state",
+        "left",
+        "never_seen",
+        "removed",
+        "current",
+        "mark",
+        "reset",
+        "subscribed",
+        "unsubscribed",
+        "error",
+    }
+    assert kinds == usual
+
+
+def test_all_messages_are_named_in_the_document() -> None:
+    schemas, messages = document()["components"]["schemas"], described(MANY)["x-messages"]
+    names = {side: {one["$ref"].rpartition("/")[2] for one in messages[side]["oneOf"]} for side in messages}
+    assert names["told"] == {one.__name__ for one in MESSAGES}
+    assert names["asked"] == {one["$ref"].rpartition("/")[2] for one in CLIENT_COMMAND.json_schema()["oneOf"]}
+    assert schemas.keys() >= names["told"] | names["asked"]
+
+
+async def test_a_stream_is_what_the_document_says(instance: Instance) -> None:
+    instance.change("a", 1)
+    async with watching(instance, "/v1/states/flights/a/watch") as events:
+        (kind,) = described(KEY)["responses"]["200"]["content"]
+        assert events.response.headers["Content-Type"] == kind
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "headers"),
+    [
+        (KEY, "/v1/states/flights/a/watch?current=maybe", {}),
+        (KEY, "/v1/states/flights/a/watch", {"Last-Event-ID": "x"}),
+        (KEY, "/v1/states/none/a/watch", {}),
+        (MANY, "/v1/watch", {}),
+        (MANY, "/v1/watch", {"Upgrade": "websocket", "Origin": "https://elsewhere.example"}),
+    ],
+)
+async def test_problems_are_those_of_the_document(
+    instance: Instance, path: str, target: str, headers: dict[str, str]
+) -> None:
+    async with ClientSession(instance.base) as session, session.get(target, headers=headers) as response:
+        assert response.status >= 400
+        assert response.content_type in described(path)["responses"][str(response.status)]["content"]
+
+
+def test_the_parameters_of_a_stream_are_all_there() -> None:
+    assert [one["name"] for one in described(KEY)["parameters"]] == ["name", "key", "current", "Last-Event-ID"]

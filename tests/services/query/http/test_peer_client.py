@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr
+
+from services.query.cluster.routing import Member
+from services.query.dependencies import HOP, ForwardedRequest
+from services.query.http.peer_client import HttpPeerClient
+from services.query.lookup.problem import ProblemError
+from tests.services.broker.embedded import free_port_pair
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+PATH = "/v1/states/flights/UA%2F1%20%C3%BC?fields=a.b"
+
+
+class Other:
+    """Another instance, that answers with this status and says what it was asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.status = 200
+        self.slow = asyncio.Event()
+        self.slow.set()
+        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append((request.method, request.raw_path, dict(request.headers), await request.read()))
+        await self.slow.wait()
+        return web.Response(status=self.status, body=self.name.encode(), headers={"ETag": '"7"'})
+
+    @property
+    def member(self) -> Member:
+        return Member(self.name, self.url)
+
+
+@pytest.fixture
+async def others() -> AsyncIterator[list[Other]]:
+    found, runners = [Other("two"), Other("three")], []
+    for one in found:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", one.answer)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        one.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        runners.append(runner)
+    yield found
+    for one in found:
+        one.slow.set()
+    for runner in runners:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[HttpPeerClient]:
+    async with HttpPeerClient(SecretStr("of-the-instances"), answer_s=0.3) as made:
+        yield made
+
+
+async def test_a_question_goes_on_as_it_is_with_one_hop_and_the_peers_token(
+    others: list[Other], proxy: HttpPeerClient
+) -> None:
+    question = ForwardedRequest(PATH, "POST", (("If-None-Match", '"1"'), ("Authorization", "Bearer client's")), b"{}")
+    reply = await proxy.ask([one.member for one in others], question)
+    assert (reply.status, reply.body) == (200, b"two")
+    assert ("etag", '"7"') in {(name.lower(), value) for name, value in reply.headers}
+    ((method, path, headers, body),) = others[0].asked
+    assert (method, path, body) == ("POST", PATH, b"{}")
+    assert headers[HOP] == "1"
+    assert headers["Authorization"] == "Bearer of-the-instances"
+    assert headers["If-None-Match"] == '"1"'
+    assert others[1].asked == []
+
+
+@pytest.mark.parametrize("status", [200, 304, 404, 410])
+async def test_what_the_owner_says_is_the_answer(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
+    others[0].status = status
+    assert (await proxy.ask([one.member for one in others], ForwardedRequest(PATH))).status == status
+    assert others[1].asked == []
+
+
+@pytest.mark.parametrize("status", [421, 503, 401])
+async def test_who_cannot_answer_is_passed_over(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
+    others[0].status = status
+    assert (await proxy.ask([one.member for one in others], ForwardedRequest(PATH))).body == b"three"
+
+
+async def test_who_hangs_or_is_away_is_passed_over(others: list[Other], proxy: HttpPeerClient) -> None:
+    others[0].slow.clear()
+    away = Member("away", f"http://127.0.0.1:{free_port_pair()}")
+    assert (await proxy.ask([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
+
+
+async def test_that_all_are_catching_up_is_told_as_they_say(others: list[Other], proxy: HttpPeerClient) -> None:
+    others[0].status = 503
+    others[1].status = 421
+    assert (await proxy.ask([one.member for one in others], ForwardedRequest(PATH))).body == b"two"
+
+
+async def test_nobody_is_a_problem_that_may_pass(others: list[Other], proxy: HttpPeerClient) -> None:
+    for one in others:
+        one.status = 421
+    with pytest.raises(ProblemError, match="two, three") as raised:
+        await proxy.ask([one.member for one in others], ForwardedRequest(PATH))
+    assert (raised.value.problem.status, raised.value.problem.retry_after) == (503, 1)
+    assert [len(one.asked) for one in others] == [1, 1]
+
+
+async def test_a_question_that_waits_may_wait(others: list[Other], proxy: HttpPeerClient) -> None:
+    others[0].slow.clear()
+    asking = asyncio.ensure_future(proxy.ask([others[0].member], ForwardedRequest(f"{PATH}&wait=30")))
+    done, _ = await asyncio.wait([asking], timeout=0.6)
+    assert not done
+    others[0].slow.set()
+    assert (await asking).body == b"two"

@@ -1,0 +1,66 @@
+"""What instances show each other in place of the client's token."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr
+
+from contracts.errors import SettingsRefused
+from contracts.settings import read
+from services.query.http.request_guard import RequestGuard
+from services.query.lookup.authentication import PEER, Authenticator
+from services.query.lookup.problem import ProblemError
+from services.query.settings import QuerySettings
+from tests.services.query.in_memory import a_state, parts_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLIENT = "Bearer a-secret-of-a-dashboard"
+INSTANCE = "Bearer a-secret-of-instances"
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> Authenticator:
+    tokens = tmp_path / "tokens.json"
+    token = {"name": "dashboard", "token": "a-secret-of-a-dashboard", "states": ["airports"]}
+    tokens.write_text(json.dumps({"tokens": [token]}))
+    return Authenticator(tokens, SecretStr("a-secret-of-instances"))
+
+
+def test_an_instance_reads_all_for_the_first_has_looked_at_the_scope(access: Authenticator) -> None:
+    assert access.authenticate(INSTANCE) is PEER
+    assert PEER.reads_key("flights", "any")
+    client = access.authenticate(CLIENT)
+    assert client is not None
+    assert not client.reads("flights")
+    assert access.authenticate("Bearer another") is None
+
+
+def test_without_peers_no_token_is_theirs(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text('{"tokens":[]}')
+    assert Authenticator(tokens).authenticate(INSTANCE) is None
+
+
+@pytest.mark.parametrize("token", ["", "short"])
+def test_token_of_instances_must_be_long(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_PEER_TOKEN", token)
+    with pytest.raises(SettingsRefused, match="PEER_TOKEN"):
+        read(QuerySettings)
+
+
+def test_empty_token_is_nobodys(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text('{"tokens":[]}')
+    assert Authenticator(tokens, SecretStr("")).authenticate("Bearer \u00a0") is None
+
+
+def test_what_is_handed_on_is_not_counted_twice(access: Authenticator) -> None:
+    gate = RequestGuard(parts_of(a_state(), rate=1), access)
+    assert all(gate.admitted(INSTANCE, "10.0.0.1") is PEER for _ in range(10))
+    with pytest.raises(ProblemError, match="rate"):
+        [gate.admitted(CLIENT, "10.0.0.1") for _ in range(10)]

@@ -1,0 +1,118 @@
+"""Clients that send many requests at once, or read no answers: others are answered meanwhile, and memory is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from contracts.metrics import query as metrics
+from services.query.http.connection import IN_TURN, RequestPacer
+from tests.services.query.http.instance import Instance, answering
+from tests.services.query.http.test_connection import GET, REQUESTS, a_world
+from tests.services.query.in_memory import MemoryStore, until
+
+BLOCK = 3_000
+ROOM = 16 * 1024 * 1024
+"""Bytes that the system may keep of one connection, both ends together, and the service beside that."""
+STUCK = 2_000
+"""RequestPacer of the event loop without a byte taken."""
+
+
+@pytest.fixture(params=["a key", "fields", "a batch"])
+def asked(request: pytest.FixtureRequest) -> bytes:
+    """What is sent again and again."""
+    return REQUESTS[request.param]
+
+
+async def test_others_are_answered_before_a_block_of_requests_is(asked: bytes) -> None:
+    async with answering(a_world().parts, hot=True) as instance, instance.connected() as greedy:
+        greedy.send(asked * BLOCK)
+        await until(lambda: _answered(instance) > 0)
+        for _ in range(5):
+            assert (await instance.ask("/v1/states/flights/none")).status == 404
+        assert _answered(instance) < BLOCK
+        for _ in range(BLOCK):
+            assert (await greedy.response()).status == 200
+
+
+async def test_a_turn_of_the_loop_answers_one_request_of_a_connection(asked: bytes) -> None:
+    async with answering(a_world().parts, hot=True) as instance, instance.connected() as greedy:
+        greedy.send(asked * 200)
+        most = before = 0
+        while _answered(instance) < 200:
+            most, before = max(most, _answered(instance) - before), _answered(instance)
+            await asyncio.sleep(0)
+        assert most == 1
+
+
+async def test_a_few_requests_begin_in_a_turn_of_the_loop_in_their_order() -> None:
+    turns, begun = RequestPacer(), list[int]()
+
+    async def begin(number: int) -> None:
+        await turns.next()
+        begun.append(number)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(100):
+            tasks.create_task(begin(number))
+        before = 0
+        while len(begun) < 100:
+            await asyncio.sleep(0)
+            assert len(begun) - before <= IN_TURN
+            before = len(begun)
+    assert begun == list(range(100))
+
+
+async def test_connections_that_read_nothing_are_read_no_further(asked: bytes) -> None:
+    """Each sends until nobody takes it any more: what it sent, and what was answered, is bounded."""
+    async with answering(a_world().parts, hot=True) as instance:
+        store = instance.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        store.put("UA1", version=2, value=b'{"a":{"b":"' + b"x" * 100_000 + b'"}}')
+        with ExitStack() as stack:
+            silent = [stack.enter_context(_silent(instance)) for _ in range(5)]
+            sent = [await _sent_until_stuck(one, asked * BLOCK) for one in silent]
+            assert max(sent) < ROOM
+            assert _answered(instance) * 100_000 < len(silent) * ROOM
+            told = await instance.ask("/v1/states/flights/none")
+            assert told.status == 404
+
+
+async def test_a_connection_that_reads_nothing_goes_on_when_it_reads() -> None:
+    async with answering(a_world().parts, hot=True) as instance, instance.connected() as slow:
+        store = instance.parts.stores["flights"]
+        assert isinstance(store, MemoryStore)
+        store.put("UA1", version=2, value=b'{"a":"' + b"x" * 5_000_000 + b'"}')
+        slow.send(GET)
+        await until(lambda: _answered(instance) == 1)
+        slow.send(GET)
+        for _ in range(10):
+            assert (await instance.ask("/v1/states/flights/none")).status == 404
+        assert instance.parts.counts.get(metrics.REQUESTS, "200") == 1
+        for _ in range(2):
+            assert len((await slow.response()).body) > 5_000_000
+
+
+def _answered(instance: Instance) -> int:
+    return round(instance.parts.counts.get(metrics.REQUESTS, "200"))
+
+
+def _silent(instance: Instance) -> socket.socket:
+    found = socket.create_connection(("127.0.0.1", instance.port))
+    found.setblocking(False)  # noqa: FBT003  # positional only
+    return found
+
+
+async def _sent_until_stuck(one: socket.socket, block: bytes) -> int:
+    """How many bytes are taken until none is for so long that the service has had many turns."""
+    sent = stuck = 0
+    while stuck < STUCK and sent < ROOM:
+        try:
+            sent, stuck = sent + one.send(block), 0
+        except BlockingIOError:
+            stuck += 1
+        await asyncio.sleep(0)
+    return sent

@@ -1,0 +1,161 @@
+"""A partition that goes from one instance to another: clients hardly notice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.query.cluster.routing import Member, Role, Standing
+from services.query.http.responses import HttpResponse
+from services.query.http.retry import NEAR, PATIENCE_S
+from services.query.lookup.problem import Problem, ProblemError
+from tests.services.query.http.instance import Instance, answering
+from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.services.query.http.instance import Told
+
+KEY = "UA1"
+NEARLY = Standing(Role.CATCHING_UP, NEAR - 1)
+
+
+class Nobody:
+    """A Proxy that must not be needed."""
+
+    async def ask(self, *_: object) -> None:
+        raise AssertionError
+
+
+@pytest.fixture(params=[True, False], ids=["hot", "aiohttp"])
+async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Instance]:
+    parts = parts_of(a_state())
+    store = parts.stores["flights"]
+    assert isinstance(store, MemoryStore)
+    store.put(KEY)
+    async with answering(parts, hot=request.param, proxy=Nobody()) as found:  # type: ignore[arg-type]
+        yield found
+
+
+def stands(instance: Instance, standing: Standing) -> None:
+    roles = instance.parts.roles
+    assert isinstance(roles, MemoryRoles)
+    roles.own = standing
+
+
+async def ask(instance: Instance, what: str, headers: dict[str, str] | None = None) -> Told:
+    if what == "batch":
+        body = json.dumps({"keys": [KEY, KEY]}).encode()
+        return await instance.ask("/v1/states/flights:batchGet", "POST", headers, body)
+    path = {
+        "key": f"/v1/states/flights/{KEY}",
+        "page": "/v1/states/flights",
+        "versions": f"/v1/states/flights/{KEY}/versions",
+    }
+    return await instance.ask(path[what], headers=headers)
+
+
+@pytest.mark.parametrize("what", ["key", "versions", "page", "batch"])
+async def test_moments_are_waited_for(instance: Instance, what: str) -> None:
+    stands(instance, NEARLY)
+    asking = asyncio.ensure_future(ask(instance, what))
+    done, _ = await asyncio.wait([asking], timeout=PATIENCE_S / 4)
+    assert not done
+    stands(instance, Standing(Role.OWNER, 0))
+    told = await asking
+    assert told.status == 200
+    assert b'"version":1' in told.body
+    assert b'"type"' not in told.body
+
+
+@pytest.mark.parametrize("what", ["key", "batch"])
+async def test_what_does_not_come_in_moments_is_told(instance: Instance, what: str) -> None:
+    stands(instance, NEARLY)
+    told = await ask(instance, what)
+    assert b'"catching_up"' in told.body
+
+
+@pytest.mark.parametrize("what", ["key", "versions"])
+async def test_who_is_far_behind_says_so_at_once(instance: Instance, what: str) -> None:
+    stands(instance, Standing(Role.CATCHING_UP, NEAR))
+    began = time.monotonic()
+    assert (await ask(instance, what)).kind == "catching_up"
+    assert time.monotonic() - began < PATIENCE_S / 2
+
+
+async def test_who_was_asked_by_another_instance_says_so_at_once(instance: Instance) -> None:
+    stands(instance, NEARLY)
+    began = time.monotonic()
+    assert (await ask(instance, "key", {"Stateloop-Hop": "1"})).kind == "catching_up"
+    assert time.monotonic() - began < PATIENCE_S / 2
+
+
+class Later:
+    """A clock that a test puts forward."""
+
+    def __init__(self) -> None:
+        self.by = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.by
+
+
+async def test_who_has_waited_has_patience_still_when_the_partition_moves() -> None:
+    later, parts = Later(), parts_of(a_state())
+    store = parts.stores["flights"]
+    assert isinstance(store, MemoryStore)
+    store.put(KEY)
+    async with answering(replace(parts, clock=later), hot=True, proxy=Nobody()) as instance:  # type: ignore[arg-type]
+        asking = asyncio.ensure_future(instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20"))
+        await until(lambda: instance.waits.waiting == 1)
+        later.by = 2 * PATIENCE_S
+        stands(instance, NEARLY)
+        await until(lambda: instance.waits.waiting == 0)
+        store.put(KEY, version=2)
+        stands(instance, Standing(Role.OWNER, 0))
+        told = await asking
+    assert (told.status, told.json["version"]) == (200, 2)
+
+
+class Slow:
+    """A Proxy whose first questions take a while, and are not answered."""
+
+    def __init__(self, later: Later, takes_s: float, failures: int) -> None:
+        self.later = later
+        self.takes_s = takes_s
+        self.failures = failures
+        self.asked = 0
+
+    async def ask(self, *_: object) -> HttpResponse:
+        self.asked += 1
+        if self.asked <= self.failures:
+            self.later.by += self.takes_s
+            raise ProblemError(Problem("unreachable", "Nobody"))
+        return HttpResponse(200, (), b"{}")
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "failures", "asked", "status"),
+    [
+        (10, 1, 2, 200),  # it waited there, and the partition moved
+        (10, 9, 2, 503),  # no further patience: its time is not all taken
+        (21, 9, 1, 503),  # its time is over
+    ],
+)
+async def test_who_waited_elsewhere_asks_again_but_not_for_ever(
+    takes_s: float, failures: int, asked: int, status: int
+) -> None:
+    later, parts = Later(), parts_of(a_state())
+    proxy = Slow(later, takes_s, failures)
+    async with answering(replace(parts, clock=later), hot=False, proxy=proxy) as instance:
+        roles = instance.parts.roles
+        assert isinstance(roles, MemoryRoles)
+        roles.own, roles.known = Standing(Role.ELSEWHERE, 0), [Member("two", "http://127.0.0.1:1")]
+        told = await instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20")
+    assert (told.status, proxy.asked) == (status, asked)

@@ -1,0 +1,282 @@
+"""A token learns nothing of what is beyond its scope: no store is read for it, and no answer names or counts it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession
+
+from contracts.model.named_state import QueryOptions
+from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
+from examples.flights.application import app
+from services.query.cluster.routing import Member, Role, Standing
+from services.query.console.course import Course
+from services.query.console.letters import Letters
+from services.query.console.routes import Console
+from services.query.http.instance_routes import instance_facts, owners_of
+from services.query.http.watch_routes import WatchRoutes
+from services.query.lookup.authentication import ANONYMOUS, Principal
+from tests.services.query.console.looks import at_work
+from tests.services.query.http.instance import Instance, Peers
+from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from services.query.store.entry import Entry
+    from services.query.store.store import Page
+    from tests.services.query.http.instance import Told
+
+SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
+BEARER = {"Authorization": f"Bearer {SECRET}"}
+ALL = {"Authorization": "Bearer a-secret-of-an-operator"}
+OWN, FOREIGN, ABSENT = "UA/1", "AA/1", "AA/2"
+ROLES = {"owner": Role.OWNER, "catching up": Role.CATCHING_UP, "elsewhere": Role.ELSEWHERE}
+
+
+class CountingStore(MemoryStore):
+    """Notes what is read. `keys` counts too, for it tells how many keys there are."""
+
+    def __init__(self, history: int = 1) -> None:
+        super().__init__(history=history)
+        self.read: list[str] = []
+
+    def get(self, key: str) -> Entry | None:
+        self.read.append(key)
+        return super().get(key)
+
+    def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+        self.read.append(f"gets of {len(keys)}")
+        return super().gets(keys)
+
+    def versions(self, key: str) -> Sequence[Entry]:
+        self.read.append(key)
+        return super().versions(key)
+
+    def page(
+        self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
+    ) -> Page:
+        self.read.append(f"page of {prefix}")
+        return super().page(prefix=prefix, after=after, limit=limit, where=where, partitions=partitions)
+
+    def keys(self) -> int:
+        self.read.append("number of keys")
+        return super().keys()
+
+
+class Scoped:
+    """An instance with a token that reads keys of flights that begin with UA/, and another instance beside it."""
+
+    def __init__(self, tokens: Path, *, hot: bool) -> None:
+        self.roles, self.peers = MemoryRoles(), Peers()
+        self.roles.known = [Member("two", "http://two:1")]
+        self.stores = {name: CountingStore() for name in ("one", "two")}
+        self.one = self._instance("one", self.roles, hot=hot, proxy=self.peers, tokens=tokens)
+        self.peers.instances["two"] = self.two = self._instance("two", MemoryRoles(), hot=hot)
+
+    def _instance(self, name: str, roles: MemoryRoles, *, hot: bool, **told: Any) -> Instance:
+        state = a_state(query=QueryOptions(indexes=("a.b",), history=2))
+        proxy = told.pop("proxy", None)
+        stores = {"flights": self.stores[name], "planes": CountingStore()}
+        for key in (OWN, FOREIGN):
+            stores["flights"].put(key)
+            stores["planes"].put(key)
+        stores["flights"].read.clear()
+        parts = parts_of(state, a_state("planes"), stores=stores, roles=roles, instance=name, **told)
+        course = Course(app, 2.0)
+        for at in (0, 2):
+            course.note(at_work(at, rate=1))
+        return Instance(
+            parts, hot=hot, proxy=proxy, others=[WatchRoutes(parts), Console(app, course, Letters("letters"))]
+        )
+
+    @property
+    def reads(self) -> list[str]:
+        """What was read from the stores of both instances."""
+        return [key for store in self.stores.values() for key in store.read]
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    path = tmp_path / "tokens.json"
+    scoped = {"name": "dashboard", "token": SECRET, "states": ["flights", "gone"], "keys": ["UA/"]}
+    path.write_text(json.dumps({"tokens": [scoped, {"name": "operator", "token": "a-secret-of-an-operator"}]}))
+    return path
+
+
+@asynccontextmanager
+async def scoped(tokens: Path, *, hot: bool = True) -> AsyncIterator[Scoped]:
+    found = Scoped(tokens, hot=hot)
+    async with found.one.server.serving() as found.one.port, found.two.server.serving() as found.two.port:
+        yield found
+
+
+Question = Callable[[str], tuple[str, dict[str, Any]]]
+
+
+def batch(key: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "/v1/states/flights:batchGet", {"method": "POST", "body": json.dumps({"keys": [key] * 3} | more).encode()}
+
+
+QUESTIONS: dict[str, Question] = {
+    "get": lambda key: (f"/v1/states/flights/{quoted(key)}", {}),
+    "head": lambda key: (f"/v1/states/flights/{quoted(key)}", {"method": "HEAD"}),
+    "fields": lambda key: (f"/v1/states/flights/{quoted(key)}?fields=a", {}),
+    "an earlier version": lambda key: (f"/v1/states/flights/{quoted(key)}?as_of=1", {}),
+    "wait": lambda key: (f"/v1/states/flights/{quoted(key)}?min_version=9&wait=5", {}),
+    "nothing new": lambda key: (f"/v1/states/flights/{quoted(key)}", {"headers": {"If-None-Match": "*"}}),
+    "versions": lambda key: (f"/v1/states/flights/{quoted(key)}/versions", {}),
+    "events": lambda key: (f"/v1/states/flights/{quoted(key)}/watch", {}),
+    "events after": lambda key: (f"/v1/states/flights/{quoted(key)}/watch", {"headers": {"Last-Event-ID": "0"}}),
+    "page": lambda key: (f"/v1/states/flights?prefix={quoted(key)}", {}),
+    "page by a value": lambda key: (f"/v1/states/flights?prefix={quoted(key[:1])}&where=a.b:1", {}),
+    "page after": lambda key: (f"/v1/states/flights?after={quoted(key)}", {}),
+    "batch": batch,
+    "batch of fields": lambda key: batch(key, fields="a"),
+}
+
+
+def quoted(key: str) -> str:
+    return key.replace("/", "%2F")
+
+
+@pytest.mark.parametrize("handed_on", [False, True], ids=["asked", "handed on"])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("hot", [True, False], ids=["hot", "aiohttp"])
+async def test_a_foreign_key_costs_no_read_in_any_role(
+    tokens: Path,
+    hot: bool,  # noqa: FBT001  # a parameter
+    role: str,
+    handed_on: bool,  # noqa: FBT001  # a parameter
+) -> None:
+    async with scoped(tokens, hot=hot) as found:
+        found.roles.own = Standing(ROLES[role], 2)
+        for name, question in QUESTIONS.items():
+            there = await ask(found.one, question(FOREIGN), handed_on=handed_on)
+            absent = await ask(found.one, question(ABSENT), handed_on=handed_on)
+            assert (found.reads, found.peers.asked) == ([], []), name
+            assert there.raw == absent.raw.replace(ABSENT.encode(), FOREIGN.encode()), f"{name}: the answers differ"
+            assert there.status == 403 or there.body.count(b'"type":"not_yours"') == 3, name
+
+
+async def test_the_counting_store_counts(tokens: Path) -> None:
+    """What the test above rests on: the same questions about a key in the scope are read for."""
+    async with scoped(tokens) as found:
+        for name in ("get", "versions", "page", "batch", "batch of fields"):
+            assert (await ask(found.one, QUESTIONS[name](OWN))).status == 200
+            assert found.stores["one"].read, name
+            found.stores["one"].read.clear()
+
+
+async def test_a_batch_reads_only_what_is_in_the_scope(tokens: Path) -> None:
+    for role, count in ((Role.OWNER, 1), (Role.ELSEWHERE, 2)):
+        async with scoped(tokens) as found:
+            found.roles.own = Standing(role, 0)
+            body = json.dumps({"keys": [FOREIGN, OWN, ABSENT]}).encode()
+            told = await found.one.ask("/v1/states/flights:batchGet", "POST", BEARER, body)
+            kinds = [one.get("key") if "version" in one else one["type"] for one in told.json["answers"]]
+            assert kinds == ["not_yours", OWN, "not_yours"]
+            assert set(found.reads) == {"gets of 1", OWN}, "the foreign keys are not among what is read"
+            assert len({name for name, store in found.stores.items() if store.read}) == count
+
+
+@pytest.mark.parametrize("relayed", [False, True])
+async def test_no_subscription_reads_a_foreign_key(tokens: Path, relayed: bool) -> None:  # noqa: FBT001
+    headers = BEARER | ({"Stateloop-Hop": "1"} if relayed else {})
+    async with (
+        scoped(tokens) as found,
+        ClientSession(f"http://127.0.0.1:{found.one.port}") as session,
+        session.ws_connect("/v1/watch", headers=headers) as socket,
+    ):
+        for state, wish in (
+            ("flights", {"key": FOREIGN}),
+            ("flights", {"prefix": "U"}),
+            ("flights", {"where": {"a.b": "1"}}),
+            ("planes", {"key": OWN}),
+            ("nowhere", {"key": OWN}),
+        ):
+            await socket.send_json({"type": "subscribe", "id": "a", "state": state, **wish})
+            async with asyncio.timeout(5):
+                told = await socket.receive_json()
+            assert told["problem"]["type"] == "not_yours", wish
+        assert found.reads == []
+
+
+async def test_a_state_beyond_the_scope_is_told_like_one_that_is_not_there(tokens: Path) -> None:
+    async with scoped(tokens) as found:
+        for path in ("{}", "{}?prefix=UA/", "{}/UA%2F1", "{}/UA%2F1/versions", "{}/UA%2F1/watch"):
+            there, absent = [
+                await found.one.ask(f"/v1/states/{path.format(name)}", headers=BEARER) for name in ("planes", "nosuch")
+            ]
+            assert (there.status, there.raw.replace(b"planes", b"nosuch")) == (403, absent.raw), path
+        there, absent = [
+            await found.one.ask(f"/v1/states/{name}:batchGet", "POST", BEARER, b'{"keys":["UA/1"]}')
+            for name in ("planes", "nosuch")
+        ]
+        assert (there.status, there.raw.replace(b"planes", b"nosuch")) == (403, absent.raw)
+
+
+async def test_unknown_state_names_only_what_the_token_may_know(tokens: Path) -> None:
+    async with scoped(tokens) as found:
+        told = await found.one.ask("/v1/states/gone/UA%2F1", headers=BEARER)
+        assert (told.status, told.kind) == (404, "unknown_state")
+        assert "flights" in told.json["detail"]
+        assert b"planes" not in told.body
+        told = await found.one.ask("/v1/states/gone/UA%2F1", headers=ALL)
+        assert "flights, planes" in told.json["detail"]
+
+
+async def test_states_tell_no_number_of_keys_that_a_token_may_not_see(tokens: Path) -> None:
+    async with scoped(tokens) as found:
+        told = await found.one.ask("/v1/states", headers=BEARER)
+        (state,) = told.json["states"]
+        assert (state["name"], state["keys"], state["misplaced"]) == ("flights", None, None)
+        assert found.reads == []
+        told = await found.one.ask("/v1/states", headers=ALL)
+        assert [(one["keys"], one["misplaced"]) for one in told.json["states"]] == [(2, 0), (2, 0)]
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/v1/loop", "/v1/loop/dead_letters"])
+async def test_figures_of_all_keys_need_a_token_that_reads_all_keys(tokens: Path, path: str) -> None:
+    async with scoped(tokens) as found:
+        assert (await found.one.ask(path)).status == 401
+        told = await found.one.ask(path, headers=BEARER)
+        assert (told.status, told.kind) == (403, "not_yours")
+        assert (await found.one.ask(path, headers=ALL)).status == 200
+
+
+async def test_a_token_for_some_keys_gets_the_graph_without_counts(tokens: Path) -> None:
+    async with scoped(tokens) as found:
+        for headers, nodes in ((BEARER, [{}]), (ALL, [{"result": 4}])):
+            told = await found.one.ask("/v1/loop/graph", headers=headers)
+            assert [one["totals"] for one in told.json["nodes"] if one["name"] == "aircraft"] == nodes
+
+
+def test_instances_are_listed_without_states_beyond_the_scope_and_without_counts_of_records() -> None:
+    part = AnnouncedPart(partition=0, assigned=True, held=True, position=4711)
+    states = {name: AnnouncedState(watermark=1, parts=(part,)) for name in ("flights", "planes")}
+    announced = Announcement(
+        instance="one", store="s", url="http://one:1", run=1, number=1, ts=datetime.now(UTC), states=states
+    )
+    for who, owns, position in (
+        (Principal("some", ("flights",), ("UA/",)), {"flights": [0]}, None),
+        (Principal("flights", ("flights",)), {"flights": [0]}, 4711),
+        (ANONYMOUS, {"flights": [0], "planes": [0]}, 4711),
+    ):
+        told = instance_facts(announced, owners_of([announced]), who)
+        assert told["owns"] == owns
+        assert told["states"].keys() == owns.keys()
+        assert told["states"]["flights"]["partitions"][0]["position"] == position
+
+
+async def ask(instance: Instance, question: tuple[str, dict[str, Any]], *, handed_on: bool = False) -> Told:
+    path, said = question
+    headers = BEARER | said.get("headers", {}) | ({"Stateloop-Hop": "1"} if handed_on else {})
+    return await instance.ask(path, said.get("method", "GET"), headers, said.get("body", b""))

@@ -1,0 +1,426 @@
+"""What is asked and answered below /v1/states: by the hot path and by aiohttp, which differ in nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from contracts.model.named_state import QueryOptions
+from contracts.wire.partition import partition
+from services.query.cluster.routing import Role, Standing
+from services.query.store.entry import Change, Entry
+from tests.services.query.http.instance import Instance, answering
+from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+
+HOUR = 3_600_000
+KEYS = ["UA1", "a/b c?d#e", "ключ", "%2F", "..", "a:batchGet", "{x}", "\n\t\x00", "", "ÿ" * 40, "+&=", "'\"\\"]
+FLIGHTS = replace(
+    a_state(
+        lifetime=timedelta(hours=1),
+        query=QueryOptions(history=3, indexes=("state.status",), stale_after=timedelta(seconds=2)),
+    ),
+    event_offset="event_offset",
+)
+OF_UA1 = partition(b"UA1", FLIGHTS.partitions)
+
+
+@pytest.fixture(params=["hot", "aiohttp"])
+async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Instance]:
+    async with answering(parts_of(FLIGHTS), hot=request.param == "hot") as found:
+        yield found
+
+
+def store(instance: Instance) -> MemoryStore:
+    found = instance.parts.stores["flights"]
+    assert isinstance(found, MemoryStore)
+    return found
+
+
+def roles(instance: Instance) -> MemoryRoles:
+    found = instance.parts.roles
+    assert isinstance(found, MemoryRoles)
+    return found
+
+
+async def test_an_answer_says_where_it_is_from(instance: Instance) -> None:
+    store(instance).put("UA1", version=3, event_time=NOW - 1500, partition=2, offset=41)
+    roles(instance).own = Standing(Role.STANDBY, 6)
+    told = await instance.ask("/v1/states/flights/UA1")
+    assert told.status == 200
+    assert told.json == {
+        "state": "flights",
+        "key": "UA1",
+        "epoch": 0,
+        "version": 3,
+        "life": "2023-11-14T22:13:20.000Z",
+        "event_time": "2023-11-14T22:13:18.500Z",
+        "age_ms": 1500,
+        "source": {"topic": "flights-topic", "partition": 2, "offset": 41},
+        "lag": {"records": 6},
+        "role": "standby",
+        "instance": "one",
+        "value": {"a": {"b": 1}},
+    }
+    assert told.headers["ETag"] == f'"{NOW}.0.3"'
+    assert told.headers["Cache-Control"] == "max-age=2"
+    assert (told.headers["Stateloop-Role"], told.headers["Stateloop-Lag"]) == ("standby", "6")
+    assert told.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key])
+async def test_a_key_may_be_any_text(instance: Instance, key: str) -> None:
+    store(instance).put(key)
+    told = await instance.ask(f"/v1/states/flights/{quote(key, safe='')}")
+    assert (told.status, told.json["key"]) == (200, key)
+    assert (await instance.ask(f"/v1/states/flights/{quote(key, safe='')}/versions")).status == 200
+
+
+@pytest.mark.parametrize("raw", ["%FF", "%C3%28", "a%ED%A0%80"])
+async def test_a_key_that_is_no_utf8_is_refused(instance: Instance, raw: str) -> None:
+    told = await instance.ask(f"/v1/states/flights/{raw}")
+    assert (told.status, told.kind) == (400, "bad_request")
+
+
+async def test_never_seen_expired_and_catching_up_are_three_answers(instance: Instance) -> None:
+    store(instance).put("old", life=NOW - 3 * HOUR, partition=1)
+    store(instance).put("new")
+    never = await instance.ask("/v1/states/flights/UA2")
+    assert (never.status, never.kind, never.json["remembered_since"]) == (404, "never_seen", "2023-11-14T20:13:20.000Z")
+    gone = await instance.ask("/v1/states/flights/old")
+    assert (gone.status, gone.kind, gone.json["version"], gone.json["key"]) == (410, "expired", 1, "old")
+    roles(instance).others[1] = Standing(Role.CATCHING_UP, 12)
+    early = await instance.ask("/v1/states/flights/old")
+    assert (early.status, early.kind, early.headers["Retry-After"]) == (503, "catching_up", "1")
+    assert early.json["lag"] == {"records": 12}
+    assert {one.headers["Content-Type"] for one in (never, gone, early)} == {"application/problem+json"}
+    assert {one.headers["Cache-Control"] for one in (never, gone, early)} == {"no-store"}
+
+
+async def test_what_is_not_here_is_misdirected_without_others(instance: Instance) -> None:
+    store(instance).put("UA1")
+    roles(instance).own = Standing(Role.ELSEWHERE, 0)
+    told = await instance.ask("/v1/states/flights/UA1")
+    assert (told.status, told.kind) == (421, "elsewhere")
+
+
+async def test_what_the_client_has_is_not_sent_again(instance: Instance) -> None:
+    store(instance).put("UA1", version=3)
+    async with instance.connected() as connection:
+        for named, expected in ((f'"{NOW}.0.3"', 304), (f'"{NOW}.0.2"', 200), ("*", 304)):
+            connection.send(
+                f"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {named}\r\n\r\n".encode()
+            )
+            told = await connection.response()
+            assert told.status == expected
+            assert told.headers["ETag"] == f'"{NOW}.0.3"'
+            assert bool(told.body) == (expected == 200)
+
+
+async def test_a_part_of_the_value(instance: Instance) -> None:
+    store(instance).put("UA1", value=b'{"a": {"b": 1, "c": [1, 18446744073709551617]}, "d": null}')
+    for fields, expected in (
+        ("a.b", {"a": {"b": 1}}),
+        ("a.c,d", {"a": {"c": [1, 2**64 + 1]}, "d": None}),
+        ("a.b.c,e", {}),
+        ("a,a.b", {"a": {"b": 1, "c": [1, 2**64 + 1]}}),
+        ("a.b,a", {"a": {"b": 1, "c": [1, 2**64 + 1]}}),
+    ):
+        told = await instance.ask(f"/v1/states/flights/UA1?fields={fields}")
+        assert told.json["value"] == expected, fields
+
+
+async def test_parts_of_a_value_are_bounded_in_depth(instance: Instance) -> None:
+    store(instance).put("deep", value=b'{"a":' * 1000 + b"1" + b"}" * 1000)
+    store(instance).put("flat")
+    for rest in ("deep?", "deep/versions?"):
+        told = await instance.ask(f"/v1/states/flights/{rest}fields=a.a")
+        assert (told.status, told.kind) == (400, "bad_request")
+        assert "fields=" in told.json["detail"]
+    assert (await instance.ask("/v1/states/flights?fields=a.a")).status == 400
+    body = json.dumps({"keys": ["deep", "flat"], "fields": "a.b"}).encode()
+    first, second = (await instance.ask("/v1/states/flights:batchGet", "POST", body=body)).json["answers"]
+    assert (first["type"], first["key"]) == ("bad_request", "deep")
+    assert second["value"] == {"a": {"b": 1}}
+    long = ".".join("a" * 2000)
+    assert (await instance.ask(f"/v1/states/flights/flat?fields={long}")).json["value"] == {}
+
+
+async def test_an_earlier_version_while_it_is_kept(instance: Instance) -> None:
+    for version in range(1, 6):
+        store(instance).put("UA1", version=version)
+    assert (await instance.ask("/v1/states/flights/UA1?as_of=4")).json["version"] == 4
+    told = await instance.ask("/v1/states/flights/UA1?as_of=1")
+    assert (told.status, told.kind, told.json["latest"]) == (404, "version_not_kept", f"{NOW}.0.5")
+    versions = await instance.ask("/v1/states/flights/UA1/versions")
+    assert [one["version"] for one in versions.json["versions"]] == [3, 4, 5]
+    assert (await instance.ask("/v1/states/flights/UA2/versions")).kind == "never_seen"
+
+
+class Restless(MemoryStore):
+    """A store that has the next version as soon as it was read, as if the follower's thread had just come."""
+
+    def get(self, key: str) -> Entry | None:
+        return self._read(key)[-1]
+
+    def versions(self, key: str) -> Sequence[Entry]:
+        return self._read(key)
+
+    def _read(self, key: str) -> Sequence[Entry]:
+        kept = self.entries[key]
+        self.entries[key] = [kept[-1]._replace(version=kept[-1].version + 1)]
+        return kept
+
+
+@pytest.mark.parametrize("rest", ["/versions", "?as_of=1"])
+async def test_what_is_told_of_versions_is_of_one_moment(rest: str) -> None:
+    restless = Restless(history=2)
+    restless.entries["UA1"] = [Entry(NOW, 0, 1, NOW, 0, 7, b"{}")]
+    async with answering(parts_of(a_state(), stores={"flights": restless}), hot=False) as instance:
+        told = await instance.ask(f"/v1/states/flights/UA1{rest}")
+    assert told.headers["ETag"] == f'"{NOW}.0.1"'
+    assert [one["version"] for one in told.json.get("versions", [told.json])] == [1]
+    assert restless.entries["UA1"][-1].version == 2, "it was read once"
+
+
+async def test_a_reader_of_its_own_writes_waits_for_them(instance: Instance) -> None:
+    store(instance).put("UA1", version=1)
+    behind = await instance.ask("/v1/states/flights/UA1?min_version=2")
+    assert (behind.status, behind.kind, behind.json["latest"]) == (503, "behind", f"{NOW}.0.1")
+    assert (await instance.ask("/v1/states/flights/UA1?min_version=2&wait=0.05")).status == 503
+    waiting = asyncio.create_task(instance.ask(f"/v1/states/flights/UA1?min_version={NOW}.0.2&wait=9"))
+    await until(lambda: instance.waits.waiting == 1)
+    entry = store(instance).put("UA1", version=2)
+    instance.waits.changed([Change("flights", "UA2", entry), Change("flights", "UA1", entry)])
+    assert (await waiting).json["version"] == 2
+    assert instance.waits.waiting == 0
+
+
+async def test_a_producer_waits_for_its_event(instance: Instance) -> None:
+    path = f"/v1/states/flights/UA1?min_offset={OF_UA1}:12"
+    behind = await instance.ask(path)
+    assert (behind.status, behind.kind) == (503, "behind")
+    assert (behind.json["latest"], behind.json["latest_offset"]) == (None, None)
+    store(instance).put("UA1", version=1, value=b'{"event_offset":11}')
+    behind = await instance.ask(path)
+    assert (behind.json["latest"], behind.json["latest_offset"]) == (f"{NOW}.0.1", 11)
+    assert "offset 11" in behind.json["detail"]
+    waiting = asyncio.create_task(instance.ask(f"{path}&wait=9"))
+    await until(lambda: instance.waits.waiting == 1)
+    feedback = store(instance).put("UA1", version=2, value=b'{"event_offset":11}')
+    instance.waits.changed([Change("flights", "UA1", feedback)])
+    entry = store(instance).put("UA1", version=3, value=b'{"event_offset":12}')
+    instance.waits.changed([Change("flights", "UA1", entry)])
+    told = await waiting
+    assert (told.status, told.json["version"]) == (200, 3)
+    assert (await instance.ask(f"{path}&min_version=4")).status == 503
+
+
+@pytest.mark.parametrize(("offset", "status"), [(12, 200), (13, 503)])
+async def test_a_newer_window_has_merged_an_event_only_up_to_its_own_offset(
+    instance: Instance, offset: int, status: int
+) -> None:
+    store(instance).put("UA1", version=9, value=b'{"event_offset":11}')
+    store(instance).put("UA1", life=NOW + 1, version=1, value=b'{"event_offset":12}')
+    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:{offset}")
+    assert told.status == status
+
+
+@pytest.mark.parametrize("value", [b"{}", b'{"event_offset":null}', b'{"event_offset":"12"}', b'{"event_offset":1e9}'])
+async def test_a_state_without_an_event_has_merged_none(instance: Instance, value: bytes) -> None:
+    store(instance).put("UA1", value=value)
+    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:0")
+    assert (told.status, told.kind, told.json["latest_offset"]) == (503, "behind", None)
+
+
+async def test_an_event_is_in_the_partition_of_its_key(instance: Instance) -> None:
+    store(instance).put("UA1", value=b'{"event_offset":12}')
+    other = (OF_UA1 + 1) % 4
+    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={other}:12")
+    assert (told.status, told.kind) == (400, "bad_request")
+    assert f"in partition {OF_UA1} (murmur2), not in {other}" in told.json["detail"]
+
+
+async def test_records_without_the_offset_of_an_event_refuse_one() -> None:
+    async with answering(parts_of(a_state()), hot=True) as instance:
+        told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:12&wait=9")
+    assert (told.status, told.kind) == (400, "bad_request")
+    assert "the records of 'flights' have no offset of an event. Write min_version" in told.json["detail"]
+
+
+async def test_who_has_the_present_version_waits_for_the_next(instance: Instance) -> None:
+    store(instance).put("UA1", version=1)
+    has = {"If-None-Match": f'"{NOW}.0.1"'}
+    assert (await instance.ask("/v1/states/flights/UA1?wait=0.05", headers=has)).status == 304
+    waiting = asyncio.create_task(instance.ask("/v1/states/flights/UA1?wait=9", headers=has))
+    await until(lambda: instance.waits.waiting == 1)
+    instance.waits.changed([Change("flights", "UA1", store(instance).put("UA1", version=2))])
+    assert (await waiting).json["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("min_version=x", "min_version"),
+        ("min_offset=12", "min_offset"),
+        ("min_offset=0:-1", "min_offset"),
+        ("min_offset=0:12&min_offset=0:13", "twice"),
+        ("wait=-1", "wait"),
+        ("wait=31", "30 seconds"),
+        ("as_of=-1", "as_of"),
+        ("as_of=1&as_of=2", "twice"),
+        ("fields=", "fields"),
+        ("fields=a..b", "fields"),
+        ("filds=a", "filds"),
+        ("min_version=99999999999999999999999999", "min_version"),
+    ],
+)
+async def test_a_wrong_parameter_is_told(instance: Instance, query: str, says: str) -> None:
+    told = await instance.ask(f"/v1/states/flights/UA1?{query}")
+    assert (told.status, told.kind) == (400, "bad_request")
+    assert says in told.json["detail"]
+
+
+async def test_a_batch_answers_each_key_in_order(instance: Instance) -> None:
+    store(instance).put("old", life=NOW - 3 * HOUR)
+    store(instance).put("UA1", version=2)
+    body = json.dumps({"keys": ["UA1", "old", "", "UA1"]}).encode()
+    told = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
+    assert told.status == 200
+    first, second, third, last = told.json["answers"]
+    assert first == last
+    assert (first["key"], first["version"], first["value"]) == ("UA1", 2, {"a": {"b": 1}})
+    assert (second["type"], second["status"], second["key"]) == ("expired", 410, "old")
+    assert (third["type"], third["status"], third["key"]) == ("never_seen", 404, "")
+    part = json.dumps({"keys": ["UA1"], "fields": "a.x"}).encode()
+    told = await instance.ask("/v1/states/flights:batchGet", "POST", body=part)
+    assert told.json["answers"][0]["value"] == {}
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"x", b"[]", b'{"keys": 1}', b'{"keys": [1]}', b'{"kees": []}', b'{"keys": ["\\ud800"]}', b"{}"]
+)
+async def test_a_batch_that_is_none_is_refused(instance: Instance, body: bytes) -> None:
+    told = await instance.ask("/v1/states/flights:batchGet", "POST", {"Content-Length": str(len(body))}, body)
+    assert (told.status, told.kind) == (400, "bad_request")
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ({"keys": [1] * 999}, "keys.0"),
+        ({"keys": ["a"], **{f"x{number}": 1 for number in range(2000)}}, "x0: there is no such"),
+        ({"keys": ["a"], "x" * 50_000: 1}, "xxx"),
+    ],
+)
+async def test_many_mistakes_make_a_short_answer(instance: Instance, said: dict[str, object], first: str) -> None:
+    told = await instance.ask("/v1/states/flights:batchGet", "POST", body=json.dumps(said).encode())
+    assert (told.status, told.kind) == (400, "bad_request")
+    assert len(told.body) < 1000
+    assert told.json["detail"].startswith(first)
+    assert ("more. There are: keys, fields" in told.json["detail"]) == (len(said["keys"]) > 1 or len(said) > 3)  # type: ignore[arg-type]
+
+
+async def test_a_batch_is_bounded(instance: Instance) -> None:
+    keys = json.dumps({"keys": ["x"] * 1001}).encode()
+    assert (await instance.ask("/v1/states/flights:batchGet", "POST", body=keys)).kind == "too_large"
+    large = json.dumps({"keys": ["x" * 2_000_000]}).encode()
+    assert (await instance.ask("/v1/states/flights:batchGet", "POST", body=large)).kind == "too_large"
+
+
+async def test_keys_come_a_page_at_a_time(instance: Instance) -> None:
+    for number in range(7):
+        store(instance).put(f"UA{number}", partition=number % 4)
+    store(instance).put("B6")
+    told = await instance.ask("/v1/states/flights?prefix=UA&limit=3")
+    assert [one["key"] for one in told.json["items"]] == ["UA0", "UA1", "UA2"]
+    seen, after = 3, told.json["after"]
+    while after is not None:
+        told = await instance.ask(f"/v1/states/flights?prefix=UA&limit=3&after={after}")
+        seen, after = seen + len(told.json["items"]), told.json["after"]
+    assert seen == 7
+    assert len((await instance.ask("/v1/states/flights")).json["items"]) == 8
+
+
+async def test_a_page_of_what_has_a_value(instance: Instance) -> None:
+    store(instance).put("UA1", value=b'{"state":{"status":"landed"}}')
+    store(instance).put("UA2", value=b'{"state":{"status":"airborne"}}')
+    told = await instance.ask("/v1/states/flights?where=state.status:landed&fields=state.x")
+    assert [(one["key"], one["value"]) for one in told.json["items"]] == [("UA1", {})]
+    for where in ("state.delay:1", "state.status", "state:x", ":x", "state.status:landed&where=state.delay:1"):
+        told = await instance.ask(f"/v1/states/flights?where={where}")
+        assert (told.status, told.kind) == (400, "bad_request")
+        assert "Indexes: state.status" in told.json["detail"]
+    told = await instance.ask("/v1/states/flights?where=state.status:landed&where=state.status:airborne")
+    assert (told.status, "twice" in told.json["detail"]) == (400, True)
+    assert (await instance.ask("/v1/states/flights?limit=1001")).status == 400
+    assert (await instance.ask("/v1/states/flights?limit=0")).status == 400
+
+
+async def test_a_page_without_some_keys_is_no_page(instance: Instance) -> None:
+    roles(instance).others[3] = Standing(Role.CATCHING_UP, 5)
+    assert (await instance.ask("/v1/states/flights")).kind == "catching_up"
+    roles(instance).others[3] = Standing(Role.ELSEWHERE, 5)
+    assert (await instance.ask("/v1/states/flights")).kind in ("elsewhere", "unreachable")
+
+
+async def test_the_states_are_listed(instance: Instance) -> None:
+    store(instance).put("UA1")
+    roles(instance).others[1] = Standing(Role.CATCHING_UP, 12)
+    told = await instance.ask("/v1/states")
+    (state,) = told.json["states"]
+    assert (state["name"], state["topic"], state["keys"], state["lag"]) == (
+        "flights", "flights-topic", 1, {"records": 12},
+    )  # fmt: skip
+    assert state["partitions"][1] == {"partition": 1, "role": "catching_up", "lag": {"records": 12}}
+    assert (state["lifetime_s"], state["history"], state["indexes"]) == (3600, 3, ["state.status"])
+    assert state["schema"] == {"type": "object"}
+
+
+async def test_an_unknown_state_is_told_with_those_that_are_there(instance: Instance) -> None:
+    for path in ("/v1/states/x", "/v1/states/x/y", "/v1/states/x/y/versions"):
+        told = await instance.ask(path)
+        assert (told.status, told.kind) == (404, "unknown_state")
+        assert "flights" in told.json["detail"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"])
+async def test_nothing_is_written(instance: Instance, method: str) -> None:
+    store(instance).put("UA1")
+    for path in ("/v1/states", "/v1/states/flights", "/v1/states/flights/UA1", "/v1/states/flights/UA1/versions"):
+        told = await instance.ask(path, method)
+        assert told.status == (400 if method == "BREW" else 405)
+    assert (await instance.ask("/v1/states/flights/UA1")).status == 200
+
+
+async def test_head_is_get_without_its_body(instance: Instance) -> None:
+    store(instance).put("UA1")
+    for path in ("/v1/states/flights/UA1", "/v1/states/flights/UA2", "/v1/states", "/v1/states/flights"):
+        head, get = await instance.ask(path, "HEAD"), await instance.ask(path)
+        assert head.status == get.status
+        assert head.headers | {"Date": ""} == get.headers | {"Date": ""}
+
+
+async def test_versions_of_two_epochs_are_kept_apart(instance: Instance) -> None:
+    for epoch, version in ((100, 2), (200, 1), (200, 2)):
+        store(instance).put("UA1", epoch=epoch, version=version, value=b'{"of":%d}' % epoch)
+    path = "/v1/states/flights/UA1"
+    told = await instance.ask(path)
+    assert (told.json["epoch"], told.json["version"], told.headers["ETag"]) == (200, 2, f'"{NOW}.200.2"')
+    assert (await instance.ask(path, headers={"If-None-Match": f'"{NOW}.100.2"'})).status == 200
+    kept = (await instance.ask(f"{path}/versions")).json["versions"]
+    assert [(one["epoch"], one["version"]) for one in kept] == [(100, 2), (200, 1), (200, 2)]
+    for as_of, expected in (("2", {"of": 200}), (f"{NOW}.2", {"of": 200}), (f"{NOW}.100.2", {"of": 100})):
+        assert (await instance.ask(f"{path}?as_of={as_of}")).json["value"] == expected
+    assert (await instance.ask(f"{path}?as_of={NOW}.100.1")).json["latest"] == f"{NOW}.200.2"
+    for least, status in (("2", 200), ("3", 503), (f"{NOW}.100.61", 200), (f"{NOW}.200.3", 503), (f"{NOW}.300.1", 503)):
+        assert (await instance.ask(f"{path}?min_version={least}")).status == status

@@ -1,0 +1,153 @@
+"""The decision on one key, for anything that a store, a role and a client can say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.query.cluster.routing import Role, Standing
+from services.query.lookup.decision import (
+    NO_CONDITIONS,
+    Conditions,
+    FoundEntry,
+    StoredKey,
+    VersionReference,
+    decide,
+    iso,
+)
+from services.query.lookup.problem import Problem
+from services.query.store.entry import Entry
+
+OWNER = Standing(Role.OWNER, 0)
+ENTRY = Entry(life=1000, epoch=70, version=5, event_time=2000, partition=1, offset=9, value=b"{}")
+SEEN = StoredKey(ENTRY, ended=False, asked=ENTRY, since=0)
+
+small = st.integers(0, 3)
+entries = st.builds(
+    Entry, life=small, epoch=small, version=small, event_time=small, partition=small, offset=small, value=st.just(b"{}")
+)
+orders = st.builds(VersionReference, st.none() | small, st.none() | small, small)
+tags = st.sampled_from(['"1"', '"2.0.1"', 'W/"1.0.1"', '"3.1.3", "1.2.2"', "*", "2.1.1", ""])
+knowns = st.builds(StoredKey, st.none() | entries, st.booleans(), st.none() | entries, small, st.none() | small)
+standings = st.builds(Standing, st.sampled_from(Role), small)
+conditions = st.builds(Conditions, st.none() | tags, st.none() | orders, st.none() | orders, st.none() | small)
+
+
+def kind(known: StoredKey, standing: Standing = OWNER, wanted: Conditions = NO_CONDITIONS) -> str:
+    found = decide(known, standing, wanted)
+    return found.kind if isinstance(found, Problem) else "unchanged" if found.unchanged else "found"
+
+
+@given(knowns, standings, conditions)
+def test_only_who_holds_all_answers_from_the_store(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
+    found = decide(known, standing, wanted)
+    if standing.role not in (Role.OWNER, Role.STANDBY):
+        assert isinstance(found, Problem)
+        assert found.kind == ("elsewhere" if standing.role is Role.ELSEWHERE else "catching_up")
+
+
+@given(knowns, standings, conditions)
+def test_an_answer_is_never_before_what_the_reader_has_seen(
+    known: StoredKey, standing: Standing, wanted: Conditions
+) -> None:
+    found = decide(known, standing, wanted)
+    if isinstance(found, FoundEntry) and wanted.at_least:
+        assert known.latest is not None
+        named = zip(wanted.at_least, known.latest.order, strict=True)
+        assert known.latest.order >= tuple(its if said is None else said for said, its in named)
+
+
+@given(knowns, standings, conditions)
+def test_an_answer_has_merged_the_event_that_the_reader_wrote(
+    known: StoredKey, standing: Standing, wanted: Conditions
+) -> None:
+    found = decide(known, standing, wanted)
+    if isinstance(found, FoundEntry) and wanted.event_offset is not None:
+        assert known.event_offset is not None
+        assert known.event_offset >= wanted.event_offset
+
+
+@given(knowns, standings, conditions)
+def test_an_answer_is_what_was_asked_for_and_lives(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
+    found = decide(known, standing, wanted)
+    if isinstance(found, FoundEntry):
+        assert found.entry is known.asked
+        assert known.latest is not None
+        assert not known.ended
+    if isinstance(found, FoundEntry) and found.unchanged:
+        assert wanted.none_match is not None
+        assert "*" in wanted.none_match or f'"{found.entry.tag}"' in wanted.none_match
+
+
+@given(knowns, standings, conditions)
+def test_what_may_mend_itself_says_when_to_ask_again(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
+    found = decide(known, standing, wanted)
+    if isinstance(found, Problem):
+        assert (found.status == 503) == (found.retry_after is not None)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (SEEN, "found"),
+        (SEEN._replace(latest=None, asked=None), "never_seen"),
+        (SEEN._replace(ended=True), "expired"),
+        (SEEN._replace(asked=None), "version_not_kept"),
+    ],
+)
+def test_never_seen_expired_and_not_kept_are_three_things(known: StoredKey, expected: str) -> None:
+    assert kind(known) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (VersionReference(None, None, 5), "found"),
+        (VersionReference(None, None, 6), "behind"),
+        (VersionReference(1000, None, 5), "found"),
+        (VersionReference(1000, None, 6), "behind"),
+        (VersionReference(999, None, 6), "found"),
+        (VersionReference(1001, None, 1), "behind"),
+        (VersionReference(1000, 70, 5), "found"),
+        (VersionReference(1000, 69, 6), "found"),
+        (VersionReference(1000, 71, 1), "behind"),
+        (VersionReference(999, 71, 6), "found"),
+    ],
+)
+def test_a_version_is_one_of_its_life_and_epoch(wanted: VersionReference, expected: str) -> None:
+    assert kind(SEEN, wanted=Conditions(at_least=wanted)) == expected
+    gone = kind(SEEN._replace(latest=None, asked=None), wanted=Conditions(at_least=wanted))
+    assert gone == "behind", "what the reader saw was there: it is this instance that has not read it yet"
+
+
+def test_a_later_life_that_a_reader_saw_is_waited_for_though_the_earlier_one_has_ended() -> None:
+    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=VersionReference(1001, 70, 1))) == "behind"
+    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=VersionReference(1000, 70, 5))) == "expired"
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ('"1000.70.5"', "unchanged"),
+        ('W/"1000.70.5"', "unchanged"),
+        ('"1000.71.5"', "found"),
+        ('"1", "1000.70.5"', "unchanged"),
+        ("*", "unchanged"),
+        ('"1000.70.4"', "found"),
+        ("1000.70.5", "found"),
+    ],
+)
+def test_what_the_client_has_is_not_sent_again(named: str, expected: str) -> None:
+    assert kind(SEEN, wanted=Conditions(none_match=named)) == expected
+
+
+def test_it_is_said_since_when_ended_lives_are_remembered() -> None:
+    found = decide(StoredKey(None, ended=False, asked=None, since=1_700_000_000_000), OWNER, NO_CONDITIONS)
+    assert isinstance(found, Problem)
+    assert found.facts == {"remembered_since": "2023-11-14T22:13:20.000Z"}
+
+
+@given(st.integers(-(2**40), 2**63))
+def test_every_time_can_be_written(milliseconds: int) -> None:
+    assert iso(milliseconds).endswith("Z")

@@ -1,0 +1,59 @@
+"""Many keys at once are told just what each of them is told alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.query.cluster.routing import Role, Standing
+from services.query.lookup.decision import NO_CONDITIONS
+from services.query.lookup.problem import Problem
+from services.query.lookup.state_reader import LookupResult, StateReader
+from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
+
+HOUR = 3_600_000
+KEYS = tuple(f'key{number} "é' for number in range(4))
+TIMES = st.integers(NOW - 2 * HOUR, NOW + HOUR)
+ENTRIES = st.fixed_dictionaries(
+    {
+        "life": st.sampled_from([0, NOW - HOUR - 1, NOW - HOUR, NOW]),
+        "version": st.integers(0, 2**63 - 1),
+        "event_time": TIMES,
+        "partition": st.integers(0, 3),
+        "offset": st.integers(0, 2**40),
+        "value": st.sampled_from([b"{}", b'{"a":"100%d"}']),
+    }
+)
+STANDINGS = st.builds(Standing, st.sampled_from(Role), st.integers(0, 2**40))
+
+
+@given(
+    entries=st.dictionaries(st.sampled_from(KEYS), ENTRIES, min_size=2),
+    standings=st.lists(STANDINGS, min_size=4, max_size=4),
+    asked=st.lists(st.sampled_from(KEYS), min_size=1, max_size=8),
+    lives=st.booleans(),
+    misplaced=st.booleans(),
+)
+def test_any_keys_in_any_store_however_the_instance_stands(
+    entries: dict[str, dict[str, int]], standings: list[Standing], asked: list[str], *, lives: bool, misplaced: bool
+) -> None:
+    state, roles = a_state(lifetime=timedelta(milliseconds=HOUR) if lives else None), MemoryRoles()
+    roles.others = dict(enumerate(standings))
+    parts = replace(parts_of(state, roles=roles), misplaced={"flights": int(misplaced)})
+    store = parts.stores["flights"]
+    assert isinstance(store, MemoryStore)
+    for key, facts in entries.items():
+        store.put(key, **facts)
+    store.advance(NOW)
+    held = StateReader(state, parts)
+    assert held.told(asked, NOW) == [_alone(held, key) for key in asked]
+
+
+def _alone(held: StateReader, key: str) -> bytes | LookupResult:
+    looked = held.look(key, NO_CONDITIONS)
+    if isinstance(looked.outcome, Problem):
+        return looked
+    return held.form.body(key, looked.outcome.entry, looked.standing, NOW)

@@ -1,0 +1,53 @@
+"""What goes to one client, in which order, and what does not go any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from services.query.lookup.authentication import ANONYMOUS
+from services.query.lookup.problem import Problem
+from services.query.push.client_stream import ClientStream, SubscriptionDenied
+from services.query.push.filter import Filter
+from services.query.push.notification import Notification, NotificationKind
+from services.query.push.send_queue import SendQueue
+from services.query.push.subscription import Subscription
+
+if TYPE_CHECKING:
+    from services.query.push.store_scanner import StoreScanner
+
+ENDED = Problem("not_yours", "The token does not reach so far any more")
+
+
+@pytest.fixture
+def stream() -> ClientStream:
+    return ClientStream(
+        ANONYMOUS, cast("StoreScanner", None), SendQueue(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None
+    )
+
+
+def subscription(stream: ClientStream, name: str) -> Subscription:
+    found = Subscription(name, Filter("flights", "a"), stream, current=True, most=10)
+    stream.add(found)
+    return found
+
+
+def test_nothing_goes_to_a_subscription_that_has_ended(stream: ClientStream) -> None:
+    one, other = subscription(stream, "one"), subscription(stream, "other")
+    notice = Notification(NotificationKind.STATE, "flights", "a", 0.0)
+    for each in (one, other):
+        stream.begin(each, {0: 7})
+        stream.put_first(each, [notice])
+    stream.withdraw(one)
+    assert stream.next_item() == (other, {0: 7})
+    assert stream.next_item() == [(notice, [other])]
+    assert stream.next_item() is None
+
+
+def test_who_asks_again_is_not_told_that_what_it_asked_before_was_denied(stream: ClientStream) -> None:
+    for name in ("one", "other"):
+        stream.deny(name, ENDED)
+    subscription(stream, "one")
+    assert stream.next_item() == SubscriptionDenied("other", ENDED)
+    assert stream.next_item() is None

@@ -1,0 +1,141 @@
+"""A link to another instance of which a test says what it says: by real HTTP, whatever breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
+
+from services.query.push.filter import Filter
+from services.query.push.peer_relay import PeerRelay
+from services.query.push.subscription import Subscription
+from tests.services.query.push.null_sink import Nowhere
+from tests.services.query.push.serving import WITHIN_S
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+Message = dict[str, Any]
+ANSWER = {"state": "flights", "key": "key-1", "source": {"partition": 2, "offset": 20}}
+STATE: Message = {"type": "state", "ids": ["1"], "tag": "1.1", "answer": ANSWER}
+SUBSCRIBED: Message = {"type": "subscribed", "id": "1"}
+BEGUN: Message = {"type": "begun", "id": "1", "reached": {"2": 4}}
+MARK: Message = {"type": "mark", "states": {"flights": {"positions": {"2": 10}}}}
+
+
+class Peer:
+    """Another instance: to the first that it is told on a connection it says what a test wants, and hangs up then."""
+
+    def __init__(self, *says: list[Message]) -> None:
+        self.heard: asyncio.Queue[Message] = asyncio.Queue()
+        self._says = iter(says)
+
+    async def watch(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        says = next(self._says, None)
+        async for message in socket:
+            self.heard.put_nowait(orjson.loads(message.data))
+            for said in says or ():
+                await socket.send_str(orjson.dumps(said).decode())
+            if says is not None:
+                await socket.close()
+        return socket
+
+    async def next(self) -> Message:
+        """What it is told next."""
+        async with asyncio.timeout(WITHIN_S):
+            return await self.heard.get()
+
+
+@asynccontextmanager
+async def linked(
+    peer: Peer, *, told: Callable[[], None] = lambda: None, since: Callable[[Subscription], Any] | None = None
+) -> AsyncIterator[tuple[PeerRelay, Subscription]]:
+    """A link to it, and what is watched over that."""
+    one = Subscription("a", Filter("flights", None, "key-"), Nowhere(), current=False, most=10)
+    application = web.Application()
+    application.router.add_get("/v1/watch", peer.watch)
+    async with TestServer(application) as server, ClientSession() as session:
+        connect = partial(session.ws_connect, server.make_url("/v1/watch"))
+        link = PeerRelay(connect, since or _since, told, lambda: 0.0)
+        link.keep(one)
+        running = asyncio.create_task(link.run())
+        try:
+            yield link, one
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_another_instance_says_that_nobody_understands_costs_one_connection() -> None:
+    peer = Peer([{"type": "begun", "id": "1"}])
+    async with linked(peer) as (link, _):
+        for _ in range(2):
+            assert (await peer.next())["type"] == "subscribe"
+        assert len(link) == 1
+
+
+async def test_what_fails_when_clients_are_told_costs_one_connection() -> None:
+    failures = iter([RuntimeError("a client's stream")])
+
+    def told() -> None:
+        for one in failures:
+            raise one
+
+    peer = Peer([SUBSCRIBED])
+    async with linked(peer, told=told):
+        for _ in range(2):
+            assert (await peer.next())["type"] == "subscribe"
+
+
+async def test_what_fails_before_it_can_be_said_costs_one_connection() -> None:
+    failures = iter([KeyError("flights")])
+
+    def since(_: Subscription) -> dict[int, int | None]:
+        for one in failures:
+            raise one
+        return {}
+
+    peer = Peer()
+    async with linked(peer, since=since):
+        assert (await peer.next())["type"] == "subscribe"
+
+
+async def test_what_was_wished_and_taken_back_while_there_was_no_connection_is_never_said() -> None:
+    peer = Peer([SUBSCRIBED])
+    async with linked(peer) as (link, one):
+        await peer.next()
+        for _ in range(100):
+            passing = Subscription("b", one.interest, Nowhere(), current=False, most=10)
+            link.keep(passing)
+            link.unsubscribe(passing)
+        link.resume(one, 2)
+        again = await peer.next()
+        assert (again["type"], again["id"]) == ("subscribe", "1")
+        last = Subscription("c", one.interest, Nowhere(), current=False, most=10)
+        link.keep(last)
+        assert (await peer.next())["id"] == "102"
+
+
+async def test_a_later_value_of_a_key_does_not_say_that_what_came_before_it_was_told() -> None:
+    peer = Peer([SUBSCRIBED, BEGUN, STATE])  # in place of an earlier one of the key, while others still wait there
+    async with linked(peer):
+        await peer.next()
+        assert (await peer.next())["partitions"] == {"2": 4}
+
+
+async def test_a_mark_says_it_once_that_instance_knows_of_the_subscription() -> None:
+    peer = Peer([BEGUN, MARK, SUBSCRIBED], [SUBSCRIBED, MARK])
+    async with linked(peer):
+        await peer.next()
+        assert [(await peer.next())["partitions"] for _ in range(2)] == [{"2": 4}, {"2": 9}]
+
+
+def _since(subscription: Subscription) -> dict[int, int | None]:
+    return {2: subscription.reached.get(2) if 2 in subscription.begun else None}

@@ -1,0 +1,309 @@
+"""Whatever order records, readers and moves come in: nobody goes back, and everybody ends with what is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.model.named_state import QueryOptions
+from services.query.cluster.routing import Role, Standing
+from services.query.lookup.authentication import ANONYMOUS
+from services.query.push.client_stream import ClientStream, InitialStateSent
+from services.query.push.fanout import ChangeFanout
+from services.query.push.filter import Filter
+from services.query.push.notification import NotificationKind
+from services.query.push.peer_relays import PeerRelays
+from services.query.push.routing_table import LOCAL, RoutingTable
+from services.query.push.send_queue import SendQueue
+from services.query.push.store_scanner import StoreScanner
+from services.query.push.subscription import Subscription
+from services.query.push.subscription_router import SubscriptionRouter
+from services.query.store.entry import Change, Entry
+from services.query.store.store import Update
+from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from services.query.push.send_queue import Delivery
+
+KEYS = ["a1", "a2", "b1", "b2"]
+STATUSES = ["landed", "flying"]
+INTERESTS = [
+    Filter("flights", "a1"),
+    Filter("flights", None, "a"),
+    Filter("flights", None, ""),
+    Filter("flights", None, "", (("status", "landed"),)),
+    Filter("flights", None, "b", (("status", "landed"),)),
+]
+STEPS = st.one_of(
+    st.tuples(st.just("record"), st.sampled_from(KEYS), st.sampled_from(STATUSES)),
+    st.tuples(st.just("remove"), st.sampled_from(KEYS)),
+    st.tuples(st.just("tell"), st.integers(1, 3)),
+    st.tuples(st.just("subscribe"), st.integers(0, len(INTERESTS) - 1), st.booleans()),
+    st.tuples(st.just("take"), st.integers(1, 3)),
+    st.tuples(st.just("away"), st.integers(0, 3)),
+    st.tuples(st.just("here"), st.integers(0, 3)),
+)
+
+
+class World:
+    """One instance whose follower is ahead of what its hub was told, and one client that takes items when it likes."""
+
+    def __init__(self) -> None:
+        self.roles = MemoryRoles()
+        self.parts = parts_of(a_state(query=QueryOptions(indexes=("status",))), roles=self.roles)
+        self.store = self.parts.stores["flights"]
+        self.places = RoutingTable(self.parts.states, self.roles)
+        self.hub = ChangeFanout(
+            self.parts.states, self.places, lambda *_: b"{}", lambda: 0.0, lambda _, key: self.store.get(key)
+        )
+        reader = StoreScanner(self.parts.stores, self.hub, self.places)
+        links = PeerRelays(None, lambda *_: {}, lambda: None, lambda: 0.0)
+        self.course = SubscriptionRouter(self.parts, self.places, self.hub, reader, links)
+        self.stream = ClientStream(ANONYMOUS, reader, SendQueue(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None)
+        self.untold: list[Change] = []
+        self.version = 0
+        self.views: dict[Subscription, View] = {}
+        self.places.look()
+
+    def record(self, key: str, status: str) -> None:
+        self.version += 1
+        value = orjson.dumps({"status": status})
+        self._apply(key, Entry(0, 0, self.version, 0, self.hub.partition("flights", key), self.version, value))
+
+    def remove(self, key: str) -> None:
+        self.version += 1
+        self._apply(key, None)
+
+    def tell(self, number: int) -> None:
+        told, self.untold = self.untold[:number], self.untold[number:]
+        self.hub.changed(told)
+
+    def subscribe(self, which: int, current: bool) -> None:  # noqa: FBT001  # drawn
+        one = Subscription(f"{len(self.views)}", INTERESTS[which], self.stream, current=current, most=100)
+        self.stream.subscriptions[one.name] = one
+        self.views[one] = View(0 if current else self.version)
+        self.hub.add(one)
+        self.course.begin(one, None)
+
+    def take(self, number: int) -> None:
+        for _ in range(number):
+            item = self.stream.next_item()
+            for letter in item if isinstance(item, list) else ():
+                for one in letter.subscriptions:
+                    self.views[one].take(letter)
+
+    def away(self, partition: int) -> None:
+        self._stand(partition, Role.CATCHING_UP)
+
+    def here(self, partition: int) -> None:
+        self._stand(partition, Role.OWNER)
+
+    def settle(self) -> None:
+        """All that happened is told, and taken."""
+        for partition in range(4):
+            self.here(partition)
+        self.tell(len(self.untold))
+        self.take(200)
+
+    def check(self) -> None:
+        for one, view in self.views.items():
+            wanted = self._wanted(one)
+            told = {key: version for key, version in wanted.items() if version > view.since}
+            assert view.versions.items() >= told.items()
+            assert view.versions.items() <= wanted.items()
+
+    def _wanted(self, one: Subscription) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for key in KEYS:
+            entry = self.store.get(key)
+            asked = one.interest
+            if entry is None or not (key == asked.key if asked.key else key.startswith(asked.prefix)):
+                continue
+            if all(orjson.loads(entry.value)[path] == value for path, value in asked.where):
+                found[key] = entry.version
+        return found
+
+    def _apply(self, key: str, entry: Entry | None) -> None:
+        partition = self.hub.partition("flights", key)
+        self.store.apply([Update(key, partition, self.version, entry)], {partition: self.version + 1})
+        self.untold.append(Change("flights", key, entry))
+
+    def _stand(self, partition: int, role: Role) -> None:
+        self.roles.others[partition] = Standing(role, 0)
+        for move in self.places.look():
+            for one in self.hub.subscriptions("flights"):
+                self.course.move(one, move)
+
+
+class View:
+    """What a client makes of what one subscription is told; of what came after this version, all of it."""
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.versions: dict[str, int] = {}
+
+    def take(self, letter: Delivery[Subscription]) -> None:
+        notice = letter.notice
+        if notice.kind is NotificationKind.STATE:
+            assert notice.order is not None
+            assert notice.order[2] > self.versions.get(notice.key, 0), "told back, or again"
+            self.versions[notice.key] = notice.order[2]
+        else:
+            self.versions.pop(notice.key, None)
+
+
+def _play(world: World, steps: list[tuple[Any, ...]]) -> None:
+    for name, *arguments in steps:
+        step: Callable[..., None] = getattr(world, name)
+        step(*arguments)
+
+
+@settings(max_examples=300)
+@given(st.lists(STEPS.filter(lambda step: step[0] != "remove"), max_size=40))
+def test_nobody_goes_back_and_everybody_ends_with_what_is_there(steps: list[tuple[Any, ...]]) -> None:
+    world = World()
+    _play(world, steps)
+    world.settle()
+    world.check()
+
+
+@settings(max_examples=300)
+@given(st.lists(STEPS.filter(lambda step: step[0] not in ("away", "here")), max_size=40))
+def test_so_it_is_with_keys_that_are_removed_while_nothing_moves(steps: list[tuple[Any, ...]]) -> None:
+    world = World()
+    _play(world, steps)
+    world.settle()
+    world.check()
+
+
+def test_who_read_that_a_key_passes_is_not_told_then_that_it_did_not_earlier() -> None:
+    world = World()
+    world.record("a1", "flying")
+    world.record("a1", "landed")
+    world.subscribe(3, current=True)
+    world.take(1)
+    world.tell(2)
+    assert world.stream.next_item() == InitialStateSent(next(iter(world.views)), [0, 1, 2, 3])
+    assert world.stream.next_item() is None
+
+
+@pytest.mark.parametrize("which", [0, 2, 3])
+def test_who_read_that_a_key_has_come_again_is_not_told_then_that_it_was_removed_earlier(which: int) -> None:
+    world = World()
+    world.record("a1", "landed")
+    world.remove("a1")
+    world.record("a1", "landed")
+    world.subscribe(which, current=True)
+    world.take(1)
+    world.tell(3)
+    assert isinstance(world.stream.next_item(), InitialStateSent)
+    assert world.stream.next_item() is None
+
+
+@pytest.mark.parametrize("current", [True, False])
+def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back(*, current: bool) -> None:
+    world = World()
+    world.subscribe(2, current=current)
+    world.take(5)
+    world.away(3)
+    world.record("a1", "landed")
+    world.tell(1)
+    world.here(3)
+    world.record("b1", "landed")  # in the same partition, and later: told before the other was read
+    world.tell(1)
+    world.away(3)
+    world.take(5)
+    world.settle()
+    world.check()
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_who_begins_while_nobody_answers_is_told_what_comes_meanwhile_and_nothing_else(which: int) -> None:
+    world = World()
+    world.record("a1", "landed")
+    world.tell(1)
+    world.away(3)
+    world.subscribe(which, current=False)
+    world.here(3)
+    world.take(5)
+    (view,) = world.views.values()
+    assert view.versions == {}
+    world.away(3)
+    world.subscribe(which, current=False)
+    world.record("a1", "landed")
+    world.tell(1)
+    world.settle()
+    assert [view.versions for view in world.views.values()] == [{"a1": 2}, {"a1": 2}]
+
+
+def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
+    world = World()
+    for number in range(30):
+        world.version += 1
+        entry = Entry(0, 0, world.version, 0, number % 4, world.version, b'{"status":"landed"}')
+        world.store.apply([Update(f"a{number:02}", number % 4, world.version, entry)], {number % 4: world.version + 1})
+    world.subscribe(2, current=True)
+    world.take(1)
+    world.away(0)
+    world.take(50)
+    (view,) = world.views.values()
+    assert sorted(view.versions) == [f"a{number:02}" for number in range(30) if number < 10 or number % 4]
+    world.here(0)
+    world.take(50)
+    assert sorted(view.versions) == [f"a{number:02}" for number in range(30)]
+
+
+@pytest.mark.parametrize("current", [True, False])
+def test_what_changed_while_a_partition_was_away_is_read_though_an_earlier_reading_of_it_goes_on(
+    *, current: bool
+) -> None:
+    """The earlier one has passed the key already, and nothing was read meanwhile that would have told it to end."""
+    world = World()
+    keys = [f"a{number:03}" for number in range(200) if world.hub.partition("flights", f"a{number:03}") == 3][:30]
+    for key in keys if current else keys[:1]:
+        world.record(key, "landed")
+    world.tell(len(world.untold))
+    world.subscribe(2, current=current)
+    if not current:
+        world.away(3)
+        for key in keys:
+            world.record(key, "landed")
+        world.tell(len(keys))
+        world.here(3)
+    world.take(1)
+    world.away(3)
+    world.record(keys[0], "flying")
+    world.tell(1)
+    world.here(3)
+    world.record(keys[-1], "flying")
+    world.tell(1)
+    world.take(1)
+    world.away(3)
+    world.take(3)
+    world.here(3)
+    world.take(50)
+    (view,) = world.views.values()
+    assert view.versions == {key: world.store.get(key).version for key in keys}  # type: ignore[union-attr]
+
+
+def test_a_partition_that_is_read_anew_is_told_from_its_beginning() -> None:
+    """Its topic may have been made anew: what was to be read after an offset is told whole."""
+    world = World()
+    world.record("a1", "landed")
+    world.tell(1)
+    world.subscribe(2, current=True)
+    world.take(5)
+    (one,) = world.views
+    world.away(3)
+    world.record("a1", "flying")
+    world.tell(1)
+    world.here(3)
+    assert world.course.since(one, LOCAL)[3] is not None
+    world.hub.forget("flights", 3)
+    assert world.course.since(one, LOCAL)[3] is None

@@ -1,0 +1,121 @@
+"""Tokens that are taken away, or reach less far, while their holders watch."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import WSCloseCode, WSMsgType
+
+from services.query.lookup.token_reload import reload
+from tests.services.query.in_memory import NOW, a_state
+from tests.services.query.push.serving import Instance, connected, eventually, watching
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+SECRET, NEWER = "a-secret-of-a-dashboard", "a-newer-secret-of-it"
+BEARER = {"Authorization": f"Bearer {SECRET}"}
+WATCHED = "/v1/states/flights/a%2F1/watch"
+
+
+class Guarded:
+    """An instance, and the file of its tokens."""
+
+    def __init__(self, tokens: Path) -> None:
+        self._tokens = tokens
+        self._written = 0
+        self.write(token=SECRET)
+        self.instance = Instance(a_state(), a_state("gates"), tokens=tokens)
+
+    def write(self, **token: Any) -> None:
+        """The file has this token alone, from now on."""
+        self._written += 1
+        self._tokens.write_text(json.dumps({"tokens": [{"name": "dashboard", **token}]}))
+        os.utime(self._tokens, ns=(self._written, self._written))
+
+    def renew(self, **token: Any) -> None:
+        self.write(**token)
+        access = self.instance.access
+        reload(access, partial(self.instance.watching.renew, access.again))
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
+    found = Guarded(tmp_path / "tokens.json")
+    async with found.instance.serving():
+        yield found
+
+
+async def test_an_event_stream_ends_with_its_token(guarded: Guarded) -> None:
+    guarded.instance.change("a/1", 1)
+    async with watching(guarded.instance, WATCHED, **BEARER) as events:
+        assert (await events.next()).event == "state"
+        guarded.renew(token=NEWER)
+        guarded.instance.change("a/1", 2)
+        told = await events.next()
+        assert (told.event, told.id, told.data["type"], told.data["status"]) == ("problem", None, "no_token", 401)
+        with pytest.raises(EOFError):
+            await events.next()
+    await eventually(lambda: guarded.instance.subscriptions() == 0)
+
+
+async def test_a_web_socket_ends_with_its_token(guarded: Guarded) -> None:
+    async with connected(guarded.instance, headers=BEARER) as client:
+        await client.subscribe("all", prefix="", current=False)
+        guarded.instance.change("a/1", 1)
+        guarded.renew(token=NEWER)
+        told = [await client.next()]
+        if told[0]["type"] == "state":  # it was written before the token was taken away
+            told = [await client.next()]
+        assert (told[0]["type"], told[0]["id"], told[0]["problem"]["type"]) == ("error", None, "no_token")
+        guarded.instance.change("a/1", 2)
+        closed = await client.socket.receive()
+        assert (closed.type, closed.data) == (WSMsgType.CLOSE, WSCloseCode.POLICY_VIOLATION)
+
+
+async def test_an_event_stream_ends_when_its_key_is_out_of_scope(guarded: Guarded) -> None:
+    guarded.instance.change("a/1", 1)
+    async with watching(guarded.instance, WATCHED, **BEARER) as events:
+        await events.next()
+        guarded.renew(token=SECRET, keys=["b/"])
+        guarded.instance.change("a/1", 2)
+        told = await events.next()
+        assert (told.event, told.data["type"]) == ("problem", "not_yours")
+        with pytest.raises(EOFError):
+            await events.next()
+
+
+async def test_of_a_web_socket_what_is_out_of_scope_ends_and_the_rest_goes_on(guarded: Guarded) -> None:
+    async with connected(guarded.instance, headers=BEARER) as client:
+        wishes: dict[str, dict[str, Any]] = {
+            "all": {"prefix": ""},
+            "mine": {"prefix": "a/"},
+            "key": {"key": "b/1"},
+            "gates": {"state": "gates", "prefix": "a/"},
+        }
+        for name, wish in wishes.items():
+            await client.subscribe(name, current=False, **wish)
+        guarded.renew(token=SECRET, keys=["a/"], states=["flights"])
+        told = [await client.next() for _ in range(3)]
+        assert {(one["type"], one["id"], one["problem"]["type"]) for one in told} == {
+            ("error", name, "not_yours") for name in ("all", "key", "gates")
+        }
+        guarded.instance.change("a/1", 1)
+        assert (await client.next())["ids"] == ["mine"]
+        assert (await client.subscribe("again", prefix="b/"))["problem"]["type"] == "not_yours"
+        guarded.renew(token=SECRET)
+        assert (await client.subscribe("again", prefix="b/"))["type"] == "subscribed"
+
+
+async def test_who_may_still_ask_goes_on(guarded: Guarded) -> None:
+    guarded.instance.change("a/1", 1)
+    async with watching(guarded.instance, WATCHED, **BEARER) as events:
+        await events.next()
+        guarded.renew(token=SECRET, states=["flights"], keys=["a/"])
+        guarded.instance.change("a/1", 2)
+        assert (await events.next()).id == f"{NOW}.0.2"
