@@ -14,28 +14,50 @@ PACKAGES := $(wildcard contracts spark_app services examples bench tests)
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# A lock file of the same content gives the same environment: the stamp is newer than what it was made from.
-$(VENV)/.stamp: requirements.lock
+# A lock file of the same content gives the same environment: a stamp is newer than what it was made from.
+# requirements-run.lock has what the loop needs, requirements.lock also what tests and linters need.
+INSTALLED = $(VENV)/.stamp-run
+$(INSTALLED): requirements-run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Stateloop needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) -V 2>&1 | cut -d' ' -f2):" \
-	    "install one and say which, as in: make install PYTHON=python3.11" >&2; exit 1; }
+	    "install one and name it, as in: make install PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "python3 cannot make a virtual environment here: on Debian or Ubuntu, apt install python3-venv" >&2; exit 1; }
-	@echo "Installing the Python packages of requirements.lock into $(VENV) (1 GB on disk; a minute or more the first time)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "Installing Python packages into $(VENV) (800 MB on disk; a minute or more the first time)"
+	@$(call pip_install,requirements-run.lock)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Runs pip with one line of progress; its whole output is in $(VENV)/pip.log.
+define pip_install
+$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $(1) 2>&1 | tee $(VENV)/pip.log | { \
+  n=0; total=$$(grep -c '^[a-zA-Z].*==' $(1)); \
+  show() { if [ -t 1 ]; then printf '\r\033[K%s' "$$1"; fi; }; \
+  while read -r word name rest; do \
+    case "$$word $$name" in \
+      Collecting*|"Requirement already") n=$$((n + 1)); show "  $$n of $$total packages: $${name#already}";; \
+      "Installing collected") show "  writing $$n packages to disk";; \
+    esac; \
+  done; show ""; \
+} || { tail -n 20 $(VENV)/pip.log >&2; exit 1; }
+endef
+
+$(VENV)/.stamp: requirements.lock $(INSTALLED)
+	@echo "Installing the packages for tests and linters"
+	@$(call pip_install,requirements.lock)
 	@touch $@
 
 .PHONY: install
-install: $(VENV)/.stamp ## Install the pinned Python packages into .venv
+install: $(VENV)/.stamp ## Install all pinned Python packages into .venv, those for tests and linters too
 
 # Does nothing when they are those of ivy.xml already.
 .PHONY: jars
-jars: install ## Download the jars of Kafka and of Spark's Kafka connector, as pinned in ivy.xml
+jars: $(INSTALLED) ## Download the jars of Kafka and of Spark's Kafka connector, as pinned in ivy.xml
 	@$(BIN)/python -m services.broker.jars
 
 .PHONY: up
 up: jars ## Run the whole loop here, with a live view; Ctrl-C stops it, and the next make up goes on (ARGS=--headless: no view)
-	@exec $(BIN)/python -m services.launcher $(FRESH) $(ARGS)
+	@exec $(BIN)/stateloop up $(FRESH) $(ARGS)
 
 .PHONY: fresh
 fresh: FRESH := --fresh
@@ -43,8 +65,8 @@ fresh: up ## As make up, from nothing: all records and states are removed first
 
 APPLICATION ?= examples.flights.application:app
 .PHONY: graph
-graph: install ## Print the graph of an application's enrichments (APPLICATION=package.module:app, ARGS="--svg FILE")
-	@$(BIN)/python -m services.graph $(APPLICATION) $(ARGS)
+graph: $(INSTALLED) ## Print the graph of an application's enrichments (APPLICATION=package.module:app, ARGS="--svg FILE")
+	@$(BIN)/stateloop graph $(APPLICATION) $(ARGS)
 
 .PHONY: lint
 lint: install ## Check style, imports and types
@@ -66,7 +88,7 @@ format: install ## Format the code, and fix what can be fixed
 # ends before its tests do, as faulthandler_timeout makes it, ends the run.
 PARALLEL = $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 .PHONY: test
-test: jars ## Run the tests in parallel; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
+test: install jars ## Run the tests in parallel; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
 	@$(PARALLEL) $(ARGS)
 
 .PHONY: test-unit
@@ -90,18 +112,18 @@ clean: ## Remove what was installed and cached; data stays
 # It measures one snapshot for each record, also of a backlog.
 YARDSTICK ?= app
 .PHONY: yardstick-job
-yardstick-job: jars
+yardstick-job: install jars
 	@STATELOOP_APPLICATION=bench.yardstick.application:$(YARDSTICK) STATELOOP_KAFKA=$(BOOT) STATELOOP_CHECKPOINT=$(CKPT) \
 	  STATELOOP_CATCH_UP=false \
 	  STATELOOP_JARS=$(abspath $(STATE)/jars) STATELOOP_DRIVER_MEMORY=3g exec $(BIN)/python -m bench.yardstick
 
 RUNS ?= 3
 .PHONY: bench
-bench: jars ## Measure job and workers beside their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
+bench: install jars ## Measure job and workers beside their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
 	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)
 
 .PHONY: profile
-profile: jars ## Show where the job's CPU goes in a drain (2 minutes; ARGS=--help: others)
+profile: install jars ## Show where the job's CPU goes in a drain (2 minutes; ARGS=--help: others)
 	@exec $(BIN)/python -m bench.profile $(ARGS)
 
 .PHONY: compose-test

@@ -1,4 +1,4 @@
-"""`python -m spark_app` runs the job."""
+"""`stateloop job` runs the job."""
 
 import sys
 

@@ -13,7 +13,7 @@ class TopicMissing(JobError):
     """A topic of the application is not on the broker."""
 
     def __init__(self, topic: str, kafka: str) -> None:
-        super().__init__(f"topic {topic!r} is not on {kafka}: run `python -m services.topics` once")
+        super().__init__(f"topic {topic!r} is not on {kafka}: run `stateloop topics` once")
         self.topic = topic
 
 
@@ -24,7 +24,7 @@ class PartitionsDiffer(JobError):
         listed = ", ".join(f"{topic} has {count}" for topic, count in found.items())
         super().__init__(
             f"the topics must have the same number of partitions, because a device has the same partition in all of "
-            f"them, and {listed}: delete those that differ and run `python -m services.topics`"
+            f"them, and {listed}: delete those that differ and run `stateloop topics`"
         )
         self.found = found
 

@@ -1,4 +1,4 @@
-"""Start the job: `python -m spark_app`, or `spark-submit … spark_app/main.py`."""
+"""Start the job: `stateloop job`, or `spark-submit … spark_app/main.py`."""
 
 import signal
 import sys

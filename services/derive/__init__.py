@@ -1,1 +1,1 @@
-"""Writes the states that are derived from the snapshots to their topics: `python -m services.derive`."""
+"""Writes the states that are derived from the snapshots to their topics: `stateloop derive`."""

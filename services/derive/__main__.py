@@ -1,4 +1,4 @@
-"""Runs the worker in the foreground: `python -m services.derive`. SIGTERM and SIGINT stop it cleanly."""
+"""Runs the worker in the foreground: `stateloop derive`. SIGTERM and SIGINT stop it cleanly."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class NoTopic(PermanentError):
     """The topic of a derived state is not there."""
 
     def __init__(self, topic: str, kafka: str) -> None:
-        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with python -m services.topics")
+        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with stateloop topics")
         self.topic = topic
 
 

@@ -1,4 +1,4 @@
-"""Runs a worker in the foreground: `python -m services.enrichment`. SIGTERM and SIGINT stop it cleanly."""
+"""Runs a worker in the foreground: `stateloop worker`. SIGTERM and SIGINT stop it cleanly."""
 
 from __future__ import annotations
 

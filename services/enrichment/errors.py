@@ -67,7 +67,7 @@ class EverythingFailsError(PermanentError):
         super().__init__(
             f"{failed} of the last {of} {what} failed, the last one so: {last}. The worker stops, rather than make "
             f"dead letters of all that comes. {look}, then start it again: it goes on where it was, and "
-            "`python -m services.redrive` brings the dead letters back",
+            "`stateloop redrive` brings the dead letters back",
         )
         self.failed = failed
         self.of = of
@@ -78,7 +78,7 @@ class TopicsMissingError(RetryableError):
 
     def __init__(self, missing: Sequence[str], kafka: str) -> None:
         super().__init__(
-            f"The broker at {kafka} does not have the topics {', '.join(missing)}: run `python -m services.topics` "
+            f"The broker at {kafka} does not have the topics {', '.join(missing)}: run `stateloop topics` "
             "with the same STATELOOP_APPLICATION and STATELOOP_KAFKA, then start the worker again",
         )
         self.missing = missing

@@ -44,7 +44,7 @@ class TopicCheck:
             self._done = True
         elif self._missing_since is None:
             self._missing_since = now
-            facts = {"topics": missing, "run": "python -m services.topics", "patience_s": PATIENCE_S}
+            facts = {"topics": missing, "run": "stateloop topics", "patience_s": PATIENCE_S}
             log.warning("topics are missing", extra={"facts": facts})
         elif now - self._missing_since >= PATIENCE_S:
             raise TopicsMissingError(missing, self._kafka)

@@ -1,4 +1,4 @@
-"""Runs the whole loop on this machine: `python -m services.launcher [--headless] [--fresh]`. Ctrl-C stops it."""
+"""Runs the whole loop on this machine: `stateloop up [--headless] [--fresh]`. Ctrl-C stops it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m services.launcher", description="Run the whole loop here.")
+    parser = argparse.ArgumentParser(prog="stateloop up", description="Run the whole loop here.")
     parser.add_argument("--headless", action="store_true", help="without the live view")
     parser.add_argument("--fresh", action="store_true", help="forget all records and states first")
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""Shows the loop at work: `python -m services.live`. Ctrl-C or SIGTERM ends it."""
+"""Shows the loop at work: `stateloop live`. Ctrl-C or SIGTERM ends it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Answers queries on named states: `python -m services.query`."""
+"""Answers queries on named states: `stateloop query`."""

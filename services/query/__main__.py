@@ -1,4 +1,4 @@
-"""Runs an instance in the foreground: `python -m services.query`. SIGTERM and SIGINT stop it cleanly."""
+"""Runs an instance in the foreground: `stateloop query`. SIGTERM and SIGINT stop it cleanly."""
 
 from __future__ import annotations
 

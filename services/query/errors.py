@@ -67,7 +67,7 @@ class NoTopicError(PermanentError):
     """The topic of a named state is not there."""
 
     def __init__(self, topic: str, kafka: str) -> None:
-        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with python -m services.topics")
+        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with stateloop topics")
         self.topic = topic
 
 

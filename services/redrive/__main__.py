@@ -1,4 +1,4 @@
-"""Lists dead letters, or brings them back into the loop: `python -m services.redrive list|back`."""
+"""Lists dead letters, or brings them back into the loop: `stateloop redrive list|back`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ RATE = 100.0
 def arguments(given: Sequence[str]) -> Namespace:
     """`command` (list, back), what chooses, `rate` and `dry_run`."""
     parser = ArgumentParser(
-        prog="python -m services.redrive",
+        prog="stateloop redrive",
         description="Dead letters: list them, or bring them back into the loop. STATELOOP_APPLICATION says whose.",
     )
     commands = parser.add_subparsers(dest="command", required=True)

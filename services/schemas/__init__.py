@@ -1,1 +1,1 @@
-"""Writes an application's JSON Schemas: `python -m services.schemas package.module:app folder`."""
+"""Writes an application's JSON Schemas: `stateloop schemas package.module:app folder`."""

@@ -8,7 +8,7 @@ from contracts.errors import StateloopError
 from contracts.model.application import load
 from contracts.records.schema import schemas
 
-USAGE = "usage: python -m services.schemas package.module:app folder"
+USAGE = "usage: stateloop schemas package.module:app folder"
 
 
 def written(reference: str) -> dict[str, str]:

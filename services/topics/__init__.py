@@ -1,1 +1,1 @@
-"""Makes an application's topics, once: `python -m services.topics`."""
+"""Makes an application's topics, once: `stateloop topics`."""

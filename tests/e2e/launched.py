@@ -24,7 +24,7 @@ PARTS = 5
 
 
 class Launched:
-    """`python -m services.launcher --headless` in a folder of its own, replaying one day."""
+    """`stateloop up --headless` in a folder of its own, replaying one day."""
 
     def __init__(self, folder: Path, day: date, speed: float, *, catch_up: bool = True) -> None:
         self.folder = folder

@@ -42,7 +42,7 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
 
 
 class Job:
-    """`python -m spark_app` with a checkpoint of its own.
+    """`stateloop job` with a checkpoint of its own.
 
     It publishes each record, also of a backlog: a test that wants a catch-up sets STATELOOP_CATCH_UP.
     """

@@ -58,7 +58,7 @@ class TestOnABroker:
         settings = Settings(application="", kafka=broker.bootstrap)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         await_listed(admin, make(admin, there, settings))
-        with pytest.raises(TopicMissing, match=f"topic '{name}' is not on .*: run `python -m services.topics`"):
+        with pytest.raises(TopicMissing, match=f"topic '{name}' is not on .*: run `stateloop topics`"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)
 
     def test_a_topic_that_devices_stamp_themselves_is_refused(self, broker: EmbeddedBroker) -> None:

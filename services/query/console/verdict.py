@@ -162,7 +162,7 @@ def _letters(course: Sequence[Point]) -> Iterator[Trouble]:
     if letters > LETTERS_SHARE * records:
         a_minute = 60 * letters / len(lately)
         says = f"Dead letters rise: some {max(1, round(a_minute))} in the last minute"
-        do = "See their reasons; mend the cause, and bring them back with python -m services.redrive"
+        do = "See their reasons; mend the cause, and bring them back with stateloop redrive"
         yield _trouble("dead_letters_rising", "dead_letters", says, do)
 
 

@@ -46,7 +46,7 @@ def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str, tmp_p
     deleted.result(DEADLINE_S)
     with topics.worker() as worker:
         assert worker.wait(DEADLINE_S) == 1
-    assert "python -m services.topics" in topics.log()
+    assert "stateloop topics" in topics.log()
 
 
 @pytest.mark.kafka

@@ -89,4 +89,4 @@ async def test_a_worker_without_its_topics_ends_and_says_which_command_makes_the
     end = cluster.log().splitlines()[-1]
     assert end.startswith("stateloop enrichment: ")
     assert f"{broker.bootstrap} does not have the topics {gone[1]}, {gone[0]}" in end
-    assert "run `python -m services.topics`" in end
+    assert "run `stateloop topics`" in end

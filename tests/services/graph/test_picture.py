@@ -37,5 +37,5 @@ def test_it_has_colours_for_dark_pages() -> None:
 def test_the_picture_in_the_documents_is_that_of_the_application() -> None:
     shown = (CHECKOUT / "docs/images/flights.svg").read_text(encoding="utf-8")
     assert shown == picture(flights), (
-        "run: python -m services.graph examples.flights.application:app --svg docs/images/flights.svg"
+        "run: stateloop graph examples.flights.application:app --svg docs/images/flights.svg"
     )

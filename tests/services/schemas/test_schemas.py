@@ -11,7 +11,7 @@ COMMITTED = {"examples.flights.application:app": "examples/flights/schemas"}
 @pytest.mark.parametrize(("reference", "folder"), COMMITTED.items())
 def test_the_committed_schemas_are_those_of_the_models(reference: str, folder: str) -> None:
     committed = {path.name: path.read_text(encoding="utf-8") for path in (CHECKOUT / folder).glob("*.json")}
-    assert committed == written(reference), f"stale: run `python -m services.schemas {reference} {folder}`"
+    assert committed == written(reference), f"stale: run `stateloop schemas {reference} {folder}`"
 
 
 def test_says_what_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

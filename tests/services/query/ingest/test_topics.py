@@ -33,7 +33,7 @@ def test_number_of_partitions_is_the_brokers(broker: EmbeddedBroker, topics_pref
 
 @pytest.mark.kafka
 def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    with pytest.raises(NoTopicError, match=r"python -m services\.topics"):
+    with pytest.raises(NoTopicError, match=r"stateloop topics"):
         sized(_state(f"{topics_prefix}none"), {"bootstrap.servers": broker.bootstrap})
 
 

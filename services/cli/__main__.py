@@ -1,0 +1,93 @@
+"""Runs the part that a subcommand names: `stateloop COMMAND …`, or `python -m services.cli COMMAND …`."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple, NoReturn
+
+USAGE_ERROR = 2
+
+
+class Command(NamedTuple):
+    """A subcommand: the module that it runs, and one line of help. A module may know subcommands by their name."""
+
+    module: str
+    help: str
+    passes_name: bool = False
+
+
+GROUPS: dict[str, dict[str, Command]] = {
+    "Run the loop": {
+        "up": Command("services.launcher", "run the whole loop on this machine, with a live view"),
+        "topics": Command("services.topics", "create the application's topics, and check those that exist"),
+        "job": Command("spark_app", "run the Spark job, which holds the state"),
+        "worker": Command("services.enrichment", "run an enrichment worker"),
+        "derive": Command("services.derive", "run the worker that writes derived states"),
+        "query": Command("services.query", "run the query service, with the console"),
+        "broker": Command("services.broker", "run the embedded Kafka broker"),
+    },
+    "Query the state": {
+        "get": Command("services.client", "print the state of a key", passes_name=True),
+        "watch": Command("services.client", "print changes of a key, or of keys with a prefix", passes_name=True),
+        "keys": Command("services.client", "print the keys of a state", passes_name=True),
+        "states": Command("services.client", "print the named states", passes_name=True),
+    },
+    "Operate": {
+        "doctor": Command("services.cli.doctor", "check Java, settings, broker, topics, checkpoint, APIs and clocks"),
+        "live": Command("services.live", "show the loop in this terminal"),
+        "redrive": Command("services.redrive", "list dead letters, or send them into the loop again"),
+    },
+    "Describe an application": {
+        "graph": Command("services.graph", "print the graph of its enrichments, or write it as a picture"),
+        "schemas": Command("services.schemas", "write the JSON Schema of its topics"),
+    },
+}
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+NAME_WIDTH = max(map(len, COMMANDS)) + 2
+
+
+def usage() -> str:
+    """Return the list of subcommands."""
+    lines = ["usage: stateloop COMMAND [ARGUMENTS]"]
+    for title, commands in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:{NAME_WIDTH}}{one.help}" for name, one in commands.items())]
+    lines += ["", "Settings are environment variables with the prefix STATELOOP_. `stateloop COMMAND --help` lists"]
+    lines += ["the arguments of a command. Options of get, watch, keys and states may stand before the command."]
+    return "\n".join(lines)
+
+
+def main() -> NoReturn:
+    """Run the subcommand of sys.argv in this process. Exits with 2 for an unknown one."""
+    given = sys.argv[1:]
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(usage())
+        sys.exit(0 if given else USAGE_ERROR)
+    if given[0] == "--version":
+        print(f"stateloop {_version()}")
+        sys.exit(0)
+    if given[0].startswith("-"):  # an option of the client before its subcommand, as `--json get`
+        _run("services.client", given)
+    command = COMMANDS.get(given[0])
+    if command is None:
+        print(f"stateloop: no command {given[0]!r}\n\n{usage()}", file=sys.stderr)
+        sys.exit(USAGE_ERROR)
+    _run(command.module, given if command.passes_name else given[1:])
+
+
+def _run(module: str, arguments: list[str]) -> NoReturn:
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.exit(0)
+
+
+def _version() -> str:
+    try:
+        return version("stateloop")
+    except PackageNotFoundError:
+        return "(not installed as a package)"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Checks a set-up and reports what is wrong and what to do: `stateloop doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from contracts.errors import StateloopError
+from contracts.model.application import load
+from contracts.settings import read
+from services.cli import checks
+from services.cli.checks import Finding, Result, failed, ok
+from services.enrichment.settings import EnrichmentSettings
+from spark_app.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STYLES = {Result.OK: "green", Result.WARNING: "yellow", Result.FAILED: "red"}
+
+
+def findings() -> Iterator[Finding]:
+    """Check one thing after the other. A check that needs a failed one is left out."""
+    try:
+        settings, worker = read(Settings), read(EnrichmentSettings)
+        application = load(settings.application)
+    except StateloopError as error:
+        yield failed("Settings", error)
+        return
+    yield ok("Settings", f"application {settings.application}, brokers {settings.kafka}")
+    yield from checks.runtime(settings.jars)
+    topics, found = checks.topics(settings, application)
+    yield from found
+    if topics:
+        yield from checks.broker_clock(settings, application, time.time())
+        yield from checks.checkpoint(settings, application, topics)
+    try:
+        urls = worker.base_urls(application)
+    except StateloopError as error:
+        yield failed("APIs", error)
+    else:
+        yield from asyncio.run(checks.apis(urls, worker.allowed_networks))
+
+
+def main() -> int:
+    """Print a line for each finding. Returns 1 when one failed, else 0."""
+    console, results = Console(highlight=False, soft_wrap=True), set[Result]()
+    for one in findings():
+        results.add(one.result)
+        console.print(f"[{STYLES[one.result]}]{one.result:8}[/]", end="")
+        console.print(f"{one.subject}: {one.text}", markup=False)
+    return int(Result.FAILED in results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from services.cli.__main__ import COMMANDS, USAGE_ERROR, usage
+
+CHECKOUT = Path(__file__).parents[3]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "services.cli", *arguments]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+
+def test_each_command_names_a_module_that_exists() -> None:
+    for name, command in COMMANDS.items():
+        found = find_spec(command.module)
+        assert found is not None, name
+        assert found.submodule_search_locations is None or find_spec(f"{command.module}.__main__"), name
+
+
+def test_help_lists_each_command_in_short_lines() -> None:
+    done = run("--help")
+    assert (done.returncode, done.stdout) == (0, usage() + "\n")
+    assert all(name in done.stdout for name in COMMANDS)
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_without_a_command_it_prints_the_usage_and_fails() -> None:
+    done = run()
+    assert (done.returncode, done.stdout) == (USAGE_ERROR, usage() + "\n")
+
+
+def test_an_unknown_command_is_rejected_with_the_list() -> None:
+    done = run("wacht", "flights")
+    assert done.returncode == USAGE_ERROR
+    assert done.stderr.startswith("stateloop: no command 'wacht'\n\nusage: stateloop COMMAND")
+
+
+@pytest.mark.parametrize("arguments", [("get", "--help"), ("--json", "get", "--help")])
+def test_the_client_knows_its_command_and_options_before_it(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: stateloop get")
+
+
+def test_a_part_gets_the_arguments_after_its_name_and_its_exit_code_is_kept() -> None:
+    done = run("graph", "examples.flights.nowhere:app")
+    assert done.returncode == 1
+    assert "examples.flights.nowhere" in done.stderr
+
+
+def test_arguments_reach_the_part() -> None:
+    done = run("redrive", "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: stateloop redrive")
