@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[3]
 PARTITIONS = 4
 DEADLINE_S = 60
+LOG_TAIL = 5000
+"""How many characters of the workers' logs a failed test shows."""
 Settings = dict[str, str]
 GROUPS: dict[str, Settings] = {
     "classic": {},
@@ -51,10 +53,21 @@ class Cluster:
         self._logs = logs
         self._started = 0
         names = (self.topics.snapshots, self.topics.feedback, self.topics.dead_letters)
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
         topics = [NewTopic(one, PARTITIONS, 1, config=KEPT) for one in names]
-        for future in admin.create_topics(topics).values():
+        for future in self._admin.create_topics(topics).values():
             future.result(DEADLINE_S)
+        wait_until(lambda: {*names} <= self.listed(), "the broker lists the new topics", DEADLINE_S)
+
+    def listed(self) -> set[str]:
+        """The topics that the broker lists; it lists a topic some time after the controller has created it."""
+        return set(self._admin.list_topics(timeout=DEADLINE_S).topics)
+
+    def delete(self, *topics: str) -> None:
+        """Delete topics; returns when the broker lists them no longer."""
+        for future in self._admin.delete_topics([*topics]).values():
+            future.result(DEADLINE_S)
+        wait_until(lambda: not {*topics} & self.listed(), "the broker lists the deleted topics no longer", DEADLINE_S)
 
     def publish(self, *snapshots: Snapshot) -> None:
         """Produce snapshots as the job does."""
@@ -106,7 +119,7 @@ class Cluster:
 
     @contextmanager
     def worker(self, api: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker process; killed at the end if it still runs."""
+        """A worker process; killed at the end if it still runs. A failure inside shows the end of the logs."""
         environment = {
             "FLEET_PREFIX": self.prefix,
             "FLEET_TIMEOUT_S": str(DEADLINE_S),
@@ -123,6 +136,9 @@ class Cluster:
         self._started += 1
         try:
             yield process
+        except Exception as error:
+            error.add_note(f"The workers' logs end with:\n{self.log()[-LOG_TAIL:]}")
+            raise
         finally:
             process.kill()
             process.wait(DEADLINE_S)

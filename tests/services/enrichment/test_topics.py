@@ -6,11 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from services.enrichment.errors import TopicsMissingError
 from services.enrichment.topics import EVERY_S, PATIENCE_S, TopicCheck
-from tests.services.enrichment.cluster import DEADLINE_S, Cluster, condition
+from tests.services.enrichment.cluster import DEADLINE_S, Cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,10 +78,7 @@ async def test_a_worker_without_its_topics_ends_and_says_which_command_makes_the
 ) -> None:
     cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)
     gone = [cluster.topics.feedback, cluster.topics.snapshots]
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in admin.delete_topics(gone).values():
-        future.result(DEADLINE_S)
-    await condition(lambda: not {*gone} & admin.list_topics(timeout=10).topics.keys(), "both are deleted")
+    await asyncio.to_thread(cluster.delete, *gone)
     with cluster.worker(registry.url) as process:
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
     assert '"message":"topics are missing"' in cluster.log()
