@@ -70,6 +70,7 @@ COPY deploy/spark/entrypoint.sh /opt/entrypoint.sh
 ENTRYPOINT ["/opt/entrypoint.sh"]
 COPY LICENSE /opt/stateloop/
 COPY contracts /opt/stateloop/contracts
+COPY services/runtime /opt/stateloop/services/runtime
 COPY spark_app /opt/stateloop/spark_app
 COPY examples /opt/stateloop/examples
 RUN python3 -m compileall -q /opt/stateloop

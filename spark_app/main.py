@@ -5,9 +5,12 @@ import sys
 import threading
 import time
 
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
 from contracts.errors import StateloopError
 from contracts.model.application import load
 from contracts.settings import read
+from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import claim, identity, verify
 from spark_app.endpoints import serving
 from spark_app.figures import Figures
@@ -49,6 +52,8 @@ def run(settings: Settings, report: Report, figures: Figures, http_port: int | N
     """The driver's life. Raises StateloopError for what a person has to mend."""
     application = load(settings.application)
     topics = identify(settings, application)
+    owners = TopicOwners(application, settings.client(), report.warning)
+    owners.claim()
     state_partitions = settings.state_partitions or topics[0].partitions
     needed = slots(application, topics, state_partitions)
     spark = session(settings, needed, state_partitions)
@@ -72,7 +77,13 @@ def run(settings: Settings, report: Report, figures: Figures, http_port: int | N
             report.started(settings.model_dump(mode="json"), needed, http_port)
             give_up = max(settings.give_up, 2 * settings.batch)  # only a batch that is over is progress
             heartbeat = Heartbeat(application, settings)
-            supervise(start, report, Failures(give_up, time.monotonic), stopping, heartbeat.after)
+
+            def after_batch(progress: StreamingQueryProgress) -> None:
+                """Write a heartbeat, and renew the claims. Raises ForeignTopicsError after a takeover."""
+                heartbeat.after(progress)
+                owners.claim()
+
+            supervise(start, report, Failures(give_up, time.monotonic), stopping, after_batch)
     finally:
         spark.stop()
 

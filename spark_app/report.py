@@ -71,6 +71,10 @@ class Report:
             self._figures.failed()
         self._line("failed", "warning", problem=problem, failures=failures, restart_in=round(pause_s * 1000))
 
+    def warning(self, problem: str) -> None:
+        """Report a problem that the job goes on with."""
+        self._line("warning", "warning", problem=problem)
+
     def ended(self, why: str, level: Level = "info") -> None:
         """The driver ends."""
         self._line("ended", level, why=why)

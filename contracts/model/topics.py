@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from contracts.errors import TopicDiffers
+from contracts.errors import DeclarationError, TopicDiffers
 from contracts.model.named_state import Derived
 from contracts.model.state import State
 
@@ -60,18 +60,23 @@ class Topics:
 
     Their names begin with `prefix`, which separates applications on one broker. The topics store events and feedback
     for `outage` at least, so that a job can catch up after it. With `replay`, the producer stamps events and feedback,
-    in place of the broker, and the topics store them without limit of age: it is for history.
+    in place of the broker, and the topics store them without limit of age: it is for history. `events` is the full name
+    of the topic of events, which several applications may read; the others belong to one application each.
     """
 
     prefix: str = ""
     outage: timedelta = timedelta(days=7)
     replay: bool = False
     partitions: int = 4
+    events: str = ""
+    """The topic of what devices sent: `<prefix>events`, unless it is set."""
 
-    @property
-    def events(self) -> str:
-        """What devices sent."""
-        return f"{self.prefix}events"
+    def __post_init__(self) -> None:
+        """Name the topic of events. Raises DeclarationError if that is an output."""
+        object.__setattr__(self, "events", self.events or f"{self.prefix}events")
+        if self.events in (self.feedback, self.snapshots, self.dead_letters, self.instances):
+            problem = f"events={self.events!r} is a topic that the application writes"
+            raise DeclarationError("Topics", problem, "Name the topic that devices send to")
 
     @property
     def feedback(self) -> str:
@@ -93,6 +98,10 @@ class Topics:
         """What the instances of the query service announce."""
         return f"{self.prefix}query_instances"
 
+    def derived(self, name: str) -> str:
+        """The topic of a derived state."""
+        return f"{self.prefix}{name}"
+
     def asked(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
         """The topics that only queries need, with their settings: of the derived states, and of the instances."""
         topics = [self._derived(one.name, one.lifetime or state.lifetime) for one in derived]
@@ -104,7 +113,7 @@ class Topics:
         """Its records are of a key and a device's window: the earlier of two windows never replaces the later one."""
         kept = max(2 * lifetime, timedelta(days=1))
         return Topic(
-            f"{self.prefix}{name}",
+            self.derived(name),
             "key, device_id and first_seen",
             "derived",
             "compact,delete",

@@ -43,7 +43,7 @@ def derived_shape(derived: Derived) -> type[DerivedRecord]:
 def _derived(application: Application, one: Derived) -> NamedState:
     return NamedState(
         name=one.name,
-        topic=f"{application.topics.prefix}{one.name}",
+        topic=application.topics.derived(one.name),
         schema=derived_shape(one).model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
         key="key",

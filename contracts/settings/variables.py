@@ -81,6 +81,7 @@ NAMES = (
     "STATUS",
     "STOP_WITHIN",
     "STUCK_AFTER",
+    "TAKE_OVER",
     "TOKEN",
     "TOKENS",
     "TOKEN_FILE",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -17,6 +18,9 @@ from services.derive.errors import NothingDerived, PortTaken
 from services.derive.kafka import RealKafka
 from services.derive.settings import DeriveSettings
 from services.derive.worker import Worker, names
+from services.runtime.topic_owners import TopicOwners
+
+log = logging.getLogger(__name__)
 
 
 def main() -> int:
@@ -44,6 +48,7 @@ def _work(settings: DeriveSettings, application: Application, stopping: threadin
     kafka = RealKafka(settings.client(), consumer, topic, settings.fetch_most, stopping.is_set)
     try:
         partitions = kafka.partitions(list(names(application)), settings.kafka)
+        TopicOwners(application, settings.client(), log.warning).check()
         kafka.join()
         Worker(application, kafka, partitions, counters, stopping.is_set).run()
     finally:

@@ -39,7 +39,7 @@ def derived(application: Application, snapshot: Snapshot, partitions: Mapping[st
     broker would refuse it each time.
     """
     for one in application.derived:
-        topic = f"{application.topics.prefix}{one.name}"
+        topic = application.topics.derived(one.name)
         for key, value in _values(one, snapshot):
             if len(value) > application.largest_record:
                 most = application.largest_record

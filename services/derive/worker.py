@@ -77,4 +77,4 @@ class Worker:
 
 def names(application: Application) -> Iterator[str]:
     """The topics of the derived states."""
-    yield from (f"{application.topics.prefix}{one.name}" for one in application.derived)
+    yield from (application.topics.derived(one.name) for one in application.derived)

@@ -10,7 +10,6 @@ from contracts import StateloopError, logs
 from contracts.model.application import load
 from contracts.settings import read
 from services.enrichment import garbage
-from services.enrichment.errors import WorkerError
 from services.enrichment.service import serve, traced
 from services.enrichment.settings import EnrichmentSettings
 
@@ -29,7 +28,7 @@ def main() -> int:
     garbage.seldom()
     try:
         uvloop.run(serve(settings, application, tracing))
-    except* WorkerError as errors:
+    except* StateloopError as errors:
         return_code = _ended("; ".join(str(error) for error in errors.exceptions))
     else:
         return_code = 0

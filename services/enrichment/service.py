@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import time
 from contextlib import AsyncExitStack
@@ -21,11 +22,14 @@ from services.enrichment.rereader import KafkaRereader
 from services.enrichment.source import KafkaSource
 from services.enrichment.topics import TopicCheck
 from services.enrichment.worker import Parts, Worker
+from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
     from contracts import Application, Policy
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.tracing import Tracing
+
+log = logging.getLogger(__name__)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -76,12 +80,13 @@ async def _parts(
 
 def _source(settings: EnrichmentSettings, application: Application) -> KafkaSource:
     topics = application.topics
+    owners = TopicOwners(application, settings.client(), log.warning)
     return KafkaSource(
         settings.consumer(application),
         topic=topics.snapshots,
         batch=settings.fetch_most,
         drain=settings.drain,
-        check=TopicCheck((topics.snapshots, topics.feedback, topics.dead_letters), settings.kafka),
+        check=TopicCheck((topics.snapshots, topics.feedback, topics.dead_letters), settings.kafka, owners.check),
     )
 
 

@@ -19,11 +19,21 @@ PATIENCE_S = 15.0
 
 
 class TopicCheck:
-    """Looks for topics once a second. Raises TopicsMissingError when the broker has been without one for too long."""
+    """Looks for topics once a second, and checks their owner when all are there.
 
-    def __init__(self, topics: Collection[str], kafka: str, clock: Callable[[], float] = time.monotonic) -> None:
+    Raises TopicsMissingError when the broker has been without one for too long, and what `check_owner` raises.
+    """
+
+    def __init__(
+        self,
+        topics: Collection[str],
+        kafka: str,
+        check_owner: Callable[[], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._topics = topics
         self._kafka = kafka
+        self._check_owner = check_owner
         self._clock = clock
         self._looked = float("-inf")
         self._missing_since: float | None = None
@@ -42,6 +52,7 @@ class TopicCheck:
     def _judge(self, missing: list[str], now: float) -> None:
         if not missing:
             self._done = True
+            self._check_owner()
         elif self._missing_since is None:
             self._missing_since = now
             facts = {"topics": missing, "run": "stateloop topics", "patience_s": PATIENCE_S}

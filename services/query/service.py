@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import time
 from contextlib import AsyncExitStack
@@ -41,6 +42,7 @@ from services.query.lookup.key_waiters import KeyWaiters
 from services.query.lookup.state_reader import StateReaders
 from services.query.lookup.token_reload import reload_forever
 from services.query.store.lmdb_store import LmdbStore
+from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from services.query.dependencies import PeerClient, Routes
     from services.query.settings import QuerySettings
     from services.query.store.store import Store
+
+log = logging.getLogger(__name__)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -81,6 +85,7 @@ class _Ways(NamedTuple):
     proxy: PeerClient
     page: Routes
     listening: socket
+    owners: TopicOwners
 
 
 async def serve(settings: QuerySettings, application: Application) -> None:
@@ -102,7 +107,8 @@ async def serve(settings: QuerySettings, application: Application) -> None:
         core = _core(settings, application, ground, stack)
         proxy = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
         page = await stack.enter_async_context(console(application, core.parts))
-        await _answer(core, _Ways(access, proxy, page, listening), stopped)
+        owners = TopicOwners(application, settings.client(), log.warning)
+        await _answer(core, _Ways(access, proxy, page, listening, owners), stopped)
 
 
 def _core(settings: QuerySettings, application: Application, ground: _Ground, stack: AsyncExitStack) -> Core:
@@ -126,7 +132,7 @@ def _core(settings: QuerySettings, application: Application, ground: _Ground, st
 async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     """Answer until told to stop; then leave the cluster, end what stays open, and answer what was asked."""
     parts, follower, cluster, listeners = core
-    access, proxy, page, listening = ways
+    access, proxy, page, listening, _ = ways
     gate, holdings, waits = (
         RequestGuard(parts, access),
         StateReaders(parts),
@@ -149,7 +155,8 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
         lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
         renewing = reload_forever(access, hot.forget, partial(push.watching.renew, access.again))
         counting = watched(parts.states.values(), parts.settings.client())
-        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing, counting)]
+        owned = ways.owners.check_async()
+        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing, counting, owned)]
         async with HttpServer(parts, gate, pieces, hot).serving(listening):
             await stopped.wait()
             health.stopping = True

@@ -12,6 +12,7 @@ from contracts.errors import StateloopError
 from contracts.model.application import load
 from contracts.model.topics import Topic
 from contracts.settings import read
+from services.runtime.topic_owners import TopicOwners
 from services.topics.broker import connect
 from services.topics.errors import NoBroker, TopicRefused, WrongPartitions, refused
 from services.topics.settings import Settings
@@ -53,13 +54,18 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> 
 
 
 def main() -> int:
-    """Wait for the broker, make the topics, say which."""
+    """Wait for the broker, make the topics, claim the outputs, and print which topics were made."""
     try:
         settings = read(Settings)
         application = load(settings.application)
         topics = application.topics
         wanted = (*topics.catalogue(application.state), *topics.asked(application.state, application.derived))
-        made = make(connect(settings, _report), wanted, settings)
+        admin = connect(settings, _report)
+        owners = TopicOwners(application, settings.client(), _warn)
+        if not settings.take_over:
+            owners.check()
+        made = make(admin, wanted, settings)
+        owners.claim(take_over=settings.take_over)
     except StateloopError as error:
         _report(str(error))
         return 1
@@ -71,6 +77,10 @@ def main() -> int:
 
 def _report(line: str) -> None:
     print(f"stateloop topics: {line}", file=sys.stderr, flush=True)
+
+
+def _warn(problem: str) -> None:
+    _report(f"warning: {problem}")
 
 
 def _new(topic: Topic, settings: Settings) -> NewTopic:

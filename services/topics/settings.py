@@ -21,6 +21,9 @@ class Settings(KafkaSettings):
     """How many copies must have a record before it is acknowledged; unset, 2 of 3 or more copies, and 1 of fewer."""
     patience: Duration = timedelta(seconds=60)
     """How long to wait for a broker."""
+    take_over: bool = False
+    """Make this application the owner of its output topics, also of those that another application owns. Set it for one
+    run, after the other application was stopped for good."""
 
     @property
     def insync(self) -> int:

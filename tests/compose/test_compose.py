@@ -58,9 +58,9 @@ def environment(model: type[BaseSettings]) -> set[str]:
 def imported(source: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(source.read_text())):
         if isinstance(node, ast.Import):
-            yield from (name.name.split(".")[0] for name in node.names)
+            yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.split(".")[0]
+            yield node.module
 
 
 def test_every_service_is_known_here(services: dict[str, Service]) -> None:
@@ -180,7 +180,19 @@ def test_code_in_the_images_needs_nothing_that_they_leave_out() -> None:
     parts = ("contracts", "services", "spark_app", "examples")
     modules = [module for part in parts for module in (ROOT / part).rglob("*.py")]
     assert modules
-    assert {module for module in modules if LEFT_OUT_OF_IMAGES & {*imported(module)}} == set()
+    assert {
+        module for module in modules if LEFT_OUT_OF_IMAGES & {name.split(".")[0] for name in imported(module)}
+    } == set()
+
+
+def test_the_image_of_spark_has_the_packages_that_the_job_imports() -> None:
+    _, spark = (ROOT / "Dockerfile").read_text().split("COPY --from=spark-packages")
+    copied = set(re.findall(r"^COPY (?!--from)(\S+)", spark, re.MULTILINE))
+    needed = {module for path in (ROOT / "spark_app").rglob("*.py") for module in imported(path)}
+    own = {module.split(".")[0] for module in needed if module.startswith(("contracts", "spark_app"))}
+    services = {"/".join(module.split(".")[:2]) for module in needed if module.startswith("services.")}
+    assert own | services == {"contracts", "spark_app", "services/runtime"}
+    assert own | services <= copied
 
 
 def test_the_build_sees_only_what_it_copies() -> None:

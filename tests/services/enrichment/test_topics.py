@@ -44,7 +44,7 @@ def fake() -> Broker:
 
 @pytest.fixture
 def checked(fake: Broker) -> TopicCheck:
-    return TopicCheck(TOPICS, "here:9092", lambda: fake.now)
+    return TopicCheck(TOPICS, "here:9092", lambda: None, lambda: fake.now)
 
 
 def test_a_broker_that_does_not_answer_is_waited_for(fake: Broker, checked: TopicCheck) -> None:

@@ -109,7 +109,7 @@ async def test_a_member_that_has_no_partition_is_told_that_it_is_one(cluster: Cl
                 await source.fetch(paused=False, full=(), positions={})
 
     topic = cluster.topics.snapshots
-    check = TopicCheck((topic,), cluster.bootstrap)
+    check = TopicCheck((topic,), cluster.bootstrap, lambda: None)
     sources = [KafkaSource(client, topic=topic, batch=1, drain=drain, check=check) for _ in members]
     for source, member in zip(sources, members, strict=True):
         source.subscribe(member, asyncio.get_running_loop())

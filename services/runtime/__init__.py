@@ -1,0 +1,1 @@
+"""What all services share: the owners of topics, Kafka clients, the endpoints of a process, and its shutdown."""

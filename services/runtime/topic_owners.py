@@ -1,0 +1,150 @@
+"""The owner of each output topic, recorded in Kafka: metadata of a committed offset of the group `stateloop.owners`.
+
+Kafka deletes a committed offset with its topic, so a topic that is created again has no owner. In a group without
+members the offset also expires, after `offsets.retention.minutes` (7 days by default): the job renews its claims after
+each batch. A topic without an owner is free, and so is every topic while the broker does not return the owners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from services.runtime.errors import ForeignTopicsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from contracts.model.application import Application
+
+GROUP = "stateloop.owners"
+ANSWER_S = 10.0
+"""How long to wait for the broker, which may not list a new topic yet, or look for the group's coordinator."""
+TRY_S = 1.0
+PAUSE_S = 0.1
+REFUSALS = ("AUTHORIZATION", "AUTHENTICATION", "TOO_LARGE")
+"""What the names of errors have in them that a repetition does not cure."""
+
+
+class Owner(NamedTuple):
+    """The application that writes a topic, and what the topic is to it."""
+
+    application: str
+    role: str
+
+    def __str__(self) -> str:
+        """Return the metadata that Kafka stores."""
+        return f"{self.application} {self.role}"
+
+    @classmethod
+    def parse(cls, metadata: str) -> Owner:
+        """Return the owner that this metadata names."""
+        application, _, role = metadata.rpartition(" ")
+        return cls(application or role, role)
+
+
+def outputs(application: Application) -> dict[str, Owner]:
+    """Return the topics that the application owns. Events are not among them: applications may share them."""
+    topics = application.topics
+    roles = {topics.snapshots: "snapshots", topics.feedback: "feedback", topics.dead_letters: "dead_letters"}
+    roles |= {topics.derived(one.name): "derived" for one in application.derived}
+    return {topic: Owner(application.name, role) for topic, role in roles.items()}
+
+
+class TopicOwners:
+    """Claims and checks the output topics of one application.
+
+    `warn` receives one line when the broker does not return or store the owners; the application then goes on. This
+    uses a consumer, because librdkafka's `list_consumer_group_offsets` of the admin client dereferences a null pointer
+    when the broker is not the group's coordinator (librdkafka issue 5040).
+    """
+
+    def __init__(self, application: Application, client: Mapping[str, str], warn: Callable[[str], object]) -> None:
+        self._application = application.name
+        self._outputs = outputs(application)
+        self._config = {"log_level": 0, **client, "group.id": GROUP, "enable.auto.commit": False}
+        self._warn = warn
+        self._warned = ""
+
+    def check(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
+        """Read the owners. Raises ForeignTopicsError."""
+        with self._consumer(is_stopping) as group:
+            self._require(group.owners(list(self._outputs)))
+
+    async def check_async(self) -> None:
+        """Do what `check` does, in a thread that ends soon after a cancellation. Raises ForeignTopicsError."""
+        cancelled = threading.Event()
+        try:
+            await asyncio.to_thread(self.check, cancelled.is_set)
+        finally:
+            cancelled.set()
+
+    def claim(self, *, take_over: bool = False) -> None:
+        """Record this application as the owner, or renew that; `take_over` replaces others. Raises ForeignTopicsError.
+
+        The owners are read again at the end: of two applications that claim at once, at most one goes on.
+        """
+        with self._consumer() as group:
+            if not take_over:
+                self._require(group.owners(list(self._outputs)))
+            group.record(self._outputs)
+            self._require(group.owners(list(self._outputs)))
+
+    @contextmanager
+    def _consumer(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:
+        consumer = Consumer(self._config)
+        try:
+            yield _Group(consumer, is_stopping)
+        except KafkaException as error:
+            self._report(f"the owners of the topics are unknown, and are not checked ({error.args[0].str()})")
+        finally:
+            consumer.close()
+
+    def _require(self, found: Mapping[str, Owner]) -> None:
+        if foreign := {topic: owner for topic, owner in found.items() if owner != self._outputs[topic]}:
+            raise ForeignTopicsError(self._application, foreign)
+
+    def _report(self, problem: str) -> None:
+        if problem != self._warned:
+            self._warn(problem)
+        self._warned = problem
+
+
+class _Group:
+    """The committed offsets of the group, with their metadata. Its methods raise KafkaException."""
+
+    def __init__(self, consumer: Consumer, is_stopping: Callable[[], bool]) -> None:
+        self._consumer = consumer
+        self._is_stopping = is_stopping
+        self._deadline = time.monotonic() + ANSWER_S
+
+    def owners(self, topics: Sequence[str]) -> dict[str, Owner]:
+        places = [TopicPartition(topic, 0) for topic in topics]
+        found = self._repeated(lambda: self._consumer.committed(places, TRY_S))
+        return {one.topic: Owner.parse(one.metadata) for one in found if one.metadata}
+
+    def record(self, owners: Mapping[str, Owner]) -> None:
+        claims = [TopicPartition(topic, 0, 0, metadata=str(owner)) for topic, owner in owners.items()]
+        self._repeated(lambda: _succeeded(self._consumer.commit(offsets=claims, asynchronous=False)))
+
+    def _repeated(self, request: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
+        while True:
+            try:
+                return request()
+            except KafkaException as error:
+                is_final = any(word in error.args[0].name() for word in REFUSALS)
+                if is_final or self._is_stopping() or time.monotonic() >= self._deadline:
+                    raise
+            time.sleep(PAUSE_S)
+
+
+def _succeeded(committed: list[TopicPartition] | None) -> list[TopicPartition]:
+    for one in committed or ():
+        if one.error:
+            raise KafkaException(one.error)
+    return committed or []

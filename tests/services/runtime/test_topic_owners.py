@@ -1,0 +1,247 @@
+"""The owners of topics, on a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from services.broker.readiness import wait_until
+from services.runtime import topic_owners
+from services.runtime.errors import ForeignTopicsError
+from services.runtime.topic_owners import Owner, TopicOwners, outputs
+from tests.services.runtime.rivals import rival
+from tests.spark_app.running import Job, everything
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+CHECKOUT = Path(__file__).parents[3]
+DEADLINE_S = 60
+ROLES = {"snapshots": "snapshots", "feedback": "feedback", "dead_letters": "dead_letters", "sites": "derived"}
+PROCESSES = {
+    "services.enrichment": {"STATELOOP_APIS": '{"registry": "http://127.0.0.1:1"}'},
+    "services.derive": {},
+    "services.query": {"STATELOOP_HTTP_PORT": "0"},
+}
+
+
+class Rivals:
+    """Two applications, `first` and `second`, with the same output topics on a broker."""
+
+    def __init__(self, kafka: str, prefix: str, folder: Path) -> None:
+        self.kafka, self.prefix, self.folder = kafka, prefix, folder
+        self.admin = AdminClient({"bootstrap.servers": kafka})
+        self.warnings: list[str] = []
+
+    def owners(self, name: str = "first") -> TopicOwners:
+        """The claims of one of them, from this process."""
+        return TopicOwners(rival(name, self.prefix), {"bootstrap.servers": self.kafka}, self.warnings.append)
+
+    def create(self, *names: str) -> None:
+        """Create output topics that nobody claims."""
+        topics = [f"{self.prefix}{name}" for name in names or ROLES]
+        for future in self.admin.create_topics([NewTopic(topic, 2, 1) for topic in topics]).values():
+            future.result(DEADLINE_S)
+        wait_until(lambda: {*topics} <= self.listed(), f"{topics} are listed", DEADLINE_S)
+
+    def delete(self, name: str) -> None:
+        """Delete a topic."""
+        topic = f"{self.prefix}{name}"
+        self.admin.delete_topics([topic])[topic].result(DEADLINE_S)
+        wait_until(lambda: topic not in self.listed(), f"{topic} is deleted", DEADLINE_S)
+
+    def listed(self) -> set[str]:
+        """The topics of both."""
+        return {topic for topic in self.admin.list_topics(timeout=10).topics if topic.startswith(self.prefix)}
+
+    def environment(self, name: str, **more: str) -> dict[str, str]:
+        """The settings of a process of one of them."""
+        own = {
+            "RIVALS_NAME": name,
+            "RIVALS_PREFIX": self.prefix,
+            "STATELOOP_APPLICATION": "tests.services.runtime.rivals:app",
+            "STATELOOP_KAFKA": self.kafka,
+            "STATELOOP_QUERY_DATA": str(self.folder / "query"),
+        }
+        return os.environ | own | more
+
+    def run(self, module: str, name: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a process of one of them to its end."""
+        command = [sys.executable, "-m", module]
+        environment = self.environment(name, **more)
+        return subprocess.run(
+            command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=DEADLINE_S
+        )
+
+
+@pytest.fixture
+def rivals(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Rivals:
+    """Two applications with the same topics."""
+    return Rivals(broker.bootstrap, topics_prefix, tmp_path)
+
+
+def test_outputs_are_owned_and_events_are_not() -> None:
+    found = outputs(rival("first", "a."))
+    assert found == {f"a.{topic}": Owner("first", role) for topic, role in ROLES.items()}
+    assert outputs(rival("first", "a.", "shared")) == found
+
+
+@pytest.mark.parametrize("owner", [Owner("first", "snapshots"), Owner("a name", "derived")])
+def test_an_owner_is_read_as_it_is_stored(owner: Owner) -> None:
+    assert Owner.parse(str(owner)) == owner
+
+
+def test_without_a_broker_the_application_goes_on_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_owners, "ANSWER_S", 0.5)
+    warnings: list[str] = []
+    owners = TopicOwners(rival("first", ""), {"bootstrap.servers": "127.0.0.1:1"}, warnings.append)
+    owners.check()
+    owners.claim()
+    (line,) = warnings
+    assert line.startswith("the owners of the topics are unknown, and are not checked (")
+
+
+@pytest.mark.kafka
+async def test_a_claimed_topic_is_refused_to_others_until_it_is_deleted(rivals: Rivals) -> None:
+    rivals.create()
+    rivals.owners().claim()
+    rivals.owners().claim()
+    rivals.owners().check()
+    for refused in (rivals.owners("second").check, rivals.owners("second").claim):
+        with pytest.raises(ForeignTopicsError, match=rf"'{rivals.prefix}snapshots' \(snapshots of 'first'\)"):
+            refused()
+    with pytest.raises(ForeignTopicsError, match=r"Topics\(prefix=…\).*STATELOOP_TAKE_OVER=true") as error:
+        await rivals.owners("second").check_async()
+    assert error.value.owners == {f"{rivals.prefix}{topic}": ("first", role) for topic, role in ROLES.items()}
+    for topic in ROLES:
+        rivals.delete(topic)
+    rivals.create()
+    await rivals.owners("second").check_async()
+    rivals.owners("second").claim()
+    assert not rivals.warnings
+
+
+@pytest.mark.kafka
+def test_a_topic_with_another_role_is_refused(rivals: Rivals) -> None:
+    rivals.create()
+    rivals.owners().claim()
+    moved = Owner("first", "derived")
+    owners = rivals.owners()
+    owners._outputs[f"{rivals.prefix}snapshots"] = moved  # noqa: SLF001
+    with pytest.raises(ForeignTopicsError, match="snapshots of 'first'"):
+        owners.check()
+
+
+@pytest.mark.kafka
+def test_a_takeover_replaces_the_owner_who_notices_at_its_next_renewal(rivals: Rivals) -> None:
+    rivals.create()
+    first = rivals.owners()
+    first.claim()
+    rivals.owners("second").claim(take_over=True)
+    with pytest.raises(ForeignTopicsError, match="snapshots of 'second'"):
+        first.claim()
+
+
+@pytest.mark.kafka
+def test_a_topic_that_was_created_just_now_is_waited_for(rivals: Rivals, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = iter((rivals.create,))
+    monkeypatch.setattr("services.runtime.topic_owners.time.sleep", lambda _: next(create, lambda: None)())
+    rivals.owners().claim()
+    assert not rivals.warnings
+    with pytest.raises(ForeignTopicsError):
+        rivals.owners("second").check()
+
+
+@pytest.mark.kafka
+def test_topics_of_another_application_are_refused_before_any_is_created(rivals: Rivals) -> None:
+    rivals.create("snapshots", "feedback", "dead_letters", "sites")
+    rivals.owners().claim()
+    before = rivals.listed()
+    done = rivals.run("services.topics", "second")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith("stateloop topics: the application 'second' cannot write to topics of another application")
+    assert rivals.listed() == before
+
+
+@pytest.mark.kafka
+def test_the_topics_command_claims_and_takes_over(rivals: Rivals) -> None:
+    for name, settings in (("first", {}), ("first", {}), ("second", {"STATELOOP_TAKE_OVER": "true"}), ("second", {})):
+        done = rivals.run("services.topics", name, STATELOOP_REPLICATION="1", **settings)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert rivals.run("services.topics", "first").returncode == 1
+
+
+@pytest.mark.kafka
+def test_applications_share_a_topic_of_events(rivals: Rivals) -> None:
+    events = f"{rivals.prefix}shared"
+    for name in ("first", "second"):
+        own = {"RIVALS_PREFIX": f"{rivals.prefix}{name}.", "RIVALS_EVENTS": events}
+        done = rivals.run("services.topics", name, STATELOOP_REPLICATION="1", **own)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert {events, f"{rivals.prefix}first.snapshots", f"{rivals.prefix}second.snapshots"} <= rivals.listed()
+    assert f"{rivals.prefix}first.events" not in rivals.listed()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("module", PROCESSES)
+def test_a_process_of_another_application_exits_with_one_line(rivals: Rivals, module: str) -> None:
+    assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
+    done = rivals.run(module, "second", **PROCESSES[module])
+    end = done.stderr.splitlines()[-1]
+    name = module.removeprefix("services.")
+    assert done.returncode == 1
+    assert end.startswith(f"stateloop {name}: the application 'second' cannot write to topics of another application: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.e2e
+@pytest.mark.kafka
+def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothing(rivals: Rivals) -> None:
+    """As a user meets it: both have the default prefix, and events arrive."""
+    assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
+    assert rivals.run("services.topics", "second", STATELOOP_REPLICATION="1").returncode == 1
+    producer = Producer({"bootstrap.servers": rivals.kafka})
+    producer.produce(f"{rivals.prefix}events", b"{}", "machine-1")
+    assert producer.flush(DEADLINE_S) == 0
+    environment = {"RIVALS_NAME": "second", "RIVALS_PREFIX": rivals.prefix}
+    job = Job(rivals.kafka, rivals.folder, "tests.services.runtime.rivals:app", environment)
+    assert job.start().wait() == 1
+    (ended,) = job.lines("ended")
+    assert "cannot write to topics of another application" in ended["why"]
+    assert not (rivals.folder / "checkpoint").exists()
+    for topic in ROLES:
+        assert everything(rivals.kafka, f"{rivals.prefix}{topic}") == []
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_job_claims_its_topics_and_exits_after_a_takeover(rivals: Rivals) -> None:
+    """The topics were created by hand, so only the job claims them."""
+    assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
+    for topic in ROLES:
+        rivals.delete(topic)
+    feedback = NewTopic(f"{rivals.prefix}feedback", 2, 1, config={"message.timestamp.type": "LogAppendTime"})
+    rivals.admin.create_topics([feedback])[feedback.topic].result(DEADLINE_S)
+    rivals.create("snapshots", "dead_letters", "sites")
+    environment = {"RIVALS_NAME": "first", "RIVALS_PREFIX": rivals.prefix}
+    job = Job(rivals.kafka, rivals.folder, "tests.services.runtime.rivals:app", environment)
+    try:
+        job.start().batches(1)
+        with pytest.raises(ForeignTopicsError, match="snapshots of 'first'"):
+            rivals.owners("second").check()
+        rivals.owners("second").claim(take_over=True)
+        assert job.wait() == 1
+        assert "(snapshots of 'second')" in job.lines("ended")[-1]["why"]
+    finally:
+        if not job.ended():
+            job.kill()
+    assert json.dumps(job.lines("warning")) == "[]"
