@@ -1,6 +1,6 @@
 """What all parts agree on. An application imports everything that it needs from here."""
 
-from contracts.errors import Absent, DeclarationError, PermanentFailure, RetryableFailure, StateloopError
+from contracts.errors import AbsentError, DeclarationError, PermanentCallError, RetryableCallError, StateloopError
 from contracts.model.application import Application
 from contracts.model.batch import Batch
 from contracts.model.budget import Budget
@@ -32,7 +32,7 @@ from contracts.types.echo import Echo
 from contracts.types.quantize import Quantize
 
 __all__ = [
-    "Absent",
+    "AbsentError",
     "Api",
     "Application",
     "Batch",
@@ -57,14 +57,14 @@ __all__ = [
     "Mean",
     "Min",
     "NamedState",
-    "PermanentFailure",
+    "PermanentCallError",
     "Policy",
     "Quantiles",
     "Quantize",
     "QueryOptions",
     "Rate",
     "Recent",
-    "RetryableFailure",
+    "RetryableCallError",
     "State",
     "StateloopError",
     "Sum",

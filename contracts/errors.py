@@ -8,7 +8,15 @@ class StateloopError(Exception):
     """The base of every error that Stateloop raises on purpose."""
 
 
-class DeclarationError(StateloopError):
+class RetryableError(StateloopError):
+    """The same operation may succeed later."""
+
+
+class PermanentError(StateloopError):
+    """The same operation fails until an operator does what the message says."""
+
+
+class DeclarationError(PermanentError):
     """An application is declared wrongly. `where` is the class, field or function; `write` is what to write instead."""
 
     def __init__(self, where: str, problem: str, write: str) -> None:
@@ -18,7 +26,7 @@ class DeclarationError(StateloopError):
         self.write = write
 
 
-class SettingsRefused(StateloopError):
+class InvalidSettingsError(PermanentError):
     """Settings are missing, wrong or unknown. `problems` has the variable of each, and what is wrong with it."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
@@ -27,7 +35,7 @@ class SettingsRefused(StateloopError):
         self.problems = problems
 
 
-class TopicDiffers(StateloopError):
+class TopicConfigError(PermanentError):
     """A topic on the broker treats its records otherwise than the catalogue says. `wrong` is what it should have."""
 
     def __init__(self, topic: str, found: Mapping[str, str], wrong: Mapping[str, str], kafka: str) -> None:
@@ -48,11 +56,11 @@ class CallError(StateloopError):
     """How often the API was called for it, where that is known."""
 
 
-class Absent(CallError):
+class AbsentError(CallError):
     """The API answered that it knows nothing of what was asked (404, 410): an answer, not a failure."""
 
 
-class RetryableFailure(CallError):
+class RetryableCallError(CallError, RetryableError):
     """A call that may succeed later. `retry_after` is what the API asked for, `response` how its answer began."""
 
     def __init__(self, reason: str, retry_after: timedelta | None = None, *, response: str | None = None) -> None:
@@ -62,7 +70,7 @@ class RetryableFailure(CallError):
         self.response = response
 
 
-class PermanentFailure(CallError):
+class PermanentCallError(CallError, PermanentError):
     """A call that will not succeed however often it is tried. `response` is how the API's answer began."""
 
     def __init__(self, reason: str, *, response: str | None = None) -> None:

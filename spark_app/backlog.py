@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from contracts.settings import KafkaSettings
-from spark_app.errors import BrokerUnreachable
+from spark_app.errors import BrokerUnreachableError
 from spark_app.folder import Folder
 from spark_app.topics import PATIENCE_S, TopicIdentity
 
@@ -46,7 +46,7 @@ def measure(
 ) -> Backlog:
     """Return the backlog behind these positions; None stands for a checkpoint without a batch.
 
-    Raises BrokerUnreachable.
+    Raises BrokerUnreachableError.
     """
     offsets = _Offsets(settings, topics)
     begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
@@ -103,7 +103,7 @@ class _Offsets:
         try:
             return {(part.topic, part.partition): future.result() for part, future in asked.items()}
         except KafkaException as error:
-            raise BrokerUnreachable(self._kafka, error.args[0].str()) from error
+            raise BrokerUnreachableError(self._kafka, error.args[0].str()) from error
 
 
 def _milliseconds(time: datetime) -> int:

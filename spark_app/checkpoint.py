@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from contracts.model.application import Application
-from spark_app.errors import ForeignCheckpoint, ReplacedCheckpointError, UnreadableCheckpointError
+from spark_app.errors import ForeignCheckpointError, ReplacedCheckpointError, UnreadableCheckpointError
 from spark_app.folder import Folder
 from spark_app.state_model import StateModel, state_model
 from spark_app.topics import TopicIdentity
@@ -65,17 +65,17 @@ def claim(folder: Folder, mine: Identity, now_ms: int) -> int:
     """Return the checkpoint's epoch: the time of its creation, in milliseconds since 1970.
 
     A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. Raises
-    ForeignCheckpoint and UnreadableCheckpointError.
+    ForeignCheckpointError and UnreadableCheckpointError.
     """
     found = read(folder)
     if found is None and folder.has("offsets"):
-        raise ForeignCheckpoint(folder.path, [f"it has no {FILE}"])
+        raise ForeignCheckpointError(folder.path, [f"it has no {FILE}"])
     if found is None:
         written = CheckpointFile(format=FORMAT, epoch=now_ms, identity=mine)
         folder.write_new(FILE, written.model_dump_json(indent=1))
         return now_ms
     if differences := mine.differences(found.identity):
-        raise ForeignCheckpoint(folder.path, differences)
+        raise ForeignCheckpointError(folder.path, differences)
     return found.epoch
 
 
@@ -85,7 +85,7 @@ def verify(folder: Folder, mine: Identity, epoch: int) -> None:
     if found is None or found.epoch != epoch:
         raise ReplacedCheckpointError(folder.path, epoch, found.epoch if found else None)
     if differences := mine.differences(found.identity):
-        raise ForeignCheckpoint(folder.path, differences)
+        raise ForeignCheckpointError(folder.path, differences)
 
 
 def read(folder: Folder) -> CheckpointFile | None:

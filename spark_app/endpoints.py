@@ -11,7 +11,7 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST
 from typing_extensions import override
 
-from spark_app.errors import PortTaken
+from spark_app.errors import PortTakenError
 from spark_app.figures import Figures
 
 SILENT_S = 10
@@ -20,14 +20,14 @@ SILENT_S = 10
 
 @contextmanager
 def serving(figures: Figures, host: str, port: int | None) -> Iterator[int | None]:
-    """Answer on this port, or on a free one for 0, and give which it is; None for None. Raises PortTaken."""
+    """Answer on this port, or on a free one for 0, and give which it is; None for None. Raises PortTakenError."""
     if port is None:
         yield None
         return
     try:
         server = ThreadingHTTPServer((host, port), _handler(figures))
     except OSError as error:
-        raise PortTaken(host, port, error.strerror or str(error)) from error
+        raise PortTakenError(host, port, error.strerror or str(error)) from error
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="endpoints", daemon=True)
     thread.start()

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError, RetryableError, StateloopError
 
 
 class JobError(StateloopError):
     """The base of the job's own errors."""
 
 
-class TopicMissing(JobError):
+class TopicMissingError(JobError, PermanentError):
     """A topic of the application is not on the broker."""
 
     def __init__(self, topic: str, kafka: str) -> None:
@@ -17,7 +17,7 @@ class TopicMissing(JobError):
         self.topic = topic
 
 
-class PartitionsDiffer(JobError):
+class PartitionCountError(JobError, PermanentError):
     """The topics of the application have different numbers of partitions. `found` is by topic."""
 
     def __init__(self, found: Mapping[str, int]) -> None:
@@ -29,7 +29,7 @@ class PartitionsDiffer(JobError):
         self.found = found
 
 
-class UnknownOption(JobError):
+class UnsupportedOptionError(JobError, PermanentError):
     """One of STATELOOP_KAFKA_OPTIONS that the job cannot hand to Spark's client."""
 
     def __init__(self, name: str, known: str) -> None:
@@ -37,7 +37,7 @@ class UnknownOption(JobError):
         self.name = name
 
 
-class TopicRefused(JobError):
+class TopicAccessError(JobError, PermanentError):
     """The broker does not let the job see a topic."""
 
     def __init__(self, topic: str, problem: str) -> None:
@@ -48,7 +48,7 @@ class TopicRefused(JobError):
         self.topic = topic
 
 
-class BrokerUnreachable(JobError):
+class BrokerUnreachableError(JobError, RetryableError):
     """No broker answers."""
 
     def __init__(self, kafka: str, problem: str) -> None:
@@ -56,7 +56,7 @@ class BrokerUnreachable(JobError):
         self.kafka = kafka
 
 
-class PortTaken(JobError):
+class PortTakenError(JobError, PermanentError):
     """The endpoints cannot be served where the settings say."""
 
     def __init__(self, host: str, port: int, problem: str) -> None:
@@ -67,14 +67,14 @@ class PortTaken(JobError):
         self.port = port
 
 
-class SparkGone(JobError):
+class SparkExitedError(JobError, RetryableError):
     """The JVM that runs Spark ended."""
 
     def __init__(self) -> None:
         super().__init__("the JVM that runs Spark is gone (killed, or out of memory?): start the job again")
 
 
-class ForeignCheckpoint(JobError):
+class ForeignCheckpointError(JobError, PermanentError):
     """The checkpoint was written by another job. `differences` says in what it differs."""
 
     def __init__(self, folder: str, differences: list[str]) -> None:
@@ -86,7 +86,7 @@ class ForeignCheckpoint(JobError):
         self.differences = differences
 
 
-class UnreadableCheckpointError(JobError):
+class UnreadableCheckpointError(JobError, PermanentError):
     """The checkpoint's stateloop.json is damaged, or another release wrote it."""
 
     def __init__(self, folder: str, problem: str) -> None:
@@ -97,7 +97,7 @@ class UnreadableCheckpointError(JobError):
         self.problem = problem
 
 
-class ReplacedCheckpointError(JobError):
+class ReplacedCheckpointError(JobError, RetryableError):
     """The checkpoint was deleted or replaced while the job ran."""
 
     def __init__(self, folder: str, epoch: int, found: int | None) -> None:
@@ -110,7 +110,7 @@ class ReplacedCheckpointError(JobError):
         self.found = found
 
 
-class CheckpointUnreachableError(JobError):
+class CheckpointUnreachableError(JobError, RetryableError):
     """The checkpoint's file system refuses an operation."""
 
     def __init__(self, folder: str, problem: str) -> None:
@@ -121,7 +121,7 @@ class CheckpointUnreachableError(JobError):
         self.folder = folder
 
 
-class CheckpointInUseError(JobError):
+class CheckpointInUseError(JobError, PermanentError):
     """Another job runs on the checkpoint."""
 
     def __init__(self, folder: str, owner: str) -> None:
@@ -132,7 +132,7 @@ class CheckpointInUseError(JobError):
         self.owner = owner
 
 
-class ConcurrentCommitError(JobError):
+class ConcurrentCommitError(JobError, PermanentError):
     """Another job, without a lease, committed a batch to the checkpoint."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class ConcurrentCommitError(JobError):
         )
 
 
-class LeaseLostError(JobError):
+class LeaseLostError(JobError, RetryableError):
     """Another job took the checkpoint over while this one was frozen or could not reach it."""
 
     def __init__(self, folder: str, owner: str) -> None:
@@ -153,7 +153,7 @@ class LeaseLostError(JobError):
         self.owner = owner
 
 
-class KeepsFailing(JobError):
+class QueryFailsError(JobError, RetryableError):
     """The query failed again and again without any progress between."""
 
     def __init__(self, failures: int, problem: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from spark_app.errors import CheckpointUnreachableError, SparkGone
+from spark_app.errors import CheckpointUnreachableError, SparkExitedError
 
 
 class Folder:
@@ -109,7 +109,7 @@ class Folder:
         try:
             yield
         except Py4JNetworkError as error:
-            raise SparkGone from error
+            raise SparkExitedError from error
         except Py4JJavaError as error:
             kind = error.java_exception.getClass().getSimpleName()
             problem = str(error.java_exception.toString()).splitlines()[0]

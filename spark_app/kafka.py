@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from contracts.model.topics import READ_COMMITTED
-from spark_app.errors import UnknownOption
+from spark_app.errors import UnsupportedOptionError
 
 SAME = ("security.protocol", "client.id", "client.rack", "ssl.endpoint.identification.algorithm")
 """Named alike in both. Others have no counterpart, or are not for a job to change."""
@@ -28,7 +28,7 @@ PRODUCER = {
 
 
 def connector(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of Spark's Kafka source and sink for these of librdkafka. Raises UnknownOption."""
+    """The options of Spark's Kafka source and sink for these of librdkafka. Raises UnsupportedOptionError."""
     left = dict(options)
     java = {"bootstrap.servers": left.pop("bootstrap.servers")}
     java |= {name: left.pop(name) for name in SAME if name in left}
@@ -36,13 +36,15 @@ def connector(options: Mapping[str, str]) -> dict[str, str]:
     if mechanism is not None:
         user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
         if mechanism not in LOGINS or user is None or password is None:
-            raise UnknownOption("sasl.mechanism", f"{', '.join(LOGINS)} with sasl.username and sasl.password")
+            raise UnsupportedOptionError("sasl.mechanism", f"{', '.join(LOGINS)} with sasl.username and sasl.password")
         login = f"username={_quoted(user)} password={_quoted(password)}"
         java |= {"sasl.mechanism": mechanism, "sasl.jaas.config": f"{LOGINS[mechanism]} required {login};"}
     if "ssl.ca.location" in left:
         java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": left.pop("ssl.ca.location")}
     for name in left:
-        raise UnknownOption(name, "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location")
+        raise UnsupportedOptionError(
+            name, "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location"
+        )
     return {f"kafka.{name}": value for name, value in java.items()}
 
 

@@ -37,7 +37,7 @@ class Starter:
         self._caught_up = False
 
     def start(self, topics: list[TopicIdentity]) -> Run:
-        """Start the next run. Raises BrokerUnreachable, CheckpointUnreachableError, and what Spark refuses."""
+        """Start the next run. Raises BrokerUnreachableError, CheckpointUnreachableError, and what Spark refuses."""
         records = self._backlog(topics) if self._settings.catch_up else 0
         self._caught_up = records > 0
         if records:

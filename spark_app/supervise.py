@@ -11,11 +11,11 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_app.errors import (
-    BrokerUnreachable,
+    BrokerUnreachableError,
     CheckpointUnreachableError,
     ConcurrentCommitError,
-    KeepsFailing,
-    SparkGone,
+    QueryFailsError,
+    SparkExitedError,
 )
 from spark_app.report import Report
 from spark_app.start import Run
@@ -41,12 +41,12 @@ class Failures:
         return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (self.count - 1))
 
     def failed(self, problem: str) -> None:
-        """Note a failure. Raises KeepsFailing when they have gone on for too long."""
+        """Note a failure. Raises QueryFailsError when they have gone on for too long."""
         now = self.clock()
         self.count += 1
         self.since = now if self.since is None else self.since
         if now - self.since > self.give_up.total_seconds():
-            raise KeepsFailing(self.count, problem)
+            raise QueryFailsError(self.count, problem)
 
     def progressed(self) -> None:
         """A batch was committed: what failed before does not count any more."""
@@ -60,7 +60,7 @@ def supervise(
     stopping: threading.Event,
     after_batch: Callable[[StreamingQueryProgress], object],
 ) -> None:
-    """Run the query until `stopping` is set. Raises KeepsFailing, and what `attempt` and `start` refuse for good."""
+    """Run the query until `stopping` is set. Raises QueryFailsError, and what `attempt` and `start` refuse for good."""
     while not stopping.is_set():
         problem = attempt(start, report, failures, stopping, after_batch)
         if stopping.is_set():
@@ -81,7 +81,7 @@ def attempt(
 ) -> str | None:
     """Run the query once; return why it failed, or None when it has caught up.
 
-    Raises SparkGone and ConcurrentCommitError.
+    Raises SparkExitedError and ConcurrentCommitError.
     """
     report.starting()
     try:
@@ -92,8 +92,8 @@ def attempt(
             report.batch(progress)
             after_batch(progress)
     except Py4JNetworkError as error:
-        raise SparkGone from error
-    except (PySparkException, Py4JError, BrokerUnreachable, CheckpointUnreachableError) as error:
+        raise SparkExitedError from error
+    except (PySparkException, Py4JError, BrokerUnreachableError, CheckpointUnreachableError) as error:
         if CONCURRENT_COMMIT in str(error):
             raise ConcurrentCommitError from error
         return first_line(str(error))

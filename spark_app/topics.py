@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from spark_app.errors import BrokerUnreachable, PartitionsDiffer, TopicMissing, TopicRefused
+from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicAccessError, TopicMissingError
 
 PATIENCE_S = 10.0
 REFUSALS = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
@@ -38,8 +38,8 @@ def sources(application: Application) -> list[str]:
 def identify(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
     """The topics that the job reads, as the broker has them now. Those that it writes must be there as well.
 
-    Raises BrokerUnreachable, TopicMissing, TopicRefused, PartitionsDiffer, and TopicDiffers where the time of a record
-    would not be what the catalogue says.
+    Raises BrokerUnreachableError, TopicMissingError, TopicAccessError, PartitionCountError, and TopicConfigError where
+    the time of a record would not be what the catalogue says.
     """
     read = sources(application)
     names = [*read, application.topics.snapshots, application.topics.dead_letters]
@@ -48,7 +48,7 @@ def identify(settings: KafkaSettings, application: Application) -> list[TopicIde
     found = {name: _answer(described[name], name, kafka) for name in names}
     partitions = {name: len(found[name].partitions) for name in (*read, application.topics.snapshots)}
     if len(set(partitions.values())) > 1:
-        raise PartitionsDiffer(partitions)
+        raise PartitionCountError(partitions)
     configs = admin.describe_configs([_resource(name) for name in found], request_timeout=PATIENCE_S)
     for topic in application.topics.catalogue(application.state):
         if topic.name in read:
@@ -70,7 +70,7 @@ def _answer(future: Future[Any], name: str, kafka: str) -> Any:
     except KafkaException as error:
         problem = error.args[0]
         if problem.name() == "UNKNOWN_TOPIC_OR_PART":
-            raise TopicMissing(name, kafka) from error
+            raise TopicMissingError(name, kafka) from error
         if problem.name() in REFUSALS:
-            raise TopicRefused(name, problem.str()) from error
-        raise BrokerUnreachable(kafka, problem.str()) from error
+            raise TopicAccessError(name, problem.str()) from error
+        raise BrokerUnreachableError(kafka, problem.str()) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from contracts.records.record import Refused
+from contracts.records.record import RecordError
 from contracts.records.shape import read
 from tests.everything import NOW, Thing
 
@@ -99,7 +99,7 @@ def key(value: bytes | None) -> bytes:
     """The key of the device that a record names, if it names one."""
     try:
         return str(read(Thing, value, LARGEST)["device_id"]).encode()
-    except Refused:
+    except RecordError:
         return b"d"
 
 

@@ -18,7 +18,7 @@ from bench.enrichment.samples import Sampler
 from bench.enrichment.snapshots import snapshots
 from bench.harness import cores, topics
 from bench.harness.background import Background
-from bench.harness.errors import NotCommitted
+from bench.harness.errors import NotCommittedError
 from bench.harness.jobs import Job
 from bench.harness.load import preload
 from bench.harness.plan import Plan, Site
@@ -41,7 +41,7 @@ class WorkerDrain:
         self._core = cores.measured()
 
     def measure(self, job: Job, run: int, show: Show) -> Result:
-        """One run of one worker. Raises RunFailed."""
+        """One run of one worker. Raises RunFailedError."""
         calls, boot = self._calls, self._site.boot
         name = f"{calls.name}-{job.name}-{run}"
         self._fill(show)
@@ -94,7 +94,7 @@ class WorkerDrain:
         return RunningJob(job, self._plan, self._site, f"{name}-{number}", facts)
 
     def _follow(self, running: RunningJob, sampler: Sampler, course: Course, until: float, show: Show) -> None:
-        """Look at it until so many snapshots are done. Raises JobEnded, JobStalled."""
+        """Look at it until so many snapshots are done. Raises JobExitedError, JobStalledError."""
         calls, last, since = self._calls, -1, time.monotonic()
         while last < until:
             running.require_life()
@@ -115,5 +115,5 @@ class WorkerDrain:
         while (committed := sampler.committed()) < self._calls.events:
             running.require_life()
             if time.monotonic() > deadline:
-                raise NotCommitted(running.job.name, committed, self._calls.events, running.log)
+                raise NotCommittedError(running.job.name, committed, self._calls.events, running.log)
             time.sleep(LOOK_S)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from bench.harness.errors import HelperEnded
+from bench.harness.errors import HelperExitedError
 
 PATH = "/ledger"
 ANSWER_S = 5.0
@@ -51,11 +51,11 @@ def fetch(port: int) -> Ledger:
 
 
 def await_api(port: int) -> None:
-    """Return when the API answers. Raises HelperEnded when it does not."""
+    """Return when the API answers. Raises HelperExitedError when it does not."""
     deadline = time.monotonic() + READY_S
     while time.monotonic() < deadline:
         with suppress(OSError):
             fetch(port)
             return
         time.sleep(PAUSE_S)
-    raise HelperEnded("serve")
+    raise HelperExitedError("serve")

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event as Flag
 from typing import Any, Generic, Self, TypeVar
 
-from bench.harness.errors import HelperEnded
+from bench.harness.errors import HelperExitedError
 
 T = TypeVar("T")
 END_S = 10
@@ -36,12 +36,12 @@ class Background(Generic[T]):
         self._process.join(END_S)
 
     def finish(self) -> T:
-        """Tell it to stop, and give its result. Raises HelperEnded."""
+        """Tell it to stop, and give its result. Raises HelperExitedError."""
         self._stop.set()
         try:
             result: T = self._result.recv()
         except EOFError as error:
-            raise HelperEnded(self._name) from error
+            raise HelperExitedError(self._name) from error
         self._process.join(END_S)
         return result
 

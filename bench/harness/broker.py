@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bench.harness.errors import BrokerEnded, last_line
+from bench.harness.errors import BrokerExitedError, last_line
 from bench.harness.plan import CHECKOUT, Site
 from bench.harness.process import Group
 
@@ -27,7 +27,7 @@ while it has none, nothing flows, which would count as the job's."""
 
 @contextmanager
 def broker(folder: Path, python: str) -> Iterator[Site]:
-    """Run a broker on new data; gives where it is. Raises BrokerEnded."""
+    """Run a broker on new data; gives where it is. Raises BrokerExitedError."""
     port, jars = _free_ports(), CHECKOUT / ".stateloop" / "jars"
     site = Site(f"127.0.0.1:{port}", folder, jars / "spark")
     data = folder / "broker"
@@ -54,7 +54,7 @@ def _await(group: Group, site: Site) -> None:
             client.list_topics(timeout=ANSWER_S)
             return
     log = site.log("broker")
-    raise BrokerEnded(log, last_line(log.read_text(errors="replace")))
+    raise BrokerExitedError(log, last_line(log.read_text(errors="replace")))
 
 
 def _free_ports() -> int:

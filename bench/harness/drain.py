@@ -32,7 +32,7 @@ class Drain:
         self._oracle: Oracle | None = None
 
     def measure(self, job: Job, run: int, show: Show) -> Result:
-        """One run of one job. Raises RunFailed."""
+        """One run of one job. Raises RunFailedError."""
         oracle = self._filled(show)
         topics.renew(self._site.boot, topics.OUTPUTS)
         with RunningJob(job, self._plan, self._site, f"{self._backlog.name}-{job.name}-{run}") as running:
@@ -63,7 +63,7 @@ class Drain:
         return readings(self._backlog.events, self._backlog.devices, self._ends)
 
     def _await(self, running: RunningJob, show: Show) -> None:
-        """Return when there are as many snapshots as events. Raises JobEnded, JobStalled."""
+        """Return when there are as many snapshots as events. Raises JobExitedError, JobStalledError."""
         events = self._backlog.events
         with topics.Counter(self._site.boot, "snapshots") as counter:
             last, since = 0, time.monotonic()

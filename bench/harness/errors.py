@@ -7,7 +7,7 @@ class BenchError(Exception):
     """The base of the harness's errors."""
 
 
-class BrokerEnded(BenchError):
+class BrokerExitedError(BenchError):
     """The embedded broker did not start, or died."""
 
     def __init__(self, log: Path, last: str) -> None:
@@ -15,11 +15,11 @@ class BrokerEnded(BenchError):
         self.log = log
 
 
-class RunFailed(BenchError):
+class RunFailedError(BenchError):
     """One run gives no figures. The others go on."""
 
 
-class JobEnded(RunFailed):
+class JobExitedError(RunFailedError):
     """A job ended by itself, which none should."""
 
     def __init__(self, job: str, log: Path) -> None:
@@ -28,7 +28,7 @@ class JobEnded(RunFailed):
         self.log = log
 
 
-class JobStalled(RunFailed):
+class JobStalledError(RunFailedError):
     """A job did nothing for so long that it is given up."""
 
     def __init__(self, job: str, waited_for: str, waited_s: float, log: Path) -> None:
@@ -38,7 +38,7 @@ class JobStalled(RunFailed):
         self.waited_s = waited_s
 
 
-class NotCommitted(RunFailed):
+class NotCommittedError(RunFailedError):
     """A worker answered everything, and did not say so to Kafka: after a restart it would call again."""
 
     def __init__(self, job: str, committed: int, events: int, log: Path) -> None:
@@ -48,7 +48,7 @@ class NotCommitted(RunFailed):
         self.log = log
 
 
-class HelperEnded(RunFailed):
+class HelperExitedError(RunFailedError):
     """The process that sends events, or the one that receives snapshots, died."""
 
     def __init__(self, task: str) -> None:
@@ -56,7 +56,7 @@ class HelperEnded(RunFailed):
         self.task = task
 
 
-class NothingKept(BenchError):
+class NoResultsError(BenchError):
     """There are no results to report."""
 
     def __init__(self, path: Path) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from bench.harness import topics
 from bench.harness.background import Background
-from bench.harness.errors import JobStalled
+from bench.harness.errors import JobStalledError
 from bench.harness.jobs import Job
 from bench.harness.load import steady
 from bench.harness.match import Match
@@ -37,7 +37,7 @@ class Latency:
         self._stream, self._plan, self._site = stream, plan, site
 
     def measure(self, job: Job, run: int, show: Show) -> Result:
-        """One run of one job. Raises RunFailed."""
+        """One run of one job. Raises RunFailedError."""
         stream, boot = self._stream, self._site.boot
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS))
         with (
@@ -82,7 +82,7 @@ class Latency:
             time.sleep(min(left, 4 * LOOK_S))
 
     def _await(self, condition: Callable[[], bool], running: RunningJob, what: str, patience_s: float) -> None:
-        """Wait until the condition holds. Raises JobEnded, JobStalled."""
+        """Wait until the condition holds. Raises JobExitedError, JobStalledError."""
         deadline = time.monotonic() + patience_s
         while not condition():
             running.require_life()
@@ -92,7 +92,7 @@ class Latency:
 
     def _settle(self, snapshots: int, running: RunningJob) -> None:
         """Wait for the last snapshots, and for duplicates; what is missing then, the oracle finds."""
-        with topics.Counter(self._site.boot, "snapshots") as counter, suppress(JobStalled):
+        with topics.Counter(self._site.boot, "snapshots") as counter, suppress(JobStalledError):
             self._await(lambda: counter.count() >= snapshots, running, "last snapshots", PATIENCE_S)
         time.sleep(self._plan.settle_s)
         running.require_life()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from bench.harness.errors import JobEnded, JobStalled
+from bench.harness.errors import JobExitedError, JobStalledError
 from bench.harness.jobs import Job
 from bench.harness.plan import CHECKOUT, Plan, Site
 from bench.peers.build import FOLDER as PEERS
@@ -134,10 +134,10 @@ class RunningJob:
         return sorted(self._commits.values())
 
     def require_life(self) -> None:
-        """Raise JobEnded if it does not run any more."""
+        """Raise JobExitedError if it does not run any more."""
         if self.group.ended():
-            raise JobEnded(self.job.name, self.log)
+            raise JobExitedError(self.job.name, self.log)
 
-    def stalled(self, waited_for: str, waited_s: float) -> JobStalled:
+    def stalled(self, waited_for: str, waited_s: float) -> JobStalledError:
         """The error to raise when it gives nothing any more."""
-        return JobStalled(self.job.name, waited_for, waited_s, self.log)
+        return JobStalledError(self.job.name, waited_for, waited_s, self.log)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from bench.harness.errors import NothingKept
+from bench.harness.errors import NoResultsError
 from bench.harness.figures import Figures, median
 from bench.harness.oracle import Verdict
 
@@ -56,11 +56,11 @@ def keep(results: Iterable[Result], path: Path, session: Session) -> None:
 
 
 def kept(path: Path) -> list[Result]:
-    """Of each measure, the results of the last session that has any. Raises NothingKept."""
+    """Of each measure, the results of the last session that has any. Raises NoResultsError."""
     lines = [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
     lines = [line for line in lines if "session" in line]  # older ones are of other measures
     if not lines:
-        raise NothingKept(path)
+        raise NoResultsError(path)
     last = {line["measure"]: line["session"] for line in lines}
     return [_result(line) for line in lines if line["session"] == last[line["measure"]]]
 

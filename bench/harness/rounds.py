@@ -10,7 +10,7 @@ from bench.enrichment.drain import WorkerDrain
 from bench.enrichment.measures import Calls
 from bench.enrichment.workers import WORKERS
 from bench.harness.drain import Drain
-from bench.harness.errors import RunFailed
+from bench.harness.errors import RunFailedError
 from bench.harness.jobs import MEASURED, Job
 from bench.harness.latency import Latency
 from bench.harness.plan import Backlog, Measure, Plan, Site, Stream
@@ -89,7 +89,7 @@ class Rounds:
             display.begin(f"{measure.name}, {run.job.name} {run.number}", filling + estimate(run, plan))
             try:
                 result = meter.measure(run.job, run.number, display.show)
-            except (RunFailed, KafkaException, TimeoutError) as error:  # the broker may be slow for once, too
+            except (RunFailedError, KafkaException, TimeoutError) as error:  # the broker may be slow for once, too
                 result = Result(measure.name, run.job.name, run.number, problem=str(error), size=plan.size(measure))
             keep([result], self._file, self._session)
             display.end(described(result))

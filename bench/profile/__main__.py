@@ -19,7 +19,7 @@ from bench.harness.plan import CHECKOUT, Backlog, Plan, Site
 from bench.harness.progress import Display
 from bench.harness.results import Result
 from bench.profile.agent import library, option
-from bench.profile.errors import NoSamples
+from bench.profile.errors import NoSamplesError
 from bench.profile.parts import shares
 
 FOLDER = CHECKOUT / ".stateloop" / "profile"
@@ -64,7 +64,7 @@ def table(found: dict[str, float], title: str) -> Table:
 def _largest(site: Site) -> Path:
     """That of the JVM of the driver: Spark starts another one, which only tells how to start this one."""
     if not (files := sorted(SAMPLES.glob("*.collapsed"), key=lambda file: file.stat().st_size)):
-        raise NoSamples(site.folder / "log")
+        raise NoSamplesError(site.folder / "log")
     return files[-1]
 
 

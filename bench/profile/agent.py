@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.harness.errors import last_line
 from bench.harness.plan import CHECKOUT
 from bench.peers.build import ivy_command
-from bench.profile.errors import AgentMissing, NoAgent
+from bench.profile.errors import AgentMissingError, NoAgentError
 
 IVY_XML = Path(__file__).parent / "ivy.xml"
 FOLDER = CHECKOUT / ".stateloop" / "profile"
@@ -24,7 +24,7 @@ LIBRARIES = {
 
 
 def library(say: Callable[[str], None], folder: Path = FOLDER) -> Path:
-    """The library for this machine, downloaded if need be. Raises NoAgent, AgentMissing, ToolMissing."""
+    """The library for this machine, downloaded if need be. Raises NoAgentError, AgentMissingError, ToolMissing."""
     member = _member(platform.system(), platform.machine())
     found = folder / member
     if not found.exists():
@@ -44,7 +44,7 @@ def option(agent: Path, samples: Path) -> str:
 
 def _member(system: str, machine: str) -> str:
     if (system, machine) not in LIBRARIES:
-        raise NoAgent(system, machine, tuple(" ".join(one) for one in LIBRARIES))
+        raise NoAgentError(system, machine, tuple(" ".join(one) for one in LIBRARIES))
     return LIBRARIES[system, machine]
 
 
@@ -52,4 +52,4 @@ def _download(into: Path) -> None:
     command = ivy_command("profile", into, IVY_XML)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode or not list(into.glob("*.jar")):
-        raise AgentMissing(last_line(done.stdout, "Ivy said nothing"))
+        raise AgentMissingError(last_line(done.stdout, "Ivy said nothing"))

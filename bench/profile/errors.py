@@ -5,7 +5,7 @@ from pathlib import Path
 from bench.harness.errors import BenchError
 
 
-class NoAgent(BenchError):
+class NoAgentError(BenchError):
     """The profiler is not made for this machine."""
 
     def __init__(self, system: str, machine: str, there: tuple[str, ...]) -> None:
@@ -16,14 +16,14 @@ class NoAgent(BenchError):
         self.machine = machine
 
 
-class AgentMissing(BenchError):
+class AgentMissingError(BenchError):
     """The profiler could not be downloaded."""
 
     def __init__(self, last: str) -> None:
         super().__init__(f"async-profiler could not be downloaded ({last}): check the network and try again")
 
 
-class NoSamples(BenchError):
+class NoSamplesError(BenchError):
     """The job ended without leaving its samples."""
 
     def __init__(self, log: Path) -> None:

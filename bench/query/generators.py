@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.harness.errors import RunFailed, last_line
+from bench.harness.errors import RunFailedError, last_line
 
 SCRIPT = Path(__file__).with_name("reads.lua")
 CONNECTIONS = 64
@@ -16,7 +16,7 @@ MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 CLOSE_S = 60.0
 
 
-class LoadFailed(RunFailed):
+class LoadFailed(RunFailedError):
     """A load generator did not run, or what it asked was not answered."""
 
     def __init__(self, program: str, said: str) -> None:

@@ -13,7 +13,7 @@ import orjson
 
 from bench.harness import topics
 from bench.harness.background import Background
-from bench.harness.errors import RunFailed
+from bench.harness.errors import RunFailedError
 from bench.harness.figures import percentiles, within
 from bench.harness.jobs import Job
 from bench.harness.latency import LEAD_S, Latency
@@ -69,7 +69,7 @@ class Reads(Protocol):
         ...
 
 
-class NotShown(RunFailed):
+class NotShown(RunFailedError):
     """An event did not come within PATIENCE_S."""
 
     def __init__(self, device: str, number: int, answer: bytes) -> None:
@@ -84,7 +84,7 @@ class EventsShown:
         self._stream = Stream(loop.name, loop.rate, loop.seconds, loop.warm_s)
 
     def measure(self, job: Job, run: int, show: Show) -> Result:
-        """One run. Raises RunFailed."""
+        """One run. Raises RunFailedError."""
         loop, boot, name = self._loop, self._site.boot, f"{self._loop.name}-{job.name}-{run}"
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS, app.topics.instances))
         with (

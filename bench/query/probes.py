@@ -6,7 +6,7 @@ import time
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.harness.errors import RunFailed
+from bench.harness.errors import RunFailedError
 from bench.harness.load import keyed
 from bench.query.records import FIRST, STATE, TOPIC, checked, key, value
 from bench.query.updates import RESERVED
@@ -22,7 +22,7 @@ WATCHED = 0
 """The key that all subscribers watch; the others of RESERVED are probed by reading."""
 
 
-class NotSeen(RunFailed):
+class NotSeen(RunFailedError):
     """A record did not come within PATIENCE_S."""
 
     def __init__(self, number: int, version: int) -> None:

@@ -50,7 +50,7 @@ class KeysAsked:
         self._core = cores.measured()
 
     def measure(self, job: Job, run: int, show: Show) -> Result:
-        """One run of one service. Raises RunFailed, ProgramMissing."""
+        """One run of one service. Raises RunFailedError, ProgramMissing."""
         server, name = SERVERS[job.name], f"{self._keys.name}-{job.name}-{run}"
         require(server.needs, lambda what: show(what, 0.0))
         began = self._fill(show)
@@ -148,7 +148,7 @@ class KeysAsked:
     def _await(
         self, running: RunningJob, server: Server, facts: dict[str, str], numbers: list[int], patience_s: float
     ) -> float:
-        """The seconds from its start until it answers for these keys. Raises JobEnded, JobStalled."""
+        """The seconds from its start until it answers for these keys. Raises JobExitedError, JobStalledError."""
         with closing(server.door(int(facts["port"]))) as door:
             while True:
                 with suppress(OSError):

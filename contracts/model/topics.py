@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from contracts.errors import DeclarationError, TopicDiffers
+from contracts.errors import DeclarationError, TopicConfigError
 from contracts.model.named_state import Derived
 from contracts.model.state import State
 
@@ -47,11 +47,11 @@ class Topic:
         }
 
     def require(self, found: Mapping[str, str], kafka: str) -> None:
-        """Compare with the settings that a broker has for this topic. Raises TopicDiffers."""
+        """Compare with the settings that a broker has for this topic. Raises TopicConfigError."""
         wanted = self.config()
         wrong = {name: wanted[name] for name in MEANING if _listed(found.get(name, "")) != _listed(wanted[name])}
         if wrong:
-            raise TopicDiffers(self.name, found, wrong, kafka)
+            raise TopicConfigError(self.name, found, wrong, kafka)
 
 
 @dataclass(frozen=True)

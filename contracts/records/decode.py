@@ -8,7 +8,7 @@ from typing import Any
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD, carried
 from contracts.records import refusal
-from contracts.records.record import Delta, Reason, Record, Refused
+from contracts.records.record import Delta, Reason, Record, RecordError
 from contracts.records.shape import feedback_shape, read
 from contracts.wire import Answer
 
@@ -39,7 +39,7 @@ class Decoder:
         return feedback_shape(self.application)
 
     def event(self, record: Record) -> Delta:
-        """An event as a delta. Raises Refused."""
+        """An event as a delta. Raises RecordError."""
         values = read(self.application.event_shape, record.value, self.application.largest_record)
         key = self.application.state.key
         _check_key(key, values[key], record.key)
@@ -56,14 +56,14 @@ class Decoder:
         )
 
     def feedback(self, record: Record) -> Delta:
-        """The answer to a request as a delta. Raises Refused."""
+        """The answer to a request as a delta. Raises RecordError."""
         values = read(self._feedback_shape, record.value, self.application.largest_record)
         slot, result = values["enrichment"], (values["result"] or {}).get(values["enrichment"])
         if (values["status"] == "result") != (result is not None):
-            raise Refused(Reason.INVALID_FIELD, "result")
+            raise RecordError(Reason.INVALID_FIELD, "result")
         values["epoch"] = values["epoch"] or 0
         if self._epoch is not None and values["epoch"] > self._epoch:
-            raise Refused(Reason.INVALID_FIELD, LATER_EPOCH)
+            raise RecordError(Reason.INVALID_FIELD, LATER_EPOCH)
         _check_key("device_id", values["device_id"], record.key)
         self._check_time(values, record.timestamp, ("first_seen",))
         return Delta(
@@ -85,12 +85,12 @@ class Decoder:
         clock, whose = (now, refusal.JOB) if now < stamp else (stamp, refusal.STAMP)
         for field in fields:
             if values[field] > clock + skew:
-                raise Refused(Reason.INCREDIBLE_TIME, refusal.ahead(field, values[field], clock, whose, skew))
+                raise RecordError(Reason.INCREDIBLE_TIME, refusal.ahead(field, values[field], clock, whose, skew))
         if clock - values["first_seen"] > kept_for:
-            raise Refused(Reason.LATE, refusal.late(values["first_seen"], clock, whose, kept_for))
+            raise RecordError(Reason.LATE, refusal.late(values["first_seen"], clock, whose, kept_for))
 
 
 def _check_key(field: str, expected: str, given: bytes | None) -> None:
     """Records of one device are in order only under one key."""
     if given != expected.encode():
-        raise Refused(Reason.WRONG_KEY, refusal.wrong_key(field, given, expected))
+        raise RecordError(Reason.WRONG_KEY, refusal.wrong_key(field, given, expected))

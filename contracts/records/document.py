@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from contracts.records.record import Reason, Refused
+from contracts.records.record import Reason, RecordError
 from contracts.records.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT
 
 LONE_SURROGATE = (
@@ -33,26 +33,26 @@ class Object(dict[str, Any]):
 
 
 def parse(value: bytes) -> Object:
-    """The one JSON object that a record is. Raises Refused."""
+    """The one JSON object that a record is. Raises RecordError."""
     try:
         written = value.decode()
     except UnicodeDecodeError as error:
-        raise Refused(Reason.NOT_UTF8) from error
+        raise RecordError(Reason.NOT_UTF8) from error
     if re.search(LONE_SURROGATE, written):
-        raise Refused(Reason.MALFORMED, HALF_A_CHARACTER)
+        raise RecordError(Reason.MALFORMED, HALF_A_CHARACTER)
     try:
         parsed = json.loads(
             written, parse_constant=_no_constant, parse_float=_float, parse_int=_int, object_pairs_hook=Object
         )
     except (ValueError, RecursionError) as error:
-        raise Refused(Reason.MALFORMED, NOT_AN_OBJECT) from error
+        raise RecordError(Reason.MALFORMED, NOT_AN_OBJECT) from error
     if not isinstance(parsed, Object):
-        raise Refused(Reason.MALFORMED, NOT_AN_OBJECT)
+        raise RecordError(Reason.MALFORMED, NOT_AN_OBJECT)
     return parsed
 
 
 def parse_own(value: bytes) -> dict[str, Any]:
-    """The object that orjson wrote: what `parse` makes of it, several times as fast, or Refused."""
+    """The object that orjson wrote: what `parse` makes of it, several times as fast, or RecordError."""
     plain = len(value) <= LONGEST_NAME and ESCAPE not in value
     found: dict[str, Any] = orjson.loads(value) if plain else parse(value)
     return found

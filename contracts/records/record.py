@@ -73,7 +73,7 @@ class Delta:
     """The offset of the event; None for feedback."""
 
 
-class Refused(Exception):
+class RecordError(Exception):
     """A record that cannot be merged."""
 
     def __init__(self, reason: Reason, detail: str | None = None) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, create_model
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
 from contracts.records.document import as_text, pairs, parse, parse_own
-from contracts.records.record import Reason, Refused
+from contracts.records.record import Reason, RecordError
 from contracts.records.refusal import mistyped, oversized
 from contracts.types.bounds import Bound, all_hold, bounds, instant, needed
 from contracts.types.columns import is_model, without_none
@@ -43,26 +43,26 @@ def feedback_shape(application: Application) -> type[BaseModel]:
 
 
 def read(shape: type[BaseModel], value: bytes | None, largest: int) -> dict[str, Any]:
-    """The fields of a record, missing ones as None, times as instants. Raises Refused."""
+    """The fields of a record, missing ones as None, times as instants. Raises RecordError."""
     if not value:
-        raise Refused(Reason.EMPTY)
+        raise RecordError(Reason.EMPTY)
     if len(value) > largest:
-        raise Refused(Reason.OVERSIZED, oversized(len(value), largest))
+        raise RecordError(Reason.OVERSIZED, oversized(len(value), largest))
     fields = _typed(parse(value), shape)
     _judge(fields, shape)
     return fields
 
 
 def check_own(shape: type[BaseModel], value: bytes) -> None:
-    """Raise Refused for a record that orjson wrote, if `read` would; its size is not looked at."""
+    """Raise RecordError for a record that orjson wrote, if `read` would; its size is not looked at."""
     _judge(_typed(parse_own(value), shape), shape)
 
 
 def _typed(document: dict[str, Any], shape: type[BaseModel]) -> dict[str, Any]:
     try:
         return _struct(document, shape)
-    except Refused as refused:
-        raise Refused(Reason.MALFORMED, _first_mistyped(document, shape)) from refused
+    except RecordError as refused:
+        raise RecordError(Reason.MALFORMED, _first_mistyped(document, shape)) from refused
 
 
 def _first_mistyped(document: dict[str, Any], shape: type[BaseModel]) -> str | None:
@@ -72,7 +72,7 @@ def _first_mistyped(document: dict[str, Any], shape: type[BaseModel]) -> str | N
         try:
             for item in given:
                 field.take(item)
-        except Refused:
+        except RecordError:
             return mistyped(name, shape.model_fields[name].annotation)
     return None
 
@@ -110,7 +110,7 @@ def _fields(shape: type[BaseModel]) -> dict[str, _Field]:
 
 
 def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
-    """Make times of the texts that are declared so, and raise Refused for the first field that breaks a condition."""
+    """Parse the declared times, and raise RecordError for the first field that breaks a condition."""
     for name, rule in _rules(shape).items():
         value = fields[name]
         if value is not None and rule.is_time:
@@ -121,7 +121,7 @@ def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
         else:
             right = all_hold(rule.bounds, value)
         if not right:
-            raise Refused(Reason.INVALID_FIELD, name)
+            raise RecordError(Reason.INVALID_FIELD, name)
 
 
 def _literal(names: tuple[str, ...]) -> Any:
@@ -130,7 +130,7 @@ def _literal(names: tuple[str, ...]) -> Any:
 
 def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Refused(Reason.MALFORMED, f"not a {shape.__name__}")
+        raise RecordError(Reason.MALFORMED, f"not a {shape.__name__}")
     fields = _fields(shape)
     found: dict[str, Any] = dict.fromkeys(fields)
     for name, item in pairs(value):
@@ -140,7 +140,7 @@ def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
 
 
 def _taker(annotation: Any, name: str) -> _Taker:
-    """What makes a value its declared type, or raises Refused; it is not asked for null.
+    """What makes a value its declared type, or raises RecordError; it is not asked for null.
 
     Whole numbers serve as floats, any JSON serves as text, nothing else is bent.
     """
@@ -157,9 +157,9 @@ def _taker(annotation: Any, name: str) -> _Taker:
 def _number(value: Any, kind: Any, name: str) -> Any:
     given = type(value)
     if given is not kind and not (kind is float and given is int):
-        raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+        raise RecordError(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
     if kind is int and not -LONG <= value < LONG:
-        raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+        raise RecordError(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
     return _double(value) if kind is float else value
 
 
@@ -169,7 +169,7 @@ def _nested(annotation: Any, name: str) -> _Taker:
 
     def take(value: Any) -> Any:
         if not isinstance(value, kind):
-            raise Refused(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
+            raise RecordError(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
         if kind is list:
             return [None if item is None else each(item) for item in value]
         return {key: None if item is None else each(item) for key, item in pairs(value)}

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field, SecretStr, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from contracts.errors import SettingsRefused
+from contracts.errors import InvalidSettingsError
 from contracts.settings.variables import unknown_variables
 
 Model = TypeVar("Model", bound=BaseSettings)
@@ -52,7 +52,7 @@ class KafkaSettings(BaseSettings):
 
 
 def read(model: type[Model]) -> Model:
-    """The settings, as the environment has them. Raises SettingsRefused, also for a variable that no part reads."""
+    """Return the settings of the environment. Raises InvalidSettingsError, also for a variable that no part reads."""
     prefix = model.model_config.get("env_prefix", "")
     unknown = unknown_variables(os.environ)
     try:
@@ -66,7 +66,7 @@ def read(model: type[Model]) -> Model:
         if not unknown:
             return settings
         problems = []
-    raise SettingsRefused([*unknown, *((f"{prefix}{field}".upper(), problem) for field, problem in problems)])
+    raise InvalidSettingsError([*unknown, *((f"{prefix}{field}".upper(), problem) for field, problem in problems)])
 
 
 def _json_wanted(model: type[BaseSettings], field: str) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ValidationError
 
-from contracts.errors import CallError, PermanentFailure, StateloopError
+from contracts.errors import CallError, PermanentCallError, StateloopError
 from contracts.model.batch import Batch
 from contracts.model.enrichment import M
 from contracts.types.echo import answer_of
@@ -14,7 +14,7 @@ from contracts.types.echo import answer_of
 Prepared = BaseModel | dict[str, Any] | CallError | list[Any] | Callable[..., Any]
 
 
-class Unprepared(StateloopError):
+class UnpreparedError(StateloopError):
     """A call for which the test has no answer. `target` is the path with its query."""
 
     def __init__(self, target: str, prepared: list[str]) -> None:
@@ -23,10 +23,10 @@ class Unprepared(StateloopError):
 
 
 class FakeApi:
-    """Answers by target, or by path without a query: `{"/aircraft/N1": {"seats": 20}, "/aircraft/N2": Absent("N2")}`.
+    """Answers by target, or by path without query: `{"/planes/N1": {"seats": 20}, "/planes/N2": AbsentError("N2")}`.
 
     An answer is a model, a dict, an error to raise, a function of the call's values, or a list of these, of which each
-    call takes the next; the last one stays. `calls` has the target of each call. Raises Unprepared for any other.
+    call takes the next; the last one stays. `calls` has the target of each call. Raises UnpreparedError for any other.
     """
 
     def __init__(self, answers: Mapping[str, Prepared]) -> None:
@@ -36,7 +36,7 @@ class FakeApi:
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """The prepared answer, as the model.
 
-        Raises PermanentFailure for one that does not fit, and RetryableFailure for one to another call (`Echo`): a
+        Raises PermanentCallError for one that does not fit, and RetryableCallError for one to another call (`Echo`): a
         worker tries both again, and then has a failure.
         """
         return await self._get(path, model, values, values)
@@ -56,15 +56,15 @@ class FakeApi:
         try:
             return answer_of(model, answer.model_dump() if isinstance(answer, BaseModel) else answer, echoed)
         except ValidationError as error:
-            raise PermanentFailure(f"the answer to {target} does not fit {model.__name__}: {error}") from error
+            raise PermanentCallError(f"the answer to {target} does not fit {model.__name__}: {error}") from error
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
-        """As `get` of that one key, as in `/planes?tailnum=N1`: an item, or Absent for a key without one."""
+        """As `get` of that one key, as in `/planes?tailnum=N1`: an item, or AbsentError for a key without one."""
         return await self._get(batch.path, batch.model, {batch.parameter: key}, {batch.parameter: key, batch.key: key})
 
     def _next(self, key: str, target: str) -> Any:
         if key not in self.answers:
-            raise Unprepared(target, sorted(self.answers))
+            raise UnpreparedError(target, sorted(self.answers))
         found = self.answers[key]
         if isinstance(found, list):
             return found.pop(0) if len(found) > 1 else found[0]

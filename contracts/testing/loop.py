@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from contracts.errors import Absent, CallError, PermanentFailure, RetryableFailure
+from contracts.errors import AbsentError, CallError, PermanentCallError, RetryableCallError
 from contracts.model.application import Application
 from contracts.model.enrichment import Api
 from contracts.model.event import Event
@@ -42,7 +42,7 @@ class Loop:
         self._begun: dict[tuple[Any, str], Called] = {}
 
     def send(self, event: Event) -> Snapshot:
-        """The snapshot after one event, as it is on the wire; what it calls for waits. Raises Refused as the job does.
+        """Return the snapshot after one event, as on the wire; its requests wait. Raises RecordError as the job does.
 
         An event sent twice gives the latest snapshot again.
         """
@@ -117,9 +117,9 @@ class Loop:
             return {"status": "skipped", "reason": request.skipped}
         try:
             return {"status": "result", "result": {request.enrichment: await self._call(request)}}
-        except Absent as absent:
+        except AbsentError as absent:
             return {"status": "absence", "reason": str(absent) or None}
-        except (RetryableFailure, PermanentFailure) as failure:
+        except (RetryableCallError, PermanentCallError) as failure:
             return {"status": "failure", "reason": failure.reason}
 
     async def _call(self, request: Request) -> dict[str, Any]:
@@ -130,11 +130,11 @@ class Loop:
         for _ in range(self._application.apis[one.api].attempts):
             try:
                 result = await one(self._apis[one.api], **inputs)
-            except RetryableFailure as failure:
+            except RetryableCallError as failure:
                 last = failure
             else:
                 return result.model_dump(mode="json", exclude_none=True)
-        raise last or PermanentFailure("no attempt is allowed")
+        raise last or PermanentCallError("no attempt is allowed")
 
 
 def _record(key: str, value: bytes, time: datetime) -> Record:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import AfterValidator, BaseModel, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from contracts.errors import DeclarationError, RetryableFailure
+from contracts.errors import DeclarationError, RetryableCallError
 
 M = TypeVar("M", bound=BaseModel)
 MISMATCH = "stateloop_echo"
@@ -15,7 +15,7 @@ VALUES = "stateloop_values"
 """Where the validation context holds the values of the call."""
 
 
-class MismatchError(RetryableFailure):
+class MismatchError(RetryableCallError):
     """The answer names something else than the call requested: it may belong to another request."""
 
 

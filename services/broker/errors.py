@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError, RetryableError, StateloopError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,15 +18,7 @@ class BrokerError(StateloopError):
     """Base of all errors of this part."""
 
 
-class RetryableError(BrokerError):
-    """The same call may succeed later."""
-
-
-class PermanentError(BrokerError):
-    """Nothing changes until somebody does what the message says."""
-
-
-class DownloadError(RetryableError):
+class DownloadError(BrokerError, RetryableError):
     """The registry could not be reached, or broke off."""
 
     def __init__(self, cause: str) -> None:
@@ -37,7 +29,7 @@ class DownloadError(RetryableError):
         self.cause = cause
 
 
-class NotReadyError(RetryableError):
+class NotReadyError(BrokerError, RetryableError):
     """A condition did not come true before its deadline."""
 
     def __init__(self, what: str, deadline_s: float) -> None:
@@ -46,7 +38,7 @@ class NotReadyError(RetryableError):
         self.deadline_s = deadline_s
 
 
-class JavaMissingError(PermanentError):
+class JavaMissingError(BrokerError, PermanentError):
     """No Java at all."""
 
     def __init__(self, install: str) -> None:
@@ -54,7 +46,7 @@ class JavaMissingError(PermanentError):
         self.install = install
 
 
-class JavaTooOldError(PermanentError):
+class JavaTooOldError(BrokerError, PermanentError):
     """A Java that neither Spark nor Kafka runs on."""
 
     def __init__(self, java: Path, found: int, needed: int, install: str) -> None:
@@ -67,7 +59,7 @@ class JavaTooOldError(PermanentError):
         self.needed = needed
 
 
-class PortBusyError(PermanentError):
+class PortBusyError(BrokerError, PermanentError):
     """Somebody listens there."""
 
     def __init__(self, port: int, variable: str) -> None:
@@ -78,7 +70,7 @@ class PortBusyError(PermanentError):
         self.port = port
 
 
-class FolderBusyError(PermanentError):
+class FolderBusyError(BrokerError, PermanentError):
     """Another broker works in the folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +80,7 @@ class FolderBusyError(PermanentError):
         self.folder = folder
 
 
-class FolderUnusableError(PermanentError):
+class FolderUnusableError(BrokerError, PermanentError):
     """The folder cannot be made or written."""
 
     def __init__(self, folder: Path, cause: str, setting: str) -> None:
@@ -96,7 +88,7 @@ class FolderUnusableError(PermanentError):
         self.folder = folder
 
 
-class DiskFullError(PermanentError):
+class DiskFullError(BrokerError, PermanentError):
     """Too little room to start."""
 
     def __init__(self, folder: Path, free_mb: int, needed_mb: int, setting: str) -> None:
@@ -109,7 +101,7 @@ class DiskFullError(PermanentError):
         self.needed_mb = needed_mb
 
 
-class JarsMissingError(PermanentError):
+class JarsMissingError(BrokerError, PermanentError):
     """The jars are not there, or are not those that ivy.xml pins."""
 
     def __init__(self, folder: Path) -> None:
@@ -117,7 +109,7 @@ class JarsMissingError(PermanentError):
         self.folder = folder
 
 
-class PackageMissingError(PermanentError):
+class PackageMissingError(BrokerError, PermanentError):
     """A Python package whose files are needed is not installed."""
 
     def __init__(self, package: str) -> None:
@@ -125,7 +117,7 @@ class PackageMissingError(PermanentError):
         self.package = package
 
 
-class UnresolvedError(PermanentError):
+class UnresolvedError(BrokerError, PermanentError):
     """The registry has no such artefact."""
 
     def __init__(self, artefacts: tuple[str, ...]) -> None:
@@ -133,7 +125,7 @@ class UnresolvedError(PermanentError):
         self.artefacts = artefacts
 
 
-class FormatError(PermanentError):
+class FormatError(BrokerError, PermanentError):
     """Kafka refused to format its storage."""
 
     def __init__(self, folder: Path, output: str) -> None:

@@ -14,7 +14,7 @@ from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
 from contracts.model.application import load
 from contracts.settings import read
-from services.derive.errors import NothingDerived, PortTaken
+from services.derive.errors import NothingDerivedError, PortTakenError
 from services.derive.kafka import RealKafka
 from services.derive.settings import DeriveSettings
 from services.derive.worker import Worker, names
@@ -32,7 +32,7 @@ def main() -> int:
         settings = read(DeriveSettings)
         application = load(settings.application)
         if not application.derived:
-            raise NothingDerived(settings.application)
+            raise NothingDerivedError(settings.application)
         print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
         logs.to(sys.stderr)
         _work(settings, application, stopping)
@@ -56,7 +56,7 @@ def _work(settings: DeriveSettings, application: Application, stopping: threadin
 
 
 class _Counters:
-    """The catalogue's counters, served where the settings say. Raises PortTaken."""
+    """The catalogue's counters, served where the settings say. Raises PortTakenError."""
 
     def __init__(self, settings: DeriveSettings) -> None:
         registry = CollectorRegistry()
@@ -66,7 +66,7 @@ class _Counters:
             try:
                 start_http_server(settings.http_port, settings.http_host, registry)
             except OSError as error:
-                raise PortTaken(settings.http_host, settings.http_port, str(error)) from error
+                raise PortTakenError(settings.http_host, settings.http_port, str(error)) from error
 
     def __call__(self, metric: Metric, by: int) -> None:
         self._counters[metric].inc(by)

@@ -1,21 +1,13 @@
 """What ends the worker that derives. Nothing is lost: it goes on where it was."""
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError, RetryableError, StateloopError
 
 
 class DeriveError(StateloopError):
     """The base of what ends it."""
 
 
-class RetryableError(DeriveError):
-    """A restart may cure it."""
-
-
-class PermanentError(DeriveError):
-    """Nothing changes until somebody does what the message says."""
-
-
-class NothingDerived(PermanentError):
+class NothingDerivedError(DeriveError, PermanentError):
     """The application declares no derived state."""
 
     def __init__(self, application: str) -> None:
@@ -24,7 +16,7 @@ class NothingDerived(PermanentError):
         )
 
 
-class NoTopic(PermanentError):
+class NoTopicError(DeriveError, PermanentError):
     """The topic of a derived state is not there."""
 
     def __init__(self, topic: str, kafka: str) -> None:
@@ -32,7 +24,7 @@ class NoTopic(PermanentError):
         self.topic = topic
 
 
-class PortTaken(PermanentError):
+class PortTakenError(DeriveError, PermanentError):
     """The figures cannot be served where the settings say."""
 
     def __init__(self, host: str, port: int, problem: str) -> None:
@@ -42,7 +34,7 @@ class PortTaken(PermanentError):
         self.port = port
 
 
-class KafkaFailed(RetryableError):
+class KafkaFailedError(DeriveError, RetryableError):
     """Kafka did not read, write or commit. `code` is its name of the error."""
 
     def __init__(self, what: str, code: str, detail: str) -> None:
@@ -50,7 +42,7 @@ class KafkaFailed(RetryableError):
         self.code = code
 
 
-class EverythingFails(PermanentError):
+class EverythingFailsError(DeriveError, PermanentError):
     """The application's functions raise on all that comes: more dead letters help nobody."""
 
     def __init__(self, failures: int, last: Exception) -> None:

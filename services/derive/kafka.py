@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from contracts.model.topics import PARTITIONER
 from contracts.records.record import Record
 from services.derive.commits import Commits
-from services.derive.errors import KafkaFailed, NoTopic
+from services.derive.errors import KafkaFailedError, NoTopicError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,14 +44,14 @@ class Kafka(Protocol):
     """Where the worker reads and writes."""
 
     def read(self) -> Sequence[Record]:
-        """The next snapshots, none after a while. Raises KafkaFailed."""
+        """The next snapshots, none after a while. Raises KafkaFailedError."""
         ...
 
     def settle(self, records: Sequence[Record], said: Sequence[Written]) -> bool:
         """Write what these say, wait until all in-sync replicas have it, and commit.
 
         Or give False, if they could not be written: they are then given again, unless another worker has them.
-        Raises KafkaFailed.
+        Raises KafkaFailedError.
         """
         ...
 
@@ -86,13 +86,13 @@ class RealKafka:
         self._clock = clock
         self._read_at = clock()
         self._unsent = False
-        self._failed: KafkaFailed | None = None
+        self._failed: KafkaFailedError | None = None
         self._gone: set[int] = set()
         self._held: Sequence[Record] = ()
         self._held_before = False
 
     def partitions(self, topics: Sequence[str], kafka: str) -> dict[str, int]:
-        """How many each topic has; none if it is to stop. Raises NoTopic, KafkaFailed.
+        """How many each topic has; none if it is to stop. Raises NoTopicError, KafkaFailedError.
 
         A topic that was made just now is waited for: a broker may not know of it yet.
         """
@@ -101,7 +101,7 @@ class RealKafka:
         while (missing := [one for one in topics if not known.get(one)]) and not self._stopping():
             looks_left -= 1
             if not looks_left:
-                raise NoTopic(missing[0], kafka)
+                raise NoTopicError(missing[0], kafka)
             time.sleep(AGAIN_S)
             known = self._known()
         return {} if self._stopping() else {topic: known[topic] for topic in topics}
@@ -219,6 +219,6 @@ def _record(message: Message) -> Record:
     )
 
 
-def failed(what: str, error: KafkaError) -> KafkaFailed:
+def failed(what: str, error: KafkaError) -> KafkaFailedError:
     """Kafka's error as ours."""
-    return KafkaFailed(what, error.name(), error.str())
+    return KafkaFailedError(what, error.name(), error.str())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from contracts.metrics import derive as metrics
 from contracts.wire import decode_snapshot
 from services.derive.derive import derived, failed
-from services.derive.errors import EverythingFails
+from services.derive.errors import EverythingFailsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class Worker:
         self._failures = 0
 
     def run(self) -> None:
-        """Work until it is to stop: it ends after the snapshots at hand. Raises KafkaFailed, EverythingFails."""
+        """Work until it must stop, after the current snapshots. Raises KafkaFailedError, EverythingFailsError."""
         while not self._stopping():
             records = self._kafka.read()
             if self._kafka.settle(records, [written for record in records for written in self._said(record)]):
@@ -69,7 +69,7 @@ class Worker:
     def _failed(self, device_id: str, record: Record, error: Exception) -> Written:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
-            raise EverythingFails(self._failures, error) from error
+            raise EverythingFailsError(self._failures, error) from error
         self._count(metrics.FAILED, 1)
         log.warning("nothing derived from offset %s of partition %s", record.offset, record.partition, exc_info=error)
         return failed(self._application, device_id, record, error)

@@ -9,7 +9,7 @@ import orjson
 
 from contracts.planning.plan import settled
 from contracts.records.decode import Decoder
-from contracts.records.record import Refused
+from contracts.records.record import RecordError
 from contracts.wire import decode_snapshot
 from services.live.devices import Devices
 from services.live.figures import Latencies, Rate
@@ -91,14 +91,14 @@ class Watch:
         self._events.add(now)
         try:
             delta = self._decoder.event(record)
-        except Refused:
+        except RecordError:
             return
         self._pairing.record((delta.device_id, delta.first_seen), delta.delta_id, now, is_event=True)
 
     def _answer(self, record: Record, now: float, _: datetime) -> None:
         try:
             delta = self._decoder.feedback(record)
-        except Refused:
+        except RecordError:
             return
         self._feedback[(delta.answer or {})["status"]].add(now)
         self._pairing.record((delta.device_id, delta.first_seen), delta.delta_id, now, is_event=False)

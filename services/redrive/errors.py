@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contracts.errors import StateloopError
+from contracts.errors import RetryableError, StateloopError
 
 
 class RedriveError(StateloopError):
     """The base. What was brought back before stays so, and may be brought back again."""
 
 
-class NotRead(RedriveError):
+class ReadError(RedriveError, RetryableError):
     """Kafka does not give what is there."""
 
     def __init__(self, topic: str, code: str, detail: str) -> None:
@@ -21,7 +21,7 @@ class NotRead(RedriveError):
         self.code = code
 
 
-class NotWritten(RedriveError):
+class WriteError(RedriveError, RetryableError):
     """A record did not reach its topic."""
 
     def __init__(self, topic: str, code: str, detail: str) -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from contracts.model.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
-from services.redrive.errors import NotRead
+from services.redrive.errors import ReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,7 +54,7 @@ class Choice:
 
 
 def letters(client: Mapping[str, str], topic: str) -> Iterator[Found]:
-    """All that the topic holds when this begins; what comes later is for another time. Raises NotRead."""
+    """All that the topic holds when this begins; what comes later is for another time. Raises ReadError."""
     consumer = Consumer({**client, **CONFIG})
     try:
         ends = _ends(consumer, topic)
@@ -73,9 +73,9 @@ def letters(client: Mapping[str, str], topic: str) -> Iterator[Found]:
         consumer.close()
 
 
-def not_read(topic: str, error: KafkaError) -> NotRead:
+def not_read(topic: str, error: KafkaError) -> ReadError:
     """Kafka's error as ours."""
-    return NotRead(topic, error.name(), error.str())
+    return ReadError(topic, error.name(), error.str())
 
 
 def _ends(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]:
@@ -98,7 +98,7 @@ def _place(message: Message, topic: str) -> tuple[int, int]:
     if error is not None:
         raise not_read(topic, error)
     if partition is None or offset is None:  # only of a message that was never sent
-        raise NotRead(topic, "NO_OFFSET", "a message came without its offset")
+        raise ReadError(topic, "NO_OFFSET", "a message came without its offset")
     return partition, offset
 
 

@@ -25,7 +25,7 @@ class Origins:
         self._at = ("", 0, 0)
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """The record at that place; None when it is not kept any more. Raises NotRead."""
+        """The record at that place; None when it is not kept any more. Raises ReadError."""
         try:
             if not self._is_kept(topic, partition, offset):
                 return None

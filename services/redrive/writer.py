@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from contracts.model.topics import PARTITIONER
-from services.redrive.errors import NotWritten
+from services.redrive.errors import WriteError
 from services.redrive.redrive import ROOT
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ class KafkaWriter:
         self._producer = Producer(
             {**client, "partitioner": PARTITIONER, "enable.idempotence": True, "message.max.bytes": 64 * 1024 * 1024}
         )
-        self._failed: NotWritten | None = None
+        self._failed: WriteError | None = None
 
     def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, root: str | None) -> None:
-        """See `Writer.write`. Raises NotWritten."""
+        """See `Writer.write`. Raises WriteError."""
         headers: dict[str, str | bytes | None] = {} if root is None else {ROOT: root}
         while True:
             self._producer.poll(0)
@@ -42,11 +42,11 @@ class KafkaWriter:
                 return
 
     def close(self) -> None:
-        """Wait until all is there. Raises NotWritten."""
+        """Wait until all is there. Raises WriteError."""
         left = self._producer.flush(FLUSH_S)
         self._check()
         if left:
-            raise NotWritten("its topic", "TIMED_OUT", f"{left} records were not confirmed in {FLUSH_S} s")
+            raise WriteError("its topic", "TIMED_OUT", f"{left} records were not confirmed in {FLUSH_S} s")
 
     def _noted(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -67,6 +67,6 @@ class NoWriter:
         """Do nothing."""
 
 
-def failed(topic: str, error: KafkaError) -> NotWritten:
+def failed(topic: str, error: KafkaError) -> WriteError:
     """Kafka's error as ours."""
-    return NotWritten(topic, error.name(), error.str())
+    return WriteError(topic, error.name(), error.str())

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError
 
 
-class ForeignTopicsError(StateloopError):
+class ForeignTopicsError(PermanentError):
     """Output topics of this application belong to another one. `owners` has each topic's application and role."""
 
     def __init__(self, application: str, owners: Mapping[str, tuple[str, str]]) -> None:

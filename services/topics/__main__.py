@@ -14,7 +14,7 @@ from contracts.model.topics import Topic
 from contracts.settings import read
 from services.runtime.topic_owners import TopicOwners
 from services.topics.broker import connect
-from services.topics.errors import NoBroker, TopicRefused, WrongPartitions, refused
+from services.topics.errors import NoBrokerError, TopicRefusedError, WrongPartitionsError, refused
 from services.topics.settings import Settings
 
 ANSWER_S = 10
@@ -27,7 +27,7 @@ ONE_COPY = (
 
 
 def make(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> list[str]:
-    """Make what is missing; gives the names of the made. Raises TopicDiffers, TopicsError."""
+    """Make what is missing; gives the names of the made. Raises TopicConfigError, TopicsError."""
     there = _partitions(admin, settings)
     require(admin, [topic for topic in topics if topic.name in there], settings)
     missing = [topic for topic in topics if topic.name not in there]
@@ -39,7 +39,7 @@ def make(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> lis
 
 
 def require(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> None:
-    """Require that these topics of the broker are as the catalogue says. Raises TopicDiffers, TopicsError."""
+    """Require that these topics of the broker are as the catalogue says. Raises TopicConfigError, TopicsError."""
     if not topics:
         return
     there = _partitions(admin, settings, {topic.name for topic in topics})
@@ -48,9 +48,9 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> 
     for topic in topics:
         topic.require(_config(topic.name, futures[resources[topic.name]], settings), settings.kafka)
         if topic.name not in there:
-            raise TopicRefused(topic.name, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+            raise TopicRefusedError(topic.name, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         if there[topic.name] != (wanted := settings.partitions or topic.partitions):
-            raise WrongPartitions(topic.name, there[topic.name], wanted)
+            raise WrongPartitionsError(topic.name, there[topic.name], wanted)
 
 
 def main() -> int:
@@ -95,7 +95,7 @@ def _partitions(admin: AdminClient, settings: Settings, awaited: Collection[str]
         try:
             listed = admin.list_topics(timeout=ANSWER_S).topics
         except KafkaException as error:
-            raise NoBroker(settings.kafka, error.args[0].str()) from error
+            raise NoBrokerError(settings.kafka, error.args[0].str()) from error
         if listed.keys() >= set(awaited) or time.monotonic() >= deadline:
             return {name: len(topic.partitions) for name, topic in listed.items()}
         time.sleep(PAUSE_S)

@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from services.topics.errors import LoginRefused, NoBroker, WrongOptions
+from services.topics.errors import InvalidOptionsError, LoginRefusedError, NoBrokerError
 from services.topics.settings import Settings
 
 ANSWER_S = 2.0
@@ -34,13 +34,16 @@ class Problems:
 
 
 def connect(settings: Settings, report: Callable[[str], None]) -> AdminClient:
-    """A client of a broker that answers; `report` takes the progress. Raises WrongOptions, LoginRefused, NoBroker."""
+    """Return a client of a broker that answers; `report` takes the progress.
+
+    Raises InvalidOptionsError, LoginRefusedError and NoBrokerError.
+    """
     problems = Problems()
     config: dict[str, Any] = {"log_level": 0, **settings.client(), "error_cb": problems}
     try:
         admin = AdminClient(config)
     except KafkaException as error:
-        raise WrongOptions(error.args[0].str()) from error
+        raise InvalidOptionsError(error.args[0].str()) from error
     _await_answer(admin, problems, settings, report)
     return admin
 
@@ -57,10 +60,10 @@ def _await_answer(admin: AdminClient, problems: Problems, settings: Settings, re
         else:
             return
         if problems.refused:
-            raise LoginRefused(settings.kafka, why)
+            raise LoginRefusedError(settings.kafka, why)
         now = time.monotonic()
         if now >= deadline:
-            raise NoBroker(settings.kafka, why, settings.patience)
+            raise NoBrokerError(settings.kafka, why, settings.patience)
         if now >= next_report:
             report(f"waits for a broker at {settings.kafka}, for {deadline - now:.0f} s more at the most ({why})")
             next_report = now + REPORT_EVERY_S

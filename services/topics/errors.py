@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from confluent_kafka import KafkaError
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError, RetryableError, StateloopError
 
 RIGHTS = "grant this user Create, Describe and DescribeConfigs on it, or log in as another with STATELOOP_KAFKA_OPTIONS"
 ADVICE = {
@@ -19,15 +19,7 @@ class TopicsError(StateloopError):
     """The base of what ends it."""
 
 
-class RetryableError(TopicsError):
-    """The same command may succeed later."""
-
-
-class PermanentError(TopicsError):
-    """Nothing changes until somebody does what the message says."""
-
-
-class NoBroker(RetryableError):
+class NoBrokerError(TopicsError, RetryableError):
     """No broker answered within the patience. `problem` is what the client met with last."""
 
     def __init__(self, kafka: str, problem: str, waited: timedelta | None = None) -> None:
@@ -40,7 +32,7 @@ class NoBroker(RetryableError):
         self.problem = problem
 
 
-class LoginRefused(PermanentError):
+class LoginRefusedError(TopicsError, PermanentError):
     """A broker is there, and does not let us in."""
 
     def __init__(self, kafka: str, problem: str) -> None:
@@ -49,7 +41,7 @@ class LoginRefused(PermanentError):
         self.problem = problem
 
 
-class WrongOptions(PermanentError):
+class InvalidOptionsError(TopicsError, PermanentError):
     """The Kafka client takes no such options."""
 
     def __init__(self, problem: str) -> None:
@@ -57,7 +49,7 @@ class WrongOptions(PermanentError):
         self.problem = problem
 
 
-class TopicRefused(PermanentError):
+class TopicRefusedError(TopicsError, PermanentError):
     """The broker does not let us make a topic, or look at it."""
 
     def __init__(self, topic: str, error: KafkaError) -> None:
@@ -69,7 +61,7 @@ class TopicRefused(PermanentError):
         self.code = error.name()
 
 
-class WrongPartitions(PermanentError):
+class WrongPartitionsError(TopicsError, PermanentError):
     """A topic is there with another number of partitions."""
 
     def __init__(self, topic: str, found: int, wanted: int) -> None:
@@ -84,4 +76,4 @@ class WrongPartitions(PermanentError):
 
 def refused(topic: str, kafka: str, error: KafkaError) -> TopicsError:
     """What a failed request about a topic means: codes of the client itself begin with an underscore."""
-    return NoBroker(kafka, error.str()) if error.name().startswith("_") else TopicRefused(topic, error)
+    return NoBrokerError(kafka, error.str()) if error.name().startswith("_") else TopicRefusedError(topic, error)

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts import Topics
 from contracts.records.decode import Decoder
-from contracts.records.record import Reason, Record, Refused
+from contracts.records.record import Reason, Record, RecordError
 from examples.scooters.application import Scooter, app
 from tests.docs.replaying import replay
 
@@ -60,7 +60,7 @@ def test_without_the_events_time_they_are_late(broker: EmbeddedBroker, topic: st
     producer.produce(topic, sent.value, sent.key)
     assert producer.flush(30) == 0
     (found,) = records(broker.bootstrap, topic, 1)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RecordError) as refused:
         Decoder(app).event(found)
     assert refused.value.reason is Reason.LATE
     assert "in a replay, give each record its event's time" in (refused.value.detail or "")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark_app.checkpoint import CheckpointFile, Identity, claim, identity, parse, verify
-from spark_app.errors import ForeignCheckpoint, ReplacedCheckpointError, UnreadableCheckpointError
+from spark_app.errors import ForeignCheckpointError, ReplacedCheckpointError, UnreadableCheckpointError
 from spark_app.folder import Folder
 from spark_app.topics import TopicIdentity
 from tests.everything import app, application
@@ -82,9 +82,9 @@ def test_a_foreign_checkpoint_is_refused_and_left_alone(spark: SparkSession, tmp
     assert claim(folder, MINE, EPOCH + 1) == EPOCH
     verify(folder, MINE, EPOCH)
     foreign = identity(application(deduplicate=False), TOPICS, 2)
-    with pytest.raises(ForeignCheckpoint, match="set STATELOOP_CHECKPOINT to a new folder"):
+    with pytest.raises(ForeignCheckpointError, match="set STATELOOP_CHECKPOINT to a new folder"):
         claim(folder, foreign, EPOCH + 1)
-    with pytest.raises(ForeignCheckpoint, match="the deduplication of its state is"):
+    with pytest.raises(ForeignCheckpointError, match="the deduplication of its state is"):
         verify(folder, foreign, EPOCH)
     assert (tmp_path / "checkpoint" / "stateloop.json").read_text(encoding="utf-8") == before
 
@@ -115,5 +115,5 @@ def test_a_checkpoint_that_an_operator_edited_is_read(spark: SparkSession, tmp_p
 @pytest.mark.spark
 def test_a_checkpoint_that_says_nothing_of_itself_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
-    with pytest.raises(ForeignCheckpoint, match=r"it has no stateloop\.json"):
+    with pytest.raises(ForeignCheckpointError, match=r"it has no stateloop\.json"):
         claim(Folder(spark, str(tmp_path)), MINE, EPOCH)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts import Application
 from contracts.records.decode import Decoder
-from contracts.records.record import Record, Refused
+from contracts.records.record import Record, RecordError
 from contracts.records.shape import feedback_shape, read
 from contracts.types.columns import without_none
 from contracts.types.key import LARGEST_KEY, shortened, shortened_sql
@@ -38,7 +38,7 @@ def test_the_same_verdict_on_both_sides(spark: SparkSession) -> None:
         try:
             Decoder(app).event(record)
             accepted += 1
-        except Refused as refused:
+        except RecordError as refused:
             expected[record.offset] = refused.reason.value, refused.detail
     published = run(spark, app, records)
     letters = [DeadLetter.model_validate_json(value) for topic, _, value in published if topic == "dead_letters"]
@@ -100,7 +100,7 @@ def outcome(shape: type[BaseModel], value: bytes | None, app: Application) -> An
     """The same, in plain Python."""
     try:
         values = read(shape, value, app.largest_record)
-    except Refused as refused:
+    except RecordError as refused:
         return refused.reason.value, refused.detail
     return {
         name: (one - EPOCH) // timedelta(microseconds=1) if isinstance(one, datetime) else one

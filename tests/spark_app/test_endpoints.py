@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from spark_app.endpoints import serving
-from spark_app.errors import PortTaken
+from spark_app.errors import PortTakenError
 from spark_app.figures import MARGIN, Figures
 from tests.asked import ask
 from tests.clock import Clock
@@ -37,7 +37,7 @@ def test_a_taken_port_is_told_and_no_port_takes_none() -> None:
     figures = Figures(timedelta(0), Clock(), lambda: 0.0)
     with (
         serving(figures, HOST, 0) as port,
-        pytest.raises(PortTaken, match="STATELOOP_HTTP_PORT"),
+        pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"),
         serving(figures, HOST, port),
     ):
         pass

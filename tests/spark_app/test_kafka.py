@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_app.errors import UnknownOption
+from spark_app.errors import UnsupportedOptionError
 from spark_app.kafka import connector
 
 BROKER = {"bootstrap.servers": "broker:9092"}
@@ -43,5 +43,5 @@ def test_a_login_is_worded_as_java_does() -> None:
     ],
 )
 def test_what_has_no_counterpart_is_refused(options: dict[str, str]) -> None:
-    with pytest.raises(UnknownOption, match="STATELOOP_KAFKA_OPTIONS"):
+    with pytest.raises(UnsupportedOptionError, match="STATELOOP_KAFKA_OPTIONS"):
         connector(BROKER | options)

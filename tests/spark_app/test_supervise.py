@@ -14,12 +14,12 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from spark_app.errors import (
-    BrokerUnreachable,
+    BrokerUnreachableError,
     ConcurrentCommitError,
-    ForeignCheckpoint,
-    KeepsFailing,
+    ForeignCheckpointError,
     LeaseLostError,
-    SparkGone,
+    QueryFailsError,
+    SparkExitedError,
 )
 from spark_app.report import Report
 from spark_app.start import Run
@@ -96,7 +96,7 @@ def test_a_failed_query_is_started_again_in_the_same_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal", [PySparkException("no file system\nmore"), Py4JError("no file system"), BrokerUnreachable("k", "x")]
+    "refusal", [PySparkException("no file system\nmore"), Py4JError("no file system"), BrokerUnreachableError("k", "x")]
 )
 def test_a_start_that_fails_is_tried_again(refusal: Exception) -> None:
     reported = run([Query(0, refuses=refusal), Query(1, fails=False)], give_up=timedelta(minutes=5), step=1)
@@ -127,8 +127,8 @@ def test_a_query_that_has_caught_up_is_followed_by_the_next_at_once() -> None:
 @pytest.mark.parametrize(
     ("refusal", "expected"),
     [
-        (Py4JNetworkError("gone"), SparkGone),
-        (ForeignCheckpoint("f", ["d"]), ForeignCheckpoint),
+        (Py4JNetworkError("gone"), SparkExitedError),
+        (ForeignCheckpointError("f", ["d"]), ForeignCheckpointError),
         (LeaseLostError("f", "another"), LeaseLostError),
         (
             StreamingQueryException("[STREAM_FAILED] x [CONCURRENT_STREAM_LOG_UPDATE] y\n\tat java"),
@@ -148,7 +148,7 @@ def test_progress_forgives_what_failed_before() -> None:
 
 
 def test_failing_without_progress_ends_the_driver_and_says_why() -> None:
-    with pytest.raises(KeepsFailing, match="failed 12 times without progress, last with: broken"):
+    with pytest.raises(QueryFailsError, match="failed 12 times without progress, last with: broken"):
         run([Query(0) for _ in range(20)], give_up=timedelta(seconds=10), step=1)
 
 

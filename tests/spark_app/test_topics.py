@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from contracts.errors import TopicDiffers
+from contracts.errors import TopicConfigError
 from contracts.settings import KafkaSettings
 from services.broker.readiness import wait_until
 from services.topics.__main__ import make
 from services.topics.settings import Settings
-from spark_app.errors import BrokerUnreachable, PartitionsDiffer, TopicMissing
+from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicMissingError
 from spark_app.session import slots
 from spark_app.topics import TopicIdentity, identify
 from tests import everything
@@ -29,7 +29,7 @@ def await_listed(admin: AdminClient, names: list[str]) -> None:
 
 def test_no_broker_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_app.topics.PATIENCE_S", 0.5)
-    with pytest.raises(BrokerUnreachable, match=r"no broker answers at 127\.0\.0\.1:1 .*: start it"):
+    with pytest.raises(BrokerUnreachableError, match=r"no broker answers at 127\.0\.0\.1:1 .*: start it"):
         identify(KafkaSettings(kafka="127.0.0.1:1"), everything.app)
 
 
@@ -58,7 +58,7 @@ class TestOnABroker:
         settings = Settings(application="", kafka=broker.bootstrap)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         await_listed(admin, make(admin, there, settings))
-        with pytest.raises(TopicMissing, match=f"topic '{name}' is not on .*: run `stateloop topics`"):
+        with pytest.raises(TopicMissingError, match=f"topic '{name}' is not on .*: run `stateloop topics`"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)
 
     def test_a_topic_that_devices_stamp_themselves_is_refused(self, broker: EmbeddedBroker) -> None:
@@ -69,7 +69,7 @@ class TestOnABroker:
         rest = [t for t in application.topics.catalogue(application.state) if t.name != events]
         made = make(admin, rest, Settings(application="", kafka=broker.bootstrap))
         await_listed(admin, [*made, events])
-        with pytest.raises(TopicDiffers, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime"):
+        with pytest.raises(TopicConfigError, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)
 
     def test_topics_of_different_numbers_of_partitions_are_refused(self, broker: EmbeddedBroker) -> None:
@@ -79,7 +79,7 @@ class TestOnABroker:
         name, more = application.topics.snapshots, PARTITIONS + 1
         admin.create_partitions([NewPartitions(name, more)])[name].result(30)
         wait_until(lambda: len(admin.list_topics(timeout=10).topics[name].partitions) == more, "they are listed", 30)
-        with pytest.raises(PartitionsDiffer, match=rf"{name} has {more}: delete those that differ and run") as error:
+        with pytest.raises(PartitionCountError, match=rf"{name} has {more}: delete those that differ and run") as error:
             identify(KafkaSettings(kafka=broker.bootstrap), application)
         assert error.value.found == {
             application.topics.events: PARTITIONS,

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def replay(options: argparse.Namespace, stopped: Flag) -> str:
-    """Replay as the options say. What it says at the end. Raises FlightsError or SettingsRefused."""
+    """Replay as the options say. What it says at the end. Raises FlightsError or InvalidSettingsError."""
     settings = read(ReplaySettings)
     days = tables.days(options.first, options.days)
     position = PositionFile(options.position, options.first, options.days)

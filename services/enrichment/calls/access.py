@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from contracts import Absent, RetryableFailure
+from contracts import AbsentError, RetryableCallError
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
 from contracts.types.echo import MismatchError
@@ -65,7 +65,7 @@ class Access:
                 try:
                     answer = await self._call(enrichment, target, read, effort)
                     failed = False
-                except RetryableFailure as failure:
+                except RetryableCallError as failure:
                     failed = not isinstance(failure, MisfitError | MismatchError)
                     rest, why = self._rest(failure), failure.reason
                     if not failed or not ticket.is_probe:
@@ -101,7 +101,7 @@ class Access:
             if self._door.holds(ticket):
                 return ticket
 
-    def _rest(self, failure: RetryableFailure) -> float:
+    def _rest(self, failure: RetryableCallError) -> float:
         """How long the API asked not to be called. That is said of the API, and so all its calls keep to it."""
         asked = failure.retry_after
         return 0.0 if asked is None else min(asked, self._policy.retry_after_most).total_seconds()
@@ -138,8 +138,8 @@ class Access:
 def _named(error: CallError) -> str:
     """How a call ended, as the metrics call it."""
     match error:
-        case Absent():
+        case AbsentError():
             return "absence"
-        case RetryableFailure():
+        case RetryableCallError():
             return "retryable"
     return "permanent"

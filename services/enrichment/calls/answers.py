@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cachetools import LRUCache
 
-from contracts import Absent
+from contracts import AbsentError
 from contracts.errors import CallError
 from contracts.metrics import worker as metrics
 from contracts.types.echo import MismatchError
@@ -32,9 +32,9 @@ class Answer(NamedTuple):
     reason: str = ""
 
     def given(self) -> bytes:
-        """The body. Raises Absent."""
+        """The body. Raises AbsentError."""
         if self.body is None:
-            raise Absent(self.reason)
+            raise AbsentError(self.reason)
         return self.body
 
 
@@ -104,7 +104,7 @@ class Answers:
         try:
             body, result = await ask()
             told = Answer(body)
-        except Absent as absent:
+        except AbsentError as absent:
             told = Answer(None, str(absent))
             raise
         except CallError as failure:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import orjson
 
-from contracts import Absent, PermanentFailure, RetryableFailure
+from contracts import AbsentError, PermanentCallError, RetryableCallError
 from contracts.errors import CallError
 from contracts.model.enrichment import M
 from contracts.types.echo import MismatchError, has_echo
@@ -80,7 +80,7 @@ class Batches:
             call.fail(last)
 
     async def _once(self, enrichment: str, call: _Call[Any], effort: Effort) -> None:
-        """One try, of all keys that have no answer yet. Raises a RetryableFailure when some have none after it."""
+        """One try, of all keys that have no answer yet. Raises a RetryableCallError when some have none after it."""
         call.failed.clear()
         await self._ask(enrichment, call, call.unanswered, effort)
         if call.failed:
@@ -92,7 +92,7 @@ class Batches:
         answers: Mapping[str, Told[Any]]
         try:
             _, answers = await self._access.answer(enrichment, listed(call.batch, keys), read, effort)
-        except RetryableFailure:
+        except RetryableCallError:
             raise
         except CallError as error:
             if len(keys) > 1 and isinstance(error, RefusedError) and error.status in TOO_MUCH:
@@ -112,7 +112,7 @@ class _Call(Generic[M]):
         self.batch = batch
         self.tries = tries
         self.asked: dict[str, asyncio.Future[Told[M]]] = {}
-        self.failed: dict[str, RetryableFailure] = {}
+        self.failed: dict[str, RetryableCallError] = {}
         """What was wrong with the items of those that are to be asked for again."""
 
     def ask(self, key: str) -> asyncio.Future[Told[M]]:
@@ -125,7 +125,7 @@ class _Call(Generic[M]):
         return [key for key, told in self.asked.items() if not told.done()]
 
     def tell(self, key: str, answer: Told[M]) -> None:
-        if isinstance(answer, RetryableFailure):
+        if isinstance(answer, RetryableCallError):
             self.failed[key] = answer
         else:
             self.asked[key].set_result(answer)
@@ -134,7 +134,7 @@ class _Call(Generic[M]):
         """End what is not answered: by what was wrong with its own item, or with the whole."""
         for key in self.unanswered:
             own = self.failed.get(key)
-            failure = PermanentFailure(own.reason, response=own.response) if own else last
+            failure = PermanentCallError(own.reason, response=own.response) if own else last
             failure.calls = last.calls
             self.asked[key].set_result(failure)
 
@@ -168,7 +168,7 @@ def echoed(batch: Batch[Any], key: str) -> dict[str, str]:
 
 def _one(batch: Batch[M], policy: Policy, key: str, item: Any) -> Told[M]:
     if item is None:
-        return Absent("not in the response")
+        return AbsentError("not in the response")
     status = item.get(batch.status) if batch.status is not None and isinstance(item, dict) else None
     try:
         body = orjson.dumps(item)

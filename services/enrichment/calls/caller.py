@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 from pydantic import TypeAdapter, ValidationError, create_model
 
-from contracts import Absent, PermanentFailure, RetryableFailure
-from contracts.records.record import Refused
+from contracts import AbsentError, PermanentCallError, RetryableCallError
+from contracts.records.record import RecordError
 from contracts.records.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
 
@@ -65,9 +65,9 @@ class Caller:
         try:
             prepared = self._prepared[request.enrichment]
             result = prepared.on_the_wire(await prepared.tries.made(prepared.once(request.inputs)))
-        except Absent as absent:
+        except AbsentError as absent:
             return Outcome("absence", reason=str(absent) or None)
-        except (RetryableFailure, PermanentFailure) as failure:
+        except (RetryableCallError, PermanentCallError) as failure:
             return Outcome("failure", None, failure.reason, failure.calls, failure.response)
         except Exception as error:
             log.exception("enrichment has a bug", extra={"facts": {"enrichment": request.enrichment}})
@@ -89,11 +89,11 @@ class _Prepared:
         }
 
     def once(self, inputs: dict[str, Any]) -> Callable[[Effort], Awaitable[BaseModel]]:
-        """One run of the function on inputs as they are on the wire. Raises PermanentFailure if they do not fit."""
+        """One run of the function on inputs as they are on the wire. Raises PermanentCallError if they do not fit."""
         return partial(self._once, self._typed(inputs))
 
     async def _once(self, typed: dict[str, Any], effort: Effort) -> BaseModel:
-        """One run of the function. It is run again for a RetryableFailure of its own."""
+        """One run of the function. It is run again for a RetryableCallError of its own."""
         effort.calls += 1
         result: BaseModel = await self._one.function(self._api, **typed)
         return result
@@ -102,22 +102,24 @@ class _Prepared:
         try:
             return {name: kind.validate_python(inputs[name]) for name, kind in self._types.items()}
         except ValidationError as error:
-            raise PermanentFailure(f"the state does not fit what the function needs: {first_misfit(error)}") from error
+            raise PermanentCallError(
+                f"the state does not fit what the function needs: {first_misfit(error)}"
+            ) from error
 
     def on_the_wire(self, result: BaseModel) -> dict[str, Any]:
-        """A result as JSON, without nulls. Raises PermanentFailure for one that the job would refuse."""
+        """A result as JSON, without nulls. Raises PermanentCallError for one that the job would refuse."""
         if not isinstance(result, self._one.result):
             declared = self._one.result.__name__
-            raise PermanentFailure(f"the function gave {type(result).__name__}, not {declared} as declared")
+            raise PermanentCallError(f"the function gave {type(result).__name__}, not {declared} as declared")
         wire = result.model_dump(mode="json", exclude_none=True)
         record = orjson.dumps({self._one.name: wire})
         if len(record) > self._largest:  # told with its size when the feedback is made
             return wire
         if orjson.loads(record)[self._one.name] != wire:
-            raise PermanentFailure("the result holds a number that JSON does not have")
+            raise PermanentCallError("the result holds a number that JSON does not have")
         try:
             check_own(self._shape, record)
-        except Refused as refused:
+        except RecordError as refused:
             why = f"the job would refuse the result ({refused}): a time needs an offset, a number must be finite"
-            raise PermanentFailure(why) from refused
+            raise PermanentCallError(why) from refused
         return wire

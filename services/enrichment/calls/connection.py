@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from contracts import PermanentFailure
+from contracts import PermanentCallError
 from contracts.errors import CallError
 from services.enrichment.calls.response import BadResponseError, DisconnectedError, Response, check_size, decoded
 
@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
     def request(self, request: bytes, until: float) -> asyncio.Future[Response]:
         """Send a request. Its response must be whole by that time of the event loop.
 
-        The future gets it, or TimeoutError, DisconnectedError, BadResponseError or PermanentFailure.
+        The future gets it, or TimeoutError, DisconnectedError, BadResponseError or PermanentCallError.
         """
         loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
         self._besides = 0
         try:
             check_size(self._size, self._largest)
-        except PermanentFailure as failure:
+        except PermanentCallError as failure:
             self._fail(failure)
         else:
             self._body.append(body)

@@ -59,7 +59,7 @@ class ConnectionPool:
         self._time = asyncio.get_running_loop().time
 
     async def request(self, request: bytes, until: float) -> Response:
-        """The response to a request, by that time of the event loop. Raises OSError, or PermanentFailure.
+        """The response to a request, by that time of the event loop. Raises OSError, or PermanentCallError.
 
         asyncio.timeout costs as much as a call: only what has to wait uses it.
         """

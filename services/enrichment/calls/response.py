@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from contracts import PermanentFailure, RetryableFailure
+from contracts import PermanentCallError, RetryableCallError
 from services.enrichment.calls.addresses import AddressRefusedError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class BadResponseError(OSError):
     """The received bytes are not one response."""
 
 
-class ForbiddenAddressFailure(RetryableFailure):
+class ForbiddenAddressFailure(RetryableCallError):
     """The address may not be called. Names change, and so do settings: a later try may be allowed."""
 
 
@@ -49,9 +49,11 @@ class Response:
 
 
 def decoded(body: bytes, encoding: bytes, largest: int) -> bytes:
-    """A body without its content encoding. Raises PermanentFailure for one that is too large or of another encoding."""
+    """Decode a body. Raises PermanentCallError for one that is too large or of another encoding."""
     if encoding not in ENCODINGS:
-        raise PermanentFailure(f"the response is encoded as {encoding.decode('latin-1')!r}, which no request asks for")
+        raise PermanentCallError(
+            f"the response is encoded as {encoding.decode('latin-1')!r}, which no request asks for"
+        )
     inflater = zlib.decompressobj(GZIP_OR_ZLIB)
     try:
         plain = inflater.decompress(body, largest + 1)
@@ -64,15 +66,15 @@ def decoded(body: bytes, encoding: bytes, largest: int) -> bytes:
 
 
 def check_size(size: int, largest: int) -> None:
-    """Raise PermanentFailure for a body of more bytes than the policy allows."""
+    """Raise PermanentCallError for a body of more bytes than the policy allows."""
     if size > largest:
-        raise PermanentFailure(f"the response is larger than {largest} bytes")
+        raise PermanentCallError(f"the response is larger than {largest} bytes")
 
 
-def failure_of(error: OSError, within: float) -> RetryableFailure:
+def failure_of(error: OSError, within: float) -> RetryableCallError:
     """The failure of a call that got no whole response."""
     if isinstance(error, TimeoutError):
-        return RetryableFailure(f"no answer within {within:g} s")
+        return RetryableCallError(f"no answer within {within:g} s")
     if isinstance(error, AddressRefusedError):
         return ForbiddenAddressFailure(str(error))
-    return RetryableFailure(f"the connection failed ({type(error).__name__})")
+    return RetryableCallError(f"the connection failed ({type(error).__name__})")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pydantic import ValidationError
 
-from contracts import Absent, PermanentFailure, RetryableFailure
+from contracts import AbsentError, PermanentCallError, RetryableCallError
 from contracts.types.echo import answer_of
 from services.enrichment.calls.backoff import parse_retry_after
 
@@ -25,11 +25,11 @@ RESPONSE_HEAD = 500
 """How many bytes of a response a dead letter shows."""
 
 
-class MisfitError(RetryableFailure):
+class MisfitError(RetryableCallError):
     """An answer that does not fit the model. The API is up: the next answer may fit, or none ever."""
 
 
-class RefusedError(PermanentFailure):
+class RefusedError(PermanentCallError):
     """A status that means a permanent failure."""
 
     def __init__(self, status: int, why: str, *, response: str | None = None) -> None:
@@ -48,15 +48,15 @@ def document(response: Response, policy: Policy, now: Callable[[], datetime]) ->
     try:
         return orjson.loads(response.body)
     except orjson.JSONDecodeError as error:
-        raise RetryableFailure(f"the response is not JSON ({error.msg})", response=head(response.body)) from error
+        raise RetryableCallError(f"the response is not JSON ({error.msg})", response=head(response.body)) from error
 
 
 def failure(status: int, policy: Policy, *, body: bytes, retry_after: timedelta | None = None) -> CallError:
     """What a status means that is no success."""
     if status in policy.absence:
-        return Absent(f"status {status}")
+        return AbsentError(f"status {status}")
     if status in policy.retryable:
-        return RetryableFailure(f"status {status}", retry_after, response=head(body))
+        return RetryableCallError(f"status {status}", retry_after, response=head(body))
     why = ": redirects are not followed" if status in REDIRECT and not policy.redirects else ""
     return RefusedError(status, why, response=head(body))
 

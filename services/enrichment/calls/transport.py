@@ -12,7 +12,7 @@ from urllib.parse import quote
 from aiohttp import DefaultResolver
 from yarl import URL
 
-from contracts import PermanentFailure
+from contracts import PermanentCallError
 from services.enrichment.calls.headers import secrets
 from services.enrichment.calls.pool import ConnectionPool
 from services.enrichment.calls.resolver import CheckedResolver
@@ -41,7 +41,7 @@ class Transport(Protocol):
     async def get(self, target: str, within: float) -> Response:
         """GET a path with its query, percent-encoded, beneath the API's base URL, within seconds.
 
-        Raises RetryableFailure when no whole response comes in time, PermanentFailure when it may not be read.
+        Raises RetryableCallError when no whole response comes in time, PermanentCallError when it may not be read.
         """
         ...
 
@@ -124,12 +124,12 @@ class HttpTransport:
         response = await self._hop(self._origin, path, within)
         while response.status in MOVED and response.location is not None:
             if hops == self._bounds.redirects:
-                raise PermanentFailure(f"more than {hops} redirects")
+                raise PermanentCallError(f"more than {hops} redirects")
             url, hops = _moved(url, response.location), hops + 1
             try:
                 response = await self._hop(url.origin(), url.raw_path_qs, until - self._clock())
             except ForbiddenAddressFailure as refused:
-                raise PermanentFailure(f"redirected to where no call may go: {refused.reason}") from refused
+                raise PermanentCallError(f"redirected to where no call may go: {refused.reason}") from refused
         return response
 
     async def _hop(self, origin: URL, path: str, within: float) -> Response:
@@ -154,7 +154,7 @@ class HttpTransport:
         except OSError as error:
             raise failure_of(error, within) from error
         if self._secrets and any(secret in response.body for secret in self._secrets):
-            raise PermanentFailure("the response repeats a secret header of ours, and must not be written anywhere")
+            raise PermanentCallError("the response repeats a secret header of ours, and must not be written anywhere")
         return response
 
     def _pool_of(self, origin: URL) -> ConnectionPool:
@@ -207,11 +207,11 @@ def _verifying() -> ssl.SSLContext:
 
 
 def _moved(url: URL, location: str) -> URL:
-    """Where a redirect leads. Raises PermanentFailure for another scheme, or from https to http."""
+    """Where a redirect leads. Raises PermanentCallError for another scheme, or from https to http."""
     try:
         moved = url.join(URL(location))
     except ValueError as error:
-        raise PermanentFailure("redirected to what is no URL") from error
+        raise PermanentCallError("redirected to what is no URL") from error
     if moved.scheme not in ("https", url.scheme) or moved.host is None or moved.user or moved.password:
-        raise PermanentFailure("redirected to another scheme, or with a user: that is not followed")
+        raise PermanentCallError("redirected to another scheme, or with a user: that is not followed")
     return moved

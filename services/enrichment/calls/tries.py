@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
-from contracts import PermanentFailure, RetryableFailure
+from contracts import PermanentCallError, RetryableCallError
 from contracts.errors import CallError
 from services.enrichment.calls.backoff import pause
 
@@ -45,7 +45,7 @@ class Tries:
         self._again = again
 
     async def made(self, once: Callable[[Effort], Awaitable[T]]) -> T:
-        """What `once` gives, at last. Raises Absent, or PermanentFailure when there is no more to be tried.
+        """What `once` gives, at last. Raises AbsentError, or PermanentCallError when there is no more to be tried.
 
         Most calls succeed at once, and tenacity costs more than all the rest of a call: it comes in when one failed.
         """
@@ -53,14 +53,14 @@ class Tries:
         try:
             try:
                 return await once(effort)
-            except RetryableFailure as failure:
+            except RetryableCallError as failure:
                 return await self._retried(once, effort, failure)
         except CallError as failure:
             failure.calls = failure.calls or effort.calls
             raise
 
-    async def _retried(self, once: Callable[[Effort], Awaitable[T]], effort: Effort, failure: RetryableFailure) -> T:
-        tried: list[RetryableFailure] = [failure]
+    async def _retried(self, once: Callable[[Effort], Awaitable[T]], effort: Effort, failure: RetryableCallError) -> T:
+        tried: list[RetryableCallError] = [failure]
 
         async def attempt() -> T:
             if tried:
@@ -79,19 +79,19 @@ class Tries:
         retrying = AsyncRetrying(
             stop=is_over,
             wait=self._wait,
-            retry=retry_if_exception_type(RetryableFailure),
+            retry=retry_if_exception_type(RetryableCallError),
             sleep=sleep,
             after=_let_go,
             reraise=True,
         )
         try:
             return await retrying(attempt)
-        except RetryableFailure as last:
-            raise PermanentFailure(last.reason, response=last.response) from last
+        except RetryableCallError as last:
+            raise PermanentCallError(last.reason, response=last.response) from last
 
     def _wait(self, state: RetryCallState) -> float:
         failure = state.outcome.exception() if state.outcome else None
-        asked = failure.retry_after if isinstance(failure, RetryableFailure) else None
+        asked = failure.retry_after if isinstance(failure, RetryableCallError) else None
         return pause(self._policy, state.attempt_number, asked, draw=self._draw)
 
 

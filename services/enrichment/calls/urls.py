@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from contracts import PermanentFailure
+from contracts import PermanentCallError
 
 if TYPE_CHECKING:
     from contracts import Batch
@@ -24,7 +24,7 @@ DOTS = frozenset({".", ".."})
 def target(template: str, values: dict[str, str | float]) -> str:
     """The path and query: `{name}` takes the value of that name, and the other values become the query.
 
-    Raises ValueError for a template that is declared wrongly, PermanentFailure for a value that cannot be sent.
+    Raises ValueError for a template that is declared wrongly, PermanentCallError for a value that cannot be sent.
     """
     segments, names = _declared(template)
     if missing := [name for name in names if name not in values]:
@@ -56,13 +56,13 @@ def _declared(template: str) -> tuple[tuple[_Segment, ...], tuple[str, ...]]:
 
 
 def listed(batch: Batch[Any], keys: list[str]) -> str:
-    """The path and query of a call for many keys. Raises PermanentFailure for one that cannot be sent."""
+    """The path and query of a call for many keys. Raises PermanentCallError for one that cannot be sent."""
     encoded = [_encoded(batch.parameter, key) for key in keys]
     name = quote(batch.parameter, safe="")
     if batch.separator is None:
         return f"{batch.path}?{'&'.join(f'{name}={key}' for key in encoded)}"
     if any(batch.separator in key for key in keys):
-        raise PermanentFailure(f"a key holds {batch.separator!r}, which stands between the keys")
+        raise PermanentCallError(f"a key holds {batch.separator!r}, which stands between the keys")
     return f"{batch.path}?{name}={quote(batch.separator, safe='').join(encoded)}"
 
 
@@ -71,7 +71,7 @@ def _filled(segment: _Segment, encoded: dict[str, str]) -> str:
     before, *after = segment.literals
     filled = before + "".join([encoded[name] + text for name, text in zip(segment.names, after, strict=True)])
     if filled in ("", ".", ".."):
-        raise PermanentFailure(f"{segment.text} is {filled!r}, which cannot be a segment of a path")
+        raise PermanentCallError(f"{segment.text} is {filled!r}, which cannot be a segment of a path")
     return filled
 
 
@@ -84,14 +84,14 @@ def _encoded(name: str, value: str | float, *, within: bool = False) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and not math.isfinite(value):
-        raise PermanentFailure(f"{name} is not a finite number")
+        raise PermanentCallError(f"{name} is not a finite number")
     try:
         return quote(str(value), safe="")
     except UnicodeEncodeError as error:
-        raise PermanentFailure(f"{name} is not valid Unicode") from error
+        raise PermanentCallError(f"{name} is not valid Unicode") from error
 
 
 def _check_segment(name: str, value: str) -> None:
     """What servers that decode too early, or too often, would take for the end of a segment or for a step up."""
     if FORBIDDEN.search(value) or not DOTS.isdisjoint(value.split("/")):
-        raise PermanentFailure(f"{name} holds what cannot be in a segment of a path")
+        raise PermanentCallError(f"{name} holds what cannot be in a segment of a path")

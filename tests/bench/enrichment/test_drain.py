@@ -13,7 +13,7 @@ from bench.enrichment import drain
 from bench.enrichment.behaviour import Behaviour
 from bench.enrichment.drain import WorkerDrain
 from bench.enrichment.measures import Calls
-from bench.harness.errors import NotCommitted
+from bench.harness.errors import NotCommittedError
 from bench.harness.jobs import Job
 from bench.harness.plan import Plan, Site
 
@@ -68,7 +68,7 @@ def test_a_worker_that_is_wrong_once_fails_its_run(site: Site, spoil: str, what:
 
 def test_so_does_one_that_does_not_commit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain, "COMMIT_S", 0.5)
-    with pytest.raises(NotCommitted, match="small committed 0 of 200 snapshots"):
+    with pytest.raises(NotCommittedError, match="small committed 0 of 200 snapshots"):
         WorkerDrain(CALLS, PLAN, site).measure(worker("keeps"), 4, ignore)
 
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from bench.harness import topics
 from bench.harness.drain import Drain
-from bench.harness.errors import JobEnded
+from bench.harness.errors import JobExitedError
 from bench.harness.jobs import Job
 from bench.harness.latency import Latency
 from bench.harness.plan import Backlog, Plan, Site, Stream
@@ -66,7 +66,7 @@ def test_a_job_that_is_wrong_once_fails_its_run(drain: Drain, spoil: str, what: 
 
 
 def test_a_job_that_ends_is_told_with_its_log(drain: Drain, site: Site) -> None:
-    with pytest.raises(JobEnded, match=str(site.log("drain-small-1"))):
+    with pytest.raises(JobExitedError, match=str(site.log("drain-small-1"))):
         drain.measure(job("ends"), 1, ignore)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.harness.errors import NothingKept
+from bench.harness.errors import NoResultsError
 from bench.harness.oracle import Verdict
 from bench.harness.results import Result, Session, keep, kept, middle
 
@@ -52,14 +52,14 @@ def test_what_was_no_number_is_no_figure(file: Path) -> None:
 
 def test_results_of_an_older_harness_are_passed_over(file: Path) -> None:
     file.write_bytes(b'{"measure":"drain","job":"bare","run":1}\n')
-    with pytest.raises(NothingKept, match="measure first, with make bench"):
+    with pytest.raises(NoResultsError, match="measure first, with make bench"):
         kept(file)
     keep([drain("flink", 1.0)], file, Session("today"))
     assert kept(file) == [drain("flink", 1.0)]
 
 
 def test_without_a_file_nothing_is_kept(file: Path) -> None:
-    with pytest.raises(NothingKept):
+    with pytest.raises(NoResultsError):
         kept(file)
 
 

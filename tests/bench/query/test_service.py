@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.harness.errors import JobEnded
+from bench.harness.errors import JobExitedError
 from bench.harness.jobs import Job
 from bench.harness.plan import Plan, Site
 from bench.query import servers
@@ -77,7 +77,7 @@ def test_one_that_answers_an_earlier_version_fails_its_run(meter: KeysAsked, mon
 def test_one_that_ends_is_told(meter: KeysAsked, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job("small", (sys.executable, "-c", "pass"))
     monkeypatch.setitem(servers.SERVERS, "small", Server(job, HttpDoor, Wrk, (), paced=True, pushes=True))
-    with pytest.raises(JobEnded):
+    with pytest.raises(JobExitedError):
         meter.measure(job, 3, ignore)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from tests.compose.lab.errors import CommandFailed
+from tests.compose.lab.errors import CommandFailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ class Commands:
     def run(
         self, *command: str, cwd: Path | None = None, patience_s: float = PATIENCE_S, errors_too: bool = False
     ) -> str:
-        """Run one to its end; gives what it printed, with its errors if they are wanted. Raises CommandFailed."""
+        """Run one to its end; gives what it printed, with its errors if they are wanted. Raises CommandFailedError."""
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"\n{time.strftime('%H:%M:%S')} $ {' '.join(command)}\n")
         began = self.log.stat().st_size
@@ -50,7 +50,7 @@ class Commands:
                 if isinstance(error, subprocess.TimeoutExpired)
                 else f"ended with {error.returncode}"
             )
-            raise CommandFailed(command, why, self._tail(began), self.log) from error
+            raise CommandFailedError(command, why, self._tail(began), self.log) from error
         self._write(done.stdout)
         return done.stdout.decode()
 
@@ -58,7 +58,7 @@ class Commands:
         """Whether a command ends with 0."""
         try:
             self.run(*command, patience_s=patience_s)
-        except (CommandFailed, OSError):
+        except (CommandFailedError, OSError):
             return False
         return True
 

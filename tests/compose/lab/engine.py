@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from tests.compose.lab.commands import Commands, has
-from tests.compose.lab.errors import NoEngine
+from tests.compose.lab.errors import NoEngineError
 from tests.compose.lab.packages import install
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Engine(Protocol):
 
 
 def find(folder: Path, log: Path) -> Engine:
-    """Give the engine that answers here, else one of its own with its data in `folder`. Raises NoEngine."""
+    """Give the engine that answers here, else one of its own with its data in `folder`. Raises NoEngineError."""
     present = Commands(log, {})
     if answers(present):
         return Present()
@@ -68,7 +68,7 @@ def find(folder: Path, log: Path) -> Engine:
     if installed and answers(present):  # where a service manager has started it
         return Present()
     if not has("unshare") or not has("nsenter"):
-        raise NoEngine("unshare and nsenter (of util-linux) are not there")
+        raise NoEngineError("unshare and nsenter (of util-linux) are not there")
     return Own(folder, log)
 
 
@@ -156,7 +156,7 @@ class Own:
             if daemon.poll() is not None or time.monotonic() > deadline:
                 state = "does not answer" if daemon.poll() is None else f"ended with {daemon.returncode}"
                 told = self._log.read_text(encoding="utf-8", errors="replace")[-TAIL:]
-                raise NoEngine(f"dockerd {state}, and its log ends with:\n{told}\n")
+                raise NoEngineError(f"dockerd {state}, and its log ends with:\n{told}\n")
             time.sleep(LOOK_S)
 
     def _stop(self, daemon: subprocess.Popen[bytes]) -> None:
@@ -166,4 +166,6 @@ class Own:
             return
         daemon.kill()
         daemon.wait()
-        raise NoEngine(f"dockerd did not stop within {STOP_S:.0f} s and was killed: look for containers that still run")
+        raise NoEngineError(
+            f"dockerd did not stop within {STOP_S:.0f} s and was killed: look for containers that still run"
+        )

@@ -13,7 +13,7 @@ class LabError(Exception):
     """The base of all that ends the test."""
 
 
-class NoEngine(LabError):
+class NoEngineError(LabError):
     """No Docker engine runs here and none of its own can be had. `reason` is why."""
 
     def __init__(self, reason: str) -> None:
@@ -21,7 +21,7 @@ class NoEngine(LabError):
         self.reason = reason
 
 
-class NotInstalled(LabError):
+class NotInstalledError(LabError):
     """Packages are missing that cannot be installed from here."""
 
     def __init__(self, packages: Iterable[str], why: str) -> None:
@@ -29,7 +29,7 @@ class NotInstalled(LabError):
         self.packages = tuple(packages)
 
 
-class CommandFailed(LabError):
+class CommandFailedError(LabError):
     """A command ended with another code than 0, or not in time."""
 
     def __init__(self, command: Iterable[str], why: str, tail: str, log: Path) -> None:
@@ -37,5 +37,5 @@ class CommandFailed(LabError):
         self.tail = tail
 
 
-class Wrong(LabError):
+class StackError(LabError):
     """The stack does not do what is said of it."""

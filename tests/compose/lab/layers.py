@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.compose.lab.errors import Wrong
+from tests.compose.lab.errors import StackError
 
 if TYPE_CHECKING:
     from tests.compose.lab.court import Court
@@ -19,7 +19,7 @@ CRASH_AFTER = 3_000
 
 
 class Layers:
-    """The checks. Each raises Wrong, or CommandFailed, when it does not hold."""
+    """The checks. Each raises StackError, or CommandFailedError, when it does not hold."""
 
     def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
         self._stack, self._steps, self._court = stack, steps, court
@@ -51,7 +51,7 @@ class Layers:
         made = {worker["Name"].rpartition("-")[2]: calls(self._stack.output(worker["Id"])) for worker in workers}
         self._steps.say(", ".join(f"worker {name}: {count} calls" for name, count in sorted(made.items())))
         if len(made) != WORKERS or not all(made.values()):
-            raise Wrong(f"not all of {WORKERS} workers have made calls: {made}")
+            raise StackError(f"not all of {WORKERS} workers have made calls: {made}")
 
 
 def calls(output: str) -> int:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tests.compose.lab.commands import has
-from tests.compose.lab.errors import CommandFailed, NotInstalled
+from tests.compose.lab.errors import CommandFailedError, NotInstalledError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,17 +25,17 @@ PROGRAMS = {
 
 
 def install(commands: Commands, programs: Iterable[str]) -> tuple[str, ...]:
-    """Install what brings these programs; gives the packages that were missing. Raises NotInstalled."""
+    """Install what brings these programs; gives the packages that were missing. Raises NotInstalledError."""
     missing = tuple(dict.fromkeys(PROGRAMS[program] for program in programs if not has(program)))
     if not missing:
         return ()
     if not has("apt-get"):
-        raise NotInstalled(missing, "this is no Debian or Ubuntu")
+        raise NotInstalledError(missing, "this is no Debian or Ubuntu")
     if os.geteuid() != 0:
-        raise NotInstalled(missing, "packages are missing, and only root may install them")
+        raise NotInstalledError(missing, "packages are missing, and only root may install them")
     try:
         commands.run("apt-get", "update")
         commands.run("apt-get", "install", "-y", "--no-install-recommends", *missing)
-    except CommandFailed as error:
-        raise NotInstalled(missing, f"apt-get cannot install them: {error}") from error
+    except CommandFailedError as error:
+        raise NotInstalledError(missing, f"apt-get cannot install them: {error}") from error
     return missing

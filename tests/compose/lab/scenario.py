@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from tests.compose.lab.errors import Wrong
+from tests.compose.lab.errors import StackError
 
 if TYPE_CHECKING:
     from tests.compose.lab.court import Court
@@ -28,7 +28,7 @@ REBUILD_S = 20.0
 
 
 class Scenario:
-    """The checks. Each raises Wrong, or CommandFailed, when it does not hold."""
+    """The checks. Each raises StackError, or CommandFailedError, when it does not hold."""
 
     def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
         self._stack, self._steps, self._court = stack, steps, court
@@ -84,10 +84,10 @@ class Scenario:
             began = monotonic()
             self._stack.compose("build")
             if (took := monotonic() - began) >= REBUILD_S:
-                raise Wrong(f"it took {took:.1f} s")
+                raise StackError(f"it took {took:.1f} s")
         with self._steps.step("docker compose up with the new images: every flight is still as the tables say"):
             self._stack.up()
             if self._stack.container("job")["Image"] == old:
-                raise Wrong("the job still runs the old image")
+                raise StackError("the job still runs the old image")
             self._stack.await_well(*STAY)
             self._court.agree()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.compose.lab.errors import Wrong
+from tests.compose.lab.errors import StackError
 from tests.spark_app.running import until
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Stack:
         """The first container of a service that has so many."""
         found = self.containers(service)
         if len(found) != of:
-            raise Wrong(f"{service} has {len(found)} containers, not {of}")
+            raise StackError(f"{service} has {len(found)} containers, not {of}")
         return min(found, key=lambda container: str(container["Name"]))
 
     def up(self, *options: str) -> None:
@@ -57,16 +57,18 @@ class Stack:
         self.compose("down", "--volumes", "--remove-orphans", "--timeout=20")
         left = self.commands.run("docker", "volume", "ls", "--quiet", f"--filter=name={PROJECT}_").split()
         if left:
-            raise Wrong(f"volumes are left: {', '.join(left)}")
+            raise StackError(f"volumes are left: {', '.join(left)}")
 
     def crash(self, service: str, of: int = 1) -> None:
         """Kill a container's processes behind the engine's back, as a crash does; return when it is back."""
         before = self.container(service, of)
         pid = int(before["State"]["Pid"])
         if pid == 0:  # to kill process 0 is to kill whoever is in our own group
-            raise Wrong(f"{service} cannot crash, for it does not run: {before['State']['Status']}")
+            raise StackError(f"{service} cannot crash, for it does not run: {before['State']['Status']}")
         if str(before["Id"]) not in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"):
-            raise Wrong(f"{service} is no process of this machine: the engine is elsewhere, and this cannot crash it")
+            raise StackError(
+                f"{service} is no process of this machine: the engine is elsewhere, and this cannot crash it"
+            )
         os.kill(pid, signal.SIGKILL)
         restarts = before["RestartCount"]
 
@@ -92,11 +94,11 @@ class Stack:
         self.wait(all_well, f"{', '.join(services)} are well")
 
     def wait(self, condition: Callable[[], Any], what: str) -> None:
-        """Wait for a condition. Raises Wrong."""
+        """Wait for a condition. Raises StackError."""
         try:
             until(condition, what, BACK_S)
         except AssertionError as error:
-            raise Wrong(str(error)) from error
+            raise StackError(str(error)) from error
 
     def batches(self) -> int:
         """The number of the last batch that the job has committed."""

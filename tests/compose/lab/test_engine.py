@@ -9,7 +9,7 @@ import pytest
 from tests.compose.lab import packages
 from tests.compose.lab.commands import Commands
 from tests.compose.lab.engine import Own, Present, find
-from tests.compose.lab.errors import CommandFailed, NoEngine, NotInstalled
+from tests.compose.lab.errors import CommandFailedError, NoEngineError, NotInstalledError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def test_an_engine_that_cannot_start_is_a_failure_with_its_reason(programs: Path
     program(programs, "unshare", 'while [ "$1" != dockerd ]; do shift; done; exec "$@"')
     found = find(tmp_path, tmp_path / "log")
     assert isinstance(found, Own)
-    with pytest.raises(NoEngine, match=r"ended with 7(.|\n)*no cgroups here"), found.building():
+    with pytest.raises(NoEngineError, match=r"ended with 7(.|\n)*no cgroups here"), found.building():
         pytest.fail("it does not build")
 
 
@@ -67,7 +67,7 @@ def test_whoever_may_not_install_is_told_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr(packages, "has", lambda name: name == "apt-get")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(
-        NotInstalled, match=r"only root.*apt-get install -y --no-install-recommends docker\.io iptables"
+        NotInstalledError, match=r"only root.*apt-get install -y --no-install-recommends docker\.io iptables"
     ):
         packages.install(Commands(tmp_path / "log", {}), ("dockerd", "docker", "iptables"))
 
@@ -76,15 +76,15 @@ def test_a_package_that_cannot_be_had_is_a_failure(programs: Path, monkeypatch: 
     program(programs, "apt-get", 'echo "E: no $1 today" >&2; exit 100')
     monkeypatch.setattr(packages, "has", lambda name: name == "apt-get")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(NotInstalled, match="E: no update today"):
+    with pytest.raises(NotInstalledError, match="E: no update today"):
         packages.install(Commands(programs / "log", {}), ("dockerd",))
 
 
 def test_a_command_that_fails_tells_its_last_words(tmp_path: Path) -> None:
     commands = Commands(tmp_path / "log", {"WORD": "nonsense"})
-    with pytest.raises(CommandFailed, match="nonsense"):
+    with pytest.raises(CommandFailedError, match="nonsense"):
         commands.run("sh", "-c", 'echo "$WORD" >&2; exit 3')
-    with pytest.raises(CommandFailed, match=r"took more than"):
+    with pytest.raises(CommandFailedError, match=r"took more than"):
         commands.run("sleep", "5", patience_s=0.1)
     assert commands.run("sh", "-c", 'echo "$WORD"') == "nonsense\n"
 

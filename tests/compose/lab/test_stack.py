@@ -11,7 +11,7 @@ import pytest
 
 from tests.compose.lab import stack as module
 from tests.compose.lab.commands import Commands
-from tests.compose.lab.errors import Wrong
+from tests.compose.lab.errors import StackError
 from tests.compose.lab.layers import calls
 from tests.compose.lab.stack import Stack, well
 
@@ -32,7 +32,7 @@ class Told(Stack):
 
 def test_a_container_that_does_not_run_is_not_killed(tmp_path: Path) -> None:
     told = Told(tmp_path, {"Pid": 0, "Running": False, "Status": "exited"})
-    with pytest.raises(Wrong, match="it does not run: exited"):
+    with pytest.raises(StackError, match="it does not run: exited"):
         told.crash("replay")
 
 
@@ -40,7 +40,7 @@ def test_a_process_that_belongs_to_no_container_of_here_is_not_killed(tmp_path: 
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         told = Told(tmp_path, {"Pid": process.pid, "Running": True})
         told.id = "f00f"
-        with pytest.raises(Wrong, match="the engine is elsewhere"):
+        with pytest.raises(StackError, match="the engine is elsewhere"):
             told.crash("job")
         assert process.poll() is None
 
@@ -57,7 +57,7 @@ def test_a_container_that_stays_away_is_wrong(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "BACK_S", 0.3)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         told = Told(tmp_path, {"Pid": process.pid, "Running": True}, {"Pid": 0, "Running": False, "restarts": 9})
-        with pytest.raises(Wrong, match="job is back after a crash"):
+        with pytest.raises(StackError, match="job is back after a crash"):
             told.crash("job")
 
 

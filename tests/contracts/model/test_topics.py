@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import TopicDiffers
+from contracts.errors import TopicConfigError
 from contracts.model.topics import Topics
 from tests.everything import Everything
 
@@ -41,7 +41,7 @@ def test_the_order_of_a_list_says_nothing() -> None:
 def test_a_topic_that_means_something_else_is_refused_with_the_command_that_mends_it() -> None:
     _, _, snapshots, _ = Topics(prefix="a.").catalogue(Everything)
     found = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
-    with pytest.raises(TopicDiffers) as differs:
+    with pytest.raises(TopicConfigError) as differs:
         snapshots.require(found, "kafka:9092")
     assert str(differs.value) == (
         "topic 'a.snapshots' has message.timestamp.type=CreateTime, not LogAppendTime and cleanup.policy=delete, "

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from contracts.records.decode import Decoder
-from contracts.records.record import Reason, Record, Refused
+from contracts.records.record import Reason, Record, RecordError
 from tests import hostile, keyed
 from tests.everything import LIFE, NOW, answer_record, app
 
@@ -27,7 +27,7 @@ ANSWER = answer_record(
 
 def refusal(record: Record, decoder: Decoder | None = None) -> tuple[Reason, str | None]:
     decoder = decoder or Decoder(app)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RecordError) as refused:
         (decoder.feedback if record.topic == "feedback" else decoder.event)(record)
     return refused.value.reason, refused.value.detail
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.records.document import LONGEST_NAME
-from contracts.records.record import Reason, Refused
+from contracts.records.record import Reason, RecordError
 from contracts.records.shape import check_own, feedback_shape, read
 from tests import bounded
 from tests.bounded import VALUES, Bounded, app
@@ -22,14 +22,14 @@ ROUTES = st.fixed_dictionaries(
 )
 
 
-def verdicts(value: bytes) -> list[Refused | None]:
+def verdicts(value: bytes) -> list[RecordError | None]:
     """What `read` says of a record that orjson wrote, and what `check_own` does."""
-    found: list[Refused | None] = []
+    found: list[RecordError | None] = []
     for look in (lambda: read(Bounded, value, LONGEST), lambda: check_own(Bounded, value)):
         try:
             look()
             found.append(None)
-        except Refused as refused:
+        except RecordError as refused:
             found.append(refused)
     return found
 
@@ -40,7 +40,7 @@ def assert_the_same(value: bytes) -> None:
 
 
 def refusal(value: bytes) -> tuple[Reason, str | None]:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RecordError) as refused:
         read(Bounded, value, app.largest_record)
     return refused.value.reason, refused.value.detail
 
@@ -80,7 +80,7 @@ def test_the_same_holds_for_results() -> None:
     for value in bounded.answers():
         try:
             accepted.append(read(shape, value, app.largest_record)["result"]["found"])
-        except Refused as refused:
+        except RecordError as refused:
             refusals.add((refused.reason, refused.detail if refused.reason is Reason.INVALID_FIELD else None))
     assert refusals == {(Reason.INVALID_FIELD, "result"), (Reason.MALFORMED, None)}
     assert len(accepted) >= 20
@@ -108,5 +108,5 @@ def test_so_are_texts_that_the_jobs_parser_does_not_bear(text: str) -> None:
 
 
 def test_the_parsers_verdict_on_what_we_wrote_is_asked_for() -> None:
-    assert all(isinstance(one, Refused) for one in verdicts(good(tags={"a": "\\ud800"})))
-    assert all(isinstance(one, Refused) for one in verdicts(good(tags={"x" * (LONGEST_NAME + 1): "a"})))
+    assert all(isinstance(one, RecordError) for one in verdicts(good(tags={"a": "\\ud800"})))
+    assert all(isinstance(one, RecordError) for one in verdicts(good(tags={"x" * (LONGEST_NAME + 1): "a"})))

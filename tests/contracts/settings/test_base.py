@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.errors import SettingsRefused, StateloopError
+from contracts.errors import InvalidSettingsError, StateloopError
 from contracts.settings import Duration, KafkaSettings, read
 
 SECRET = "hunter2"  # noqa: S105  # looked for where it must not be
@@ -23,7 +23,7 @@ class Oven(BaseSettings):
 
 
 def problems(model: type[BaseSettings]) -> list[tuple[str, str]]:
-    with pytest.raises(SettingsRefused, match="in the environment") as refused:
+    with pytest.raises(InvalidSettingsError, match="in the environment") as refused:
         read(model)
     assert isinstance(refused.value, StateloopError)
     return list(refused.value.problems)

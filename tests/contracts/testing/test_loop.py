@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import (
-    Absent,
+    AbsentError,
     Api,
     Application,
     Batch,
@@ -16,15 +16,15 @@ from contracts import (
     Enriched,
     Event,
     Latest,
-    PermanentFailure,
+    PermanentCallError,
     Policy,
-    RetryableFailure,
+    RetryableCallError,
     State,
     enrichment,
 )
-from contracts.records.record import Refused
+from contracts.records.record import RecordError
 from contracts.testing import Clock, FakeApi, Loop
-from contracts.testing.fake_api import Unprepared
+from contracts.testing.fake_api import UnpreparedError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -86,7 +86,7 @@ async def test_what_is_called_for_waits_until_it_may_settle() -> None:
 
 
 async def test_a_call_is_tried_as_often_as_its_policy_says() -> None:
-    busy = RetryableFailure("busy")
+    busy = RetryableCallError("busy")
     one = loop({"/owners/A%201": [busy, busy, Owner(name="Ann")]})
     one.send(ping())
     await one.settle()
@@ -99,7 +99,8 @@ async def test_a_call_is_tried_as_often_as_its_policy_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "status"), [(Absent("nobody"), "absence"), (PermanentFailure("no"), "failure"), ({"x": 1}, "failure")]
+    ("answer", "status"),
+    [(AbsentError("nobody"), "absence"), (PermanentCallError("no"), "failure"), ({"x": 1}, "failure")],
 )
 async def test_what_is_no_result_is_told_as_a_worker_would(answer: Any, status: str) -> None:
     one = loop({"/owners/A%201": answer})
@@ -109,10 +110,10 @@ async def test_what_is_no_result_is_told_as_a_worker_would(answer: Any, status: 
 
 
 async def test_a_key_of_a_batch_is_prepared_by_itself() -> None:
-    api = FakeApi({"/owners?plate=A1": {"name": "Ann"}, "/owners": Absent("nobody")})
+    api = FakeApi({"/owners?plate=A1": {"name": "Ann"}, "/owners": AbsentError("nobody")})
     batch = Batch("/owners", Owner, parameter="plate")
     assert await api.get_one(batch, "A1") == Owner(name="Ann")
-    with pytest.raises(Absent):
+    with pytest.raises(AbsentError):
         await api.get_one(batch, "B")
     assert api.calls == ["/owners?plate=A1", "/owners?plate=B"]
 
@@ -129,12 +130,12 @@ async def test_a_budget_stops_what_is_past_it() -> None:
 async def test_a_call_that_the_test_did_not_prepare_says_what_to_add() -> None:
     one = loop({"/owners/B": {"name": "Bob"}})
     one.send(ping())
-    with pytest.raises(Unprepared, match="no answer to '/owners/A%201': add it to FakeApi, which has /owners/B"):
+    with pytest.raises(UnpreparedError, match="no answer to '/owners/A%201': add it to FakeApi, which has /owners/B"):
         await one.settle()
 
 
 def test_an_event_that_the_job_would_refuse_is_refused() -> None:
-    with pytest.raises(Refused, match="incredible_time"):
+    with pytest.raises(RecordError, match="incredible_time"):
         loop({}).send(ping(ts=NOW + timedelta(hours=1)))
 
 
@@ -151,10 +152,10 @@ async def test_a_fake_api_refuses_an_answer_to_another_call_as_a_worker_does() -
     api = FakeApi(
         {"/planes/N1": [{"tailnum": "N2"}, {"tailnum": "N1"}], "/planes": [{"tailnum": "N2"}, {"tailnum": "N1"}]}
     )
-    with pytest.raises(RetryableFailure, match=r"answers another request: Plane\.tailnum"):
+    with pytest.raises(RetryableCallError, match=r"answers another request: Plane\.tailnum"):
         await api.get("/planes/{tailnum}", Plane, tailnum="N1")
     assert (await api.get("/planes/{tailnum}", Plane, tailnum="N1")).tailnum == "N1"
     batch = Batch("/planes", Plane, parameter="id", key="tailnum")
-    with pytest.raises(RetryableFailure, match=r"answers another request: Plane\.tailnum"):
+    with pytest.raises(RetryableCallError, match=r"answers another request: Plane\.tailnum"):
         await api.get_one(batch, "N1")
     assert (await api.get_one(batch, "N1")).tailnum == "N1"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from contracts.records.decode import Decoder
-from contracts.records.record import Record, Refused
+from contracts.records.record import Record, RecordError
 from contracts.wire import LARGEST_COUNT, Answer, Feedback, Snapshot, Wire
 from tests.everything import EPOCH, app
 
@@ -48,7 +48,7 @@ def test_a_version_counts_at_least_one_delta(version: int) -> None:
 def test_the_decoder_refuses_the_same_version() -> None:
     good = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1}).encode()
     assert Decoder(app).feedback(_record(good)).answer
-    with pytest.raises(Refused, match="invalid_field: version"):
+    with pytest.raises(RecordError, match="invalid_field: version"):
         Decoder(app).feedback(_record(good.replace(b'"version":1', b'"version":0')))
 
 
@@ -56,14 +56,14 @@ def test_the_decoder_refuses_the_same_version() -> None:
 def test_the_decoder_refuses_an_answer_of_a_later_epoch(epoch: int, *, good: bool) -> None:
     feedback = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1})
     record = _record(feedback.model_copy(update={"epoch": epoch}).encode())
-    with nullcontext() if good else pytest.raises(Refused, match="invalid_field: epoch"):
+    with nullcontext() if good else pytest.raises(RecordError, match="invalid_field: epoch"):
         Decoder(app, EPOCH).feedback(record)
 
 
 @pytest.mark.parametrize("version", [LARGEST_COUNT + 1, 2**63 - 1])
 def test_the_decoder_refuses_an_impossible_version(version: int) -> None:
     feedback = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1})
-    with pytest.raises(Refused, match="invalid_field: version"):
+    with pytest.raises(RecordError, match="invalid_field: version"):
         Decoder(app).feedback(_record(feedback.model_copy(update={"version": version}).encode()))
 
 

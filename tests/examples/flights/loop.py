@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from aiohttp.test_utils import TestClient
 from pydantic import BaseModel
 
-from contracts import Absent, Application, Batch, Event
+from contracts import AbsentError, Application, Batch, Event
 from contracts.testing import Clock, Loop
 from contracts.wire import Snapshot
 
@@ -32,7 +32,7 @@ class ServedApi:
                 self._answers[target] = response.status, await response.read()
         status, body = self._answers[target]
         if status == 404:
-            raise Absent(target)
+            raise AbsentError(target)
         assert status == 200, (target, status, body)
         return model.model_validate_json(body)
 

@@ -11,7 +11,7 @@ from contracts import Batch
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record, Refused
+from contracts.records.record import Record, RecordError
 from contracts.wire import Feedback
 from examples.scooters.application import Ping, app
 
@@ -75,5 +75,5 @@ async def test_a_ride_is_enriched_in_two_steps() -> None:
 
 def test_a_negative_speed_is_refused() -> None:
     bad = ping(1, speed=1.0).value or b""
-    with pytest.raises(Refused, match="invalid_field: speed"):
+    with pytest.raises(RecordError, match="invalid_field: speed"):
         Decoder(app).event(record(bad.replace(b"1.0", b"-1.0")))

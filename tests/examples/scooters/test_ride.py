@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from contracts import Absent
+from contracts import AbsentError
 from contracts.testing import Clock, FakeApi, Loop
 from examples.scooters.application import Ping, app
 
@@ -32,7 +32,7 @@ async def test_a_place_leads_to_its_rule_and_half_an_hour_later_to_the_new_one()
 
 
 async def test_where_the_city_knows_no_place_there_is_no_rule() -> None:
-    loop = Loop(app, apis={"city": FakeApi({"/reverse": Absent("at sea")})}, clock=Clock(START))
+    loop = Loop(app, apis={"city": FakeApi({"/reverse": AbsentError("at sea")})}, clock=Clock(START))
     loop.send(ping(1, lat=54.5, lon=13.9))
     await loop.settle()
     assert loop.statuses("s1") == {"place": "absence", "rule": "skipped"}

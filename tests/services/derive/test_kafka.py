@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from services.derive import kafka
-from services.derive.errors import NoTopic
+from services.derive.errors import NoTopicError
 from services.derive.kafka import LOOKS, RealKafka
 
 CLIENT = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
@@ -53,13 +53,13 @@ def test_a_topic_without_partitions_is_one_that_is_being_made(listing: Listing) 
     listing.made_at = 3
     assert of(listing).partitions(["aircraft"], "nowhere") == {"aircraft": 4}
     listing.looks, listing.made_at = 0, LOOKS + 1
-    with pytest.raises(NoTopic, match="aircraft"):
+    with pytest.raises(NoTopicError, match="aircraft"):
         of(listing).partitions(["aircraft"], "nowhere")
 
 
 def test_a_topic_that_is_not_there_is_told_in_the_end(listing: Listing) -> None:
     listing.known_at = LOOKS + 1
-    with pytest.raises(NoTopic, match="aircraft"):
+    with pytest.raises(NoTopicError, match="aircraft"):
         of(listing).partitions(["aircraft"], "nowhere")
 
 

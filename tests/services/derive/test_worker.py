@@ -17,7 +17,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key
 from examples.scooters.application import Ping, Place, Scooter, place, rule
 from services.derive.derive import BY_KEY, Written
-from services.derive.errors import EverythingFails
+from services.derive.errors import EverythingFailsError
 from services.derive.worker import MOST_FAILURES, Worker, names
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def test_what_is_no_snapshot_is_counted_and_passed() -> None:
 def test_worker_stops_when_everything_fails() -> None:
     bad = [_record(offset, _snapshot(1, street="Nowhere")) for offset in range(MOST_FAILURES)]
     kafka = InMemory(bad)
-    with pytest.raises(EverythingFails, match="Mend the function"):
+    with pytest.raises(EverythingFailsError, match="Mend the function"):
         kafka.work()
     assert (kafka.written, kafka.committed) == ([], [])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contracts import PermanentFailure
+from contracts import PermanentCallError
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.wire import DeadLetter, Feedback
@@ -120,7 +120,7 @@ class Gated:
         finally:
             self.under_way -= 1
         if self.refused:
-            raise PermanentFailure("status 401", response="who are you?")
+            raise PermanentCallError("status 401", response="who are you?")
         return model.model_validate({"name": values.get("plate", "x"), "street": "x", "price": 1.0})
 
     async def get_one(self, batch: Batch[M], _: str | int) -> M:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import SettingsRefused
+from contracts.errors import InvalidSettingsError
 from contracts.settings import read
 from services.launcher.settings import LauncherSettings
 
@@ -10,7 +10,7 @@ from services.launcher.settings import LauncherSettings
 def refused(monkeypatch: pytest.MonkeyPatch, **own: str) -> str:
     for name, value in own.items():
         monkeypatch.setenv(f"STATELOOP_{name.upper()}", value)
-    with pytest.raises(SettingsRefused) as caught:
+    with pytest.raises(InvalidSettingsError) as caught:
         read(LauncherSettings)
     return str(caught.value)
 

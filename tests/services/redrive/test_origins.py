@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.redrive import origins
-from services.redrive.errors import NotRead
+from services.redrive.errors import ReadError
 from services.redrive.origins import NEAR, Origins
 from tests.services.redrive.in_memory import Topics
 
@@ -74,5 +74,5 @@ def test_what_compaction_took_is_not_taken_for_its_neighbour(topics: Topics) -> 
 @pytest.mark.parametrize("fails", ["away", "broken"])
 def test_what_cannot_be_read_is_told_and_not_taken_for_gone(topics: Topics, fails: str) -> None:
     setattr(topics, fails, True)
-    with pytest.raises(NotRead, match="events cannot be read"):
+    with pytest.raises(ReadError, match="events cannot be read"):
         Origins({}).record(*EVENTS, 3)

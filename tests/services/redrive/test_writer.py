@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from contracts.model.topics import PARTITIONER
 from services.redrive import writer
-from services.redrive.errors import NotWritten
+from services.redrive.errors import WriteError
 from services.redrive.redrive import ROOT
 from services.redrive.writer import KafkaWriter
 from tests.services.redrive.in_memory import AWAY, Kept
@@ -97,7 +97,7 @@ def test_what_the_broker_refuses_is_told_with_the_next_record(broker: Broker) ->
     ours = KafkaWriter({})
     broker.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     write(ours)
-    with pytest.raises(NotWritten, match="events"):
+    with pytest.raises(WriteError, match="events"):
         write(ours)
     assert len(broker.written) == 1, "and nothing more is written"
 
@@ -106,7 +106,7 @@ def test_what_the_broker_refuses_in_the_end_is_told_there(broker: Broker) -> Non
     ours = KafkaWriter({})
     broker.refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
     write(ours)
-    with pytest.raises(NotWritten, match="MSG_SIZE_TOO_LARGE"):
+    with pytest.raises(WriteError, match="MSG_SIZE_TOO_LARGE"):
         ours.close()
 
 
@@ -114,13 +114,13 @@ def test_what_is_not_confirmed_is_told(broker: Broker) -> None:
     ours = KafkaWriter({})
     write(ours)
     broker.left = 3
-    with pytest.raises(NotWritten, match="3 records were not confirmed"):
+    with pytest.raises(WriteError, match="3 records were not confirmed"):
         ours.close()
 
 
 def test_what_the_client_cannot_take_is_told(broker: Broker) -> None:
     broker.raises = True
-    with pytest.raises(NotWritten, match="events"):
+    with pytest.raises(WriteError, match="events"):
         write(KafkaWriter({}))
 
 

@@ -5,7 +5,7 @@ from contracts.reducers import Reducer
 from services.reference.__main__ import page
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "declarations.md"
-ERRORS = {"Absent", "DeclarationError", "PermanentFailure", "RetryableFailure", "StateloopError"}
+ERRORS = {"AbsentError", "DeclarationError", "PermanentCallError", "RetryableCallError", "StateloopError"}
 PARTS = {"Api", "Enrichment"}
 """The methods of an Api have entries of their own; `enrichment` makes each Enrichment."""
 

@@ -11,12 +11,19 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from contracts.errors import TopicDiffers
+from contracts.errors import TopicConfigError
 from contracts.model.topics import Topics
 from services.broker.readiness import wait_until
 from services.topics.__main__ import make
 from services.topics.broker import connect
-from services.topics.errors import LoginRefused, NoBroker, TopicRefused, WrongOptions, WrongPartitions, refused
+from services.topics.errors import (
+    InvalidOptionsError,
+    LoginRefusedError,
+    NoBrokerError,
+    TopicRefusedError,
+    WrongPartitionsError,
+    refused,
+)
 from services.topics.settings import Settings
 from tests.everything import Everything
 
@@ -69,7 +76,7 @@ def test_topics_are_made_once_and_a_wrong_partition_count_is_refused(
     config = admin.describe_configs([resource])[resource].result()
     assert config["cleanup.policy"].value == "compact,delete"
     assert config["min.insync.replicas"].value == "1"
-    with pytest.raises(WrongPartitions, match="STATELOOP_PARTITIONS=3"):
+    with pytest.raises(WrongPartitionsError, match="STATELOOP_PARTITIONS=3"):
         make(admin, catalogue, settings(broker.bootstrap, partitions=4))
 
 
@@ -92,7 +99,7 @@ def test_a_topic_that_devices_stamp_themselves_is_refused_and_mended_as_it_says(
     events = catalogue[0].name
     admin.create_topics([NewTopic(events, 1, 1)])[events].result(30)
     listed(admin, {events})
-    with pytest.raises(TopicDiffers, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime") as differs:
+    with pytest.raises(TopicConfigError, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime") as differs:
         make(admin, catalogue, settings(broker.bootstrap))
     assert f"kafka-configs --bootstrap-server {broker.bootstrap} --alter" in str(differs.value)
     assert {name for name in listed(admin, {events}) if name.startswith(topics_prefix)} == {events}, "none was made"
@@ -118,13 +125,13 @@ def test_a_refused_login_is_not_waited_for_nor_told_as_a_missing_broker(broker: 
         "sasl.username": "a",
         "sasl.password": SECRET,
     }
-    with pytest.raises(LoginRefused, match="STATELOOP_KAFKA_OPTIONS") as refusal:
+    with pytest.raises(LoginRefusedError, match="STATELOOP_KAFKA_OPTIONS") as refusal:
         connect(settings(broker.bootstrap, kafka_options=login, patience="PT1H"), print)
     assert SECRET not in str(refusal.value)
 
 
 def test_nobody_there_is_told_with_why() -> None:
-    with pytest.raises(NoBroker, match=rf"at {NOWHERE} .*refused.*STATELOOP_KAFKA"):
+    with pytest.raises(NoBrokerError, match=rf"at {NOWHERE} .*refused.*STATELOOP_KAFKA"):
         connect(settings(), print)
 
 
@@ -161,15 +168,15 @@ def test_more_copies_in_sync_than_there_are_is_refused() -> None:
 
 
 def test_options_that_the_client_does_not_know_are_refused() -> None:
-    with pytest.raises(WrongOptions, match=r"nonsense.*STATELOOP_KAFKA_OPTIONS"):
+    with pytest.raises(InvalidOptionsError, match=r"nonsense.*STATELOOP_KAFKA_OPTIONS"):
         connect(settings(kafka_options={"nonsense": "1"}), print)
 
 
 def test_missing_rights_are_not_told_as_a_missing_broker() -> None:
     denied = refused("events", NOWHERE, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
-    assert isinstance(denied, TopicRefused)
+    assert isinstance(denied, TopicRefusedError)
     assert "grant this user Create, Describe and DescribeConfigs" in str(denied)
-    assert isinstance(refused("events", NOWHERE, KafkaError(TIMED_OUT)), NoBroker)
+    assert isinstance(refused("events", NOWHERE, KafkaError(TIMED_OUT)), NoBrokerError)
 
 
 def test_missing_and_unreadable_settings_are_one_line() -> None:

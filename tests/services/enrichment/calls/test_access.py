@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from contracts import Breaker, Policy, Rate, RetryableFailure
+from contracts import Breaker, Policy, Rate, RetryableCallError
 from contracts.metrics import worker as metrics
 from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.scripted import LATENCY_S, Desk, Scripted, good
@@ -100,7 +100,7 @@ def test_the_reason_is_the_current_one_in_log_and_figures(caplog: pytest.LogCapt
     def answer(target: str) -> Response:
         now = asyncio.get_running_loop().time()
         if now < 5:
-            raise RetryableFailure("connection refused")
+            raise RetryableCallError("connection refused")
         return good(target) if now > AWAY_S else Response(200, b"<html>")
 
     def shown(desk: Desk) -> tuple[dict[str, float], float]:

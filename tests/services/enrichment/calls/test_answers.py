@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from contracts import Absent, Cache, PermanentFailure
+from contracts import AbsentError, Cache, PermanentCallError
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
 from services.enrichment.calls.answers import ENTRY_BYTES, Answers
@@ -68,14 +68,14 @@ async def test_who_cannot_read_what_another_was_answered_asks_too() -> None:
 
 async def test_an_absence_is_good_for_its_own_time() -> None:
     one = Asked()
-    one.error = Absent("status 404")
+    one.error = AbsentError("status 404")
     for one.now in (0, 9.9, 10):
-        with pytest.raises(Absent, match="status 404"):
+        with pytest.raises(AbsentError, match="status 404"):
             await one.get()
     assert one.calls == 2
 
 
-@pytest.mark.parametrize("error", [PermanentFailure("no"), KeyError("a bug")])
+@pytest.mark.parametrize("error", [PermanentCallError("no"), KeyError("a bug")])
 async def test_a_failure_is_not_kept(error: Exception) -> None:
     one = Asked()
     one.error = error
@@ -146,7 +146,7 @@ async def test_calls_alike_at_the_same_time_are_one(policy: Cache | None) -> Non
     assert found[1:] == [[b"body"]] * 4, "each has an answer of its own"
 
 
-@pytest.mark.parametrize("error", [Absent("status 404"), PermanentFailure("no")])
+@pytest.mark.parametrize("error", [AbsentError("status 404"), PermanentCallError("no")])
 async def test_they_share_an_absence_and_a_failure_too(error: Exception) -> None:
     one = Asked()
     one.error = error

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from contracts import Api, Application, Batch, Enriched, Event, Latest, Policy, RetryableFailure, State, enrichment
+from contracts import Api, Application, Batch, Enriched, Event, Latest, Policy, RetryableCallError, State, enrichment
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.record import Record
@@ -107,9 +107,9 @@ async def test_a_number_that_json_does_not_have_is_a_failure() -> None:
 
 
 async def test_a_function_may_ask_to_be_run_again() -> None:
-    _, ended = await outcome(RetryableFailure("not ready"), RetryableFailure("not ready"), Found(count=3))
+    _, ended = await outcome(RetryableCallError("not ready"), RetryableCallError("not ready"), Found(count=3))
     assert ended.result == {"number": 0.0, "count": 3, "parts": []}
-    _, ended = await outcome(*[RetryableFailure("not ready")] * 3)
+    _, ended = await outcome(*[RetryableCallError("not ready")] * 3)
     assert (ended.status, ended.reason, ended.attempts) == ("failure", "not ready", 3)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts import PermanentFailure, RetryableFailure
+from contracts import PermanentCallError, RetryableCallError
 from services.enrichment.calls.transport import HttpTransport
 from tests.services.enrichment.calls.calling import BOUNDS, Names
 
@@ -144,7 +144,7 @@ async def test_an_address_that_is_silent_does_not_hold_up_the_next() -> None:
 async def test_there_is_no_more_time_for_a_connection_than_for_its_call() -> None:
     with silent("127.0.0.1", 0) as port:
         async with at(Names(["127.0.0.1"]), port) as way, asyncio.timeout(30):
-            with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
+            with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
                 await way.get("/x", 0.2)
 
 
@@ -154,7 +154,7 @@ async def test_nor_for_its_turn() -> None:
         slow = tasks.create_task(way.get("/slow", 60.0))
         while not server.requests:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
+        with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
             await way.get("/x", 0.2)
         slow.cancel()
 
@@ -189,12 +189,12 @@ async def test_one_that_is_to_end_is_not_used_again() -> None:
 async def test_an_answer_that_repeats_a_secret_is_not_given(repeated: bytes) -> None:
     echo = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(repeated) + repeated
     async with transport(Server([echo]), {"Authorization": "Bearer can/ary"}) as way:
-        with pytest.raises(PermanentFailure, match="repeats a secret"):
+        with pytest.raises(PermanentCallError, match="repeats a secret"):
             await way.get("/x", 5.0)
 
 
 async def test_but_a_new_one_that_ends_does() -> None:
-    with pytest.raises(RetryableFailure, match="DisconnectedError"):
+    with pytest.raises(RetryableCallError, match="DisconnectedError"):
         await bodies(Server([None], [OK]), 1)
 
 
@@ -235,21 +235,25 @@ async def test_trailers_are_no_headers() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "why"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n" + b" " * 101, PermanentFailure, "larger than 100 bytes"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n{}", RetryableFailure, "BadResponse"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n" + b" " * 101, PermanentCallError, "larger than 100 bytes"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n{}",
+            RetryableCallError,
+            "BadResponse",
+        ),
         (
             OK.replace(END, b"\r\nContent-Encoding: br" + END),
-            PermanentFailure,
+            PermanentCallError,
             "encoded as 'br'",
         ),
-        (ZIPPED % len(BOMB) + BOMB, PermanentFailure, "larger than 100 bytes"),
-        (ZIPPED % (len(SMALL) - 1) + SMALL[:-1], RetryableFailure, "BadResponse"),
-        (ZIPPED % (2 * len(SMALL)) + 2 * SMALL, RetryableFailure, "BadResponse"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", RetryableFailure, "BadResponse"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + b"x" * 70_000, RetryableFailure, "BadResponse"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X: x\r\n" * 13_000, RetryableFailure, "BadResponse"),
-        (CHUNKED + b"2\r\n{}\r\n0\r\nX: " + b"x" * 700_000, RetryableFailure, "BadResponse"),
-        (b"SSH-2.0-OpenSSH Content-Length\r\n\r\n", RetryableFailure, "BadResponse"),
+        (ZIPPED % len(BOMB) + BOMB, PermanentCallError, "larger than 100 bytes"),
+        (ZIPPED % (len(SMALL) - 1) + SMALL[:-1], RetryableCallError, "BadResponse"),
+        (ZIPPED % (2 * len(SMALL)) + 2 * SMALL, RetryableCallError, "BadResponse"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", RetryableCallError, "BadResponse"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + b"x" * 70_000, RetryableCallError, "BadResponse"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X: x\r\n" * 13_000, RetryableCallError, "BadResponse"),
+        (CHUNKED + b"2\r\n{}\r\n0\r\nX: " + b"x" * 700_000, RetryableCallError, "BadResponse"),
+        (b"SSH-2.0-OpenSSH Content-Length\r\n\r\n", RetryableCallError, "BadResponse"),
     ],
 )
 async def test_what_cannot_be_taken(answer: bytes, error: type[Exception], why: str) -> None:
@@ -262,7 +266,7 @@ async def test_what_cannot_be_taken(answer: bytes, error: type[Exception], why: 
 async def test_a_call_that_is_given_up_takes_its_connection_with_it() -> None:
     server = Server([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"], [OK])
     async with transport(server) as way:
-        with pytest.raises(RetryableFailure, match=r"no answer within 0.2 s"):
+        with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
             await way.get("/x", 0.2)
         await asyncio.wait_for(server.left.wait(), 5)
         assert (await way.get("/x", 5.0)).body == b"{}"

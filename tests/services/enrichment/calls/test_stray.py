@@ -12,7 +12,7 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from contracts import Api, Application, Echo, Enriched, Latest, RetryableFailure, State, enrichment
+from contracts import Api, Application, Echo, Enriched, Latest, RetryableCallError, State, enrichment
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assembled
@@ -90,7 +90,7 @@ async def test_of_two_responses_to_one_request_none_is_taken(stray: bytes, tls: 
 
     server = Straying(answered)
     async with calling(server, tls=tls) as transport:
-        with pytest.raises(RetryableFailure, match="BadResponseError"):
+        with pytest.raises(RetryableCallError, match="BadResponseError"):
             await transport.get("/0", 30.0)
         assert [await name(transport, target) for target in ("/1", "/2")] == ["/1", "/2"]
     assert [connection for connection, _ in server.requests] == [1, 2, 2]

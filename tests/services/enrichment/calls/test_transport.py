@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import trustme
 
-from contracts import PermanentFailure, RetryableFailure
+from contracts import PermanentCallError, RetryableCallError
 from services.enrichment.calls.transport import HttpTransport
 from tests.services.enrichment.calls.calling import BOUNDS, Names, calling, transport
 from tests.services.enrichment.fleet import QUICK
@@ -26,7 +26,7 @@ def named(registry: Registry, host: str = "api.test") -> str:
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"])
 async def test_a_literal_address_is_checked_too(registry: Registry, host: str) -> None:
     async with transport(named(registry, host), allowed=()) as way:
-        with pytest.raises(RetryableFailure, match=r"STATELOOP_ALLOWED_NETWORKS|the connection failed"):
+        with pytest.raises(RetryableCallError, match=r"STATELOOP_ALLOWED_NETWORKS|the connection failed"):
             await way.get("/owners/P1", 1.0)
     assert registry.raw == []
 
@@ -36,7 +36,7 @@ async def test_a_name_that_leads_inside_is_refused(registry: Registry) -> None:
         async with HttpTransport(
             named(registry), BOUNDS.__class__(1, 1000), clock=time.monotonic, resolver=names
         ) as way:
-            with pytest.raises(RetryableFailure, match=r"of api.test is not public: .* STATELOOP_ALLOWED_NETWORKS"):
+            with pytest.raises(RetryableCallError, match=r"of api.test is not public: .* STATELOOP_ALLOWED_NETWORKS"):
                 await way.get("/owners/P1", 1.0)
     assert registry.raw == []
 
@@ -67,7 +67,7 @@ async def test_redirects_are_followed_as_far_as_declared(registry: Registry) -> 
 async def test_a_redirect_has_the_time_that_is_left(registry: Registry) -> None:
     clock, registry.leads_to = iter((0.0, 100.0)), "/owners/slow"
     async with HttpTransport(registry.url, replace(BOUNDS, redirects=1), clock=lambda: next(clock)) as way:
-        with pytest.raises(RetryableFailure, match="no answer within"):
+        with pytest.raises(RetryableCallError, match="no answer within"):
             await way.get("/owners/moved", 5.0)
 
 
@@ -137,14 +137,14 @@ async def test_a_certificate_for_another_host_is_refused(
         Registry().serving(certificate(authority, name)) as api,
         HttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as way,
     ):
-        with pytest.raises(RetryableFailure, match="SSLCertVerificationError"):
+        with pytest.raises(RetryableCallError, match="SSLCertVerificationError"):
             await way.get("/owners/P1", 1.0)
         assert api.raw == []
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(authority: trustme.CA) -> None:
     async with Registry().serving(certificate(authority, "127.0.0.1")) as api, transport(api.url) as way:
-        with pytest.raises(RetryableFailure, match="SSLCertVerificationError"):
+        with pytest.raises(RetryableCallError, match="SSLCertVerificationError"):
             await way.get("/owners/P1", 1.0)
         assert api.raw == []
 
@@ -158,6 +158,6 @@ async def test_from_https_no_redirect_leads_to_http(authority: trustme.CA, trust
         ) as way,
     ):
         api.leads_to = f"{plain.url}/owners/P1"
-        with pytest.raises(PermanentFailure, match="another scheme"):
+        with pytest.raises(PermanentCallError, match="another scheme"):
             await way.get("/owners/moved", 1.0)
         assert plain.raw == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts import Absent, PermanentFailure, Policy, RetryableFailure
+from contracts import AbsentError, PermanentCallError, Policy, RetryableCallError
 from services.enrichment.calls import tries as module
 from services.enrichment.calls.tries import Tries
 
@@ -27,7 +27,7 @@ class Tried:
         self.again = 0
         self.waits: list[float] = []
         self._seconds = seconds
-        self._error = error or RetryableFailure("down")
+        self._error = error or RetryableCallError("down")
 
     async def once(self, effort: Effort) -> str:
         self.made += 1
@@ -62,7 +62,7 @@ async def test_waits_double_until_it_succeeds() -> None:
 
 async def test_the_attempts_are_all_that_is_tried() -> None:
     one = Tried(99)
-    with pytest.raises(PermanentFailure, match="down") as gave_up:
+    with pytest.raises(PermanentCallError, match="down") as gave_up:
         await one.by(Policy(attempts=5))
     assert (one.made, len(one.waits), gave_up.value.calls) == (5, 4, 5)
 
@@ -70,19 +70,19 @@ async def test_the_attempts_are_all_that_is_tried() -> None:
 async def test_the_deadline_covers_all_tries_and_waits() -> None:
     one = Tried(99, seconds=2)
     policy = Policy(timeout=2 * SECOND, deadline=19 * SECOND, attempts=99, backoff=SECOND, backoff_most=4 * SECOND)
-    with pytest.raises(PermanentFailure, match="down"):
+    with pytest.raises(PermanentCallError, match="down"):
         await one.by(policy)
     assert (one.made, one.waits) == (4, [1, 2, 4]), "8 s of tries, 7 s of waits: 4 s more leave none"
 
 
 async def test_an_api_that_asks_to_wait_beyond_the_deadline_is_not_waited_for() -> None:
-    one = Tried(99, error=RetryableFailure("later", 60 * SECOND))
-    with pytest.raises(PermanentFailure, match="later"):
+    one = Tried(99, error=RetryableCallError("later", 60 * SECOND))
+    with pytest.raises(PermanentCallError, match="later"):
         await one.by(Policy(deadline=30 * SECOND))
     assert one.waits == []
 
 
-@pytest.mark.parametrize("error", [Absent("no"), PermanentFailure("never"), KeyError("a bug")])
+@pytest.mark.parametrize("error", [AbsentError("no"), PermanentCallError("never"), KeyError("a bug")])
 async def test_what_cannot_succeed_later_is_not_tried_again(error: Exception) -> None:
     one = Tried(99, error=error)
     with pytest.raises(type(error)):

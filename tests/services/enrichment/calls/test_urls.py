@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from contracts import Batch, PermanentFailure
+from contracts import Batch, PermanentCallError
 from services.enrichment.calls.urls import listed, target
 from tests.services.enrichment.fleet import Owner
 
@@ -22,7 +22,7 @@ BASE = "http://api.test:81/v1"
 def test_a_value_is_one_segment_or_one_parameter(segment: str, parameter: str) -> None:
     try:
         found = target("/a/{x}/b", {"x": segment, "y": parameter})
-    except PermanentFailure:
+    except PermanentCallError:
         assert segment == "" or re.search(r"[\\\x00-\x1f\x7f-\x9f]|(^|/)[.][.]?(/|$)", segment)
         return
     assert not re.search(r"[\\\x00-\x1f\x7f-\x9f]|(^|/)[.][.]?(/|$)", segment)
@@ -60,13 +60,13 @@ def test_attacks_are_encoded(value: str | float, path: str) -> None:
     ],
 )
 def test_what_cannot_be_sent_is_a_permanent_failure(value: str | float) -> None:
-    with pytest.raises(PermanentFailure):
+    with pytest.raises(PermanentCallError):
         target("/a/{x}", {"x": value})
 
 
 @pytest.mark.parametrize(("template", "value"), [("/a/.{x}/b", "."), ("/a/v{x}", "..")])
 def test_dots_are_refused_also_beside_what_the_template_has(template: str, value: str) -> None:
-    with pytest.raises(PermanentFailure):
+    with pytest.raises(PermanentCallError):
         target(template, {"x": value})
 
 
@@ -83,7 +83,7 @@ def test_many_keys_are_one_query() -> None:
 
 
 def test_a_key_cannot_become_two() -> None:
-    with pytest.raises(PermanentFailure, match="stands between the keys"):
+    with pytest.raises(PermanentCallError, match="stands between the keys"):
         listed(replace(PLANES, separator=","), ["N1,N2"])
 
 

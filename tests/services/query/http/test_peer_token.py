@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from contracts.errors import SettingsRefused
+from contracts.errors import InvalidSettingsError
 from contracts.settings import read
 from services.query.http.request_guard import RequestGuard
 from services.query.lookup.authentication import PEER, Authenticator
@@ -49,7 +49,7 @@ def test_without_peers_no_token_is_theirs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("token", ["", "short"])
 def test_token_of_instances_must_be_long(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_PEER_TOKEN", token)
-    with pytest.raises(SettingsRefused, match="PEER_TOKEN"):
+    with pytest.raises(InvalidSettingsError, match="PEER_TOKEN"):
         read(QuerySettings)
 
 
