@@ -39,7 +39,7 @@ class ExposedError(PermanentError):
     def __init__(self, host: str) -> None:
         super().__init__(
             f"At {host} all states would be public: set STATELOOP_TOKENS to a file of tokens "
-            "(docs/reference/query.md shows one), or STATELOOP_HTTP_HOST=127.0.0.1",
+            "(docs/how-to/control-access.md shows one), or STATELOOP_HTTP_HOST=127.0.0.1",
         )
         self.host = host
 
@@ -48,7 +48,9 @@ class TokensUnreadableError(PermanentError):
     """The file of tokens is not there, or says something else. The message tells none of them."""
 
     def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path}, the file of tokens (STATELOOP_TOKENS): {problem}. docs/reference/query.md shows one")
+        super().__init__(
+            f"{path}, the file of tokens (STATELOOP_TOKENS): {problem}. docs/how-to/control-access.md shows one"
+        )
         self.path = path
 
 

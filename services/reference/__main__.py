@@ -21,7 +21,7 @@ from contracts.model.policy import spelled
 HEAD = """# Reference of declarations
 
 `python -m services.reference docs/reference/declarations.md` generates this page from the code. All names are imported
-from `contracts`. [Enrichments](../how-to/enrichments.md) and [queries](query.md) have pages that explain them.
+from `contracts`. [Enrichments](../how-to/enrichments.md) and [queries](../how-to/query-states.md) have how-to pages.
 """
 REDUCERS = """## Reducers
 

@@ -1,4 +1,4 @@
-"""The questions that docs/reference/query.md shows over HTTP, asked."""
+"""The requests that docs/how-to/query-states.md shows over HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contracts.model.named_state import QueryOptions
 from tests.services.query.http.instance import answering
 from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 
-PAGE = (Path(__file__).parents[2] / "docs/reference/query.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/how-to/query-states.md").read_text(encoding="utf-8")
 KEY = "2013-01-01/UA/1545/EWR-IAH"
 FIRST_SEEN = 1_357_035_300_000
 EPOCH = 1_771_405_200_000
@@ -30,7 +30,7 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-async def test_the_question_is_answered(example: str) -> None:
+async def test_the_request_is_answered(example: str) -> None:
     words = shlex.split(example.replace("$BASE", "").replace("$KEY", KEY.replace("/", "%2F")))
     (path,) = [word for word in words if word.startswith("/")]
     headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")

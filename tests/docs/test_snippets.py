@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
     [
         ("README.md", "examples/scooters/application.py"),
         ("docs/how-to/enrichments.md", "tests/examples/scooters/test_ride.py"),
-        ("docs/reference/query.md", "tests/docs/asking.py"),
+        ("docs/how-to/query-states.md", "tests/docs/wait_for_landing.py"),
         ("docs/how-to/replay.md", "tests/docs/replaying.py"),
         ("docs/how-to/topics.md", "tests/docs/gateway.py"),
         ("docs/how-to/topics.md", "tests/docs/riding.py"),

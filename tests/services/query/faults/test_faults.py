@@ -1,6 +1,6 @@
 """Several instances on a real broker under a reader of all keys, while they and the broker are hurt.
 
-What the bounds are is in docs/reference/query.md; here they have some slack, for the machine is busy with other tests.
+docs/how-to/run-query-instances.md has the bounds; here they have some slack, because other tests load the machine.
 """
 
 from __future__ import annotations

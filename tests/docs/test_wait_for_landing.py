@@ -1,4 +1,4 @@
-"""The example of docs/reference/query.md, run; and the commands that the page shows."""
+"""The example of docs/how-to/query-states.md, and the commands that the page shows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from services.client.arguments import arguments
-from tests.docs.asking import landing
+from tests.docs.wait_for_landing import wait_for_landing
 from tests.services.client.fake import entry, problem
 from tests.services.client.streaming import Streaming, event
 
 KEY = "2013-01-01/UA/1545/EWR-IAH"
-PAGE = (Path(__file__).parents[2] / "docs/reference/query.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/how-to/query-states.md").read_text(encoding="utf-8")
 COMMANDS = [line.split("  #")[0] for line in re.findall(r"^    stateloop (.+)$", PAGE, re.MULTILINE)]
 
 
@@ -26,11 +26,11 @@ def flying(version: int, **fields: Any) -> dict[str, Any]:
 
 async def test_the_example_waits_until_the_flight_has_landed(capsys: pytest.CaptureFixture[str]) -> None:
     async with Streaming().serving() as service:
-        assert await landing(service.url, KEY) == f"nobody has heard of {KEY}"
+        assert await wait_for_landing(service.url, KEY) == f"{KEY} is unknown"
         service.put({"state": "flights", "key": KEY, **problem("expired", 410)})
-        assert await landing(service.url, KEY) == f"{KEY} was here long ago"
+        assert await wait_for_landing(service.url, KEY) == f"{KEY} has expired"
         service.put(entry(KEY, 1, status="departed"))
-        waiting = asyncio.create_task(landing(service.url, KEY))
+        waiting = asyncio.create_task(wait_for_landing(service.url, KEY))
         stream = await service.connection(0)
         stream.queue.put_nowait(event(flying(2, status="departed")) + event(flying(3, status="landed", delay=7)))
         assert await waiting == f"{KEY} has landed, 7 min late"
