@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Order = tuple[int, int, int]
-"""The beginning of the life in milliseconds since 1970, the epoch, and the version."""
+"""The start of the window in milliseconds since 1970, the epoch, and the version."""
 
 
 class Source(NamedTuple):
@@ -26,8 +26,8 @@ class Source(NamedTuple):
 class Found(Generic[T]):
     """What the service holds of a key. `value` is the record as on the topic, or the model that was asked for.
 
-    `version` counts within `life`, None in a state without lives, and `epoch`, 0 where records have none. `age` is
-    since the event time; `lag` how many records the instance was behind.
+    `version` counts within `window_start` (None in a state without windows) and `epoch` (0 where records have none).
+    `age` is since the event time; `lag` how many records the instance was behind.
     """
 
     state: str
@@ -35,7 +35,7 @@ class Found(Generic[T]):
     value: T
     epoch: int
     version: int
-    life: datetime | None
+    window_start: datetime | None
     event_time: datetime
     age: timedelta
     source: Source
@@ -46,13 +46,13 @@ class Found(Generic[T]):
     @property
     def order(self) -> Order:
         """Of two of one key, the one with the greater order is the later."""
-        return (_milliseconds(self.life) if self.life else 0), self.epoch, self.version
+        return (_milliseconds(self.window_start) if self.window_start else 0), self.epoch, self.version
 
     @property
     def tag(self) -> str:
         """Names this version of the key, as the service does: for min_version and as_of."""
-        life, epoch, version = self.order
-        return f"{life}.{epoch}.{version}" if life or epoch else str(version)
+        start, epoch, version = self.order
+        return f"{start}.{epoch}.{version}" if start or epoch else str(version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class Expired:
 
     @property
     def order(self) -> Order | None:
-        """That of the last version of the life that has ended; None where it is not told."""
-        life, epoch, version = self.facts.get("life"), self.facts.get("epoch", 0), self.facts.get("version")
-        if not isinstance(life, str) or type(epoch) is not int or type(version) is not int:
+        """The order of the last version of the expired window; None where the answer lacks it."""
+        start, epoch, version = self.facts.get("window_start"), self.facts.get("epoch", 0), self.facts.get("version")
+        if not isinstance(start, str) or type(epoch) is not int or type(version) is not int:
             return None
         try:
-            return _milliseconds(datetime.fromisoformat(life)), epoch, version
+            return _milliseconds(datetime.fromisoformat(start)), epoch, version
         except ValueError:
             return None
 
@@ -90,14 +90,14 @@ Answer: TypeAlias = Found[T] | NeverSeen | Expired
 def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:
     """The answer in this JSON, its value as `read` makes it. Raises KeyError, TypeError or ValueError for others."""
     source = body["source"]
-    life = body["life"]
+    start = body["window_start"]
     return Found(
         state=body["state"],
         key=body["key"],
         value=read(body["value"]),
         epoch=_whole(body.get("epoch", 0)),  # releases before 0.2.0 name none
         version=_whole(body["version"]),
-        life=datetime.fromisoformat(life) if life is not None else None,
+        window_start=datetime.fromisoformat(start) if start is not None else None,
         event_time=datetime.fromisoformat(body["event_time"]),
         age=timedelta(milliseconds=body["age_ms"]),
         source=Source(source["topic"], _whole(source["partition"]), _whole(source["offset"])),

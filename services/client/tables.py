@@ -32,8 +32,8 @@ def heading(told: Found[Any]) -> Text:
     line = Text.assemble((told.key, "bold"), f"  version {told.version}", (f"  {age(told.age)} old", "green"))
     if told.epoch:
         line.append(f"  epoch {told.epoch}", style="dim")
-    if told.life:
-        line.append(f"  life of {told.life:%Y-%m-%d %H:%M:%S %Z}", style="dim")
+    if told.window_start:
+        line.append(f"  window of {told.window_start:%Y-%m-%d %H:%M:%S %Z}", style="dim")
     behind = f", {told.lag:,} behind" if told.lag else ""
     origin = f"\n{told.source.topic}/{told.source.partition} offset {told.source.offset:,}"
     return line.append(f"{origin}, from {told.instance} ({told.role}{behind})", style="dim")

@@ -27,7 +27,7 @@ def _members(value: Update[Any] | Mark | StateInfo) -> Any:
             "key": value.key,
             "epoch": value.epoch,
             "version": value.version,
-            "life": value.life,
+            "window_start": value.window_start,
             "event_time": value.event_time,
             "age_s": value.age.total_seconds(),
             "source": value.source._asdict(),

@@ -61,7 +61,7 @@ class Asking:
 
     def _take(self, state: str, page: list[dict[str, Any]]) -> None:
         for item in page:
-            order: Order = (item["life"], item["version"])
+            order: Order = (item["window_start"], item["version"])
             if order < self._shown.get((state, item["key"]), order):
                 self.back.append(f"{state} {item['key']}: {order} after {self._shown[state, item['key']]}")
             self._shown[state, item["key"]] = order

@@ -62,7 +62,7 @@ class KeyParameters(Parameters):
     min_version: str | None = Field(
         default=None,
         pattern=ORDER,
-        description="Answer with this version or a later one, or 503: a version of the present life and epoch, or an "
+        description="Answer with this version or a later one, or 503: a version of the present window and epoch, or an "
         "ETag without its quotes",
     )
     min_offset: str | None = Field(

@@ -36,7 +36,7 @@ class KeyAnswer(ResponseModel):
     key: str
     epoch: int = Field(description="The epoch of the state that the version counts in; 0 where records have none")
     version: int
-    life: AwareDatetime | None = Field(description="When the key's life began; null in a state without lives")
+    window_start: AwareDatetime | None = Field(description="Start of the key's window; null in a state without windows")
     event_time: AwareDatetime
     age_ms: int = Field(ge=0, description="Milliseconds since the event time, by the instance's clock")
     source: SourceRecord
@@ -90,7 +90,7 @@ class StateAnswer(ResponseModel):
     name: str
     topic: str
     keys: int | None = Field(
-        description="About how many, ended lives that are remembered among them; null when the token may not read all"
+        description="About how many, remembered expired windows included; null when the token may not read all"
     )
     lag: Lag
     partitions: tuple[PartitionAnswer, ...]

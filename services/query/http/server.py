@@ -157,4 +157,4 @@ def _read_only(request: web.Request, allowed: Sequence[str]) -> HttpResponse:
 async def _secured(_: web.Request, response: web.StreamResponse) -> None:
     for name, value in SECURITY:
         response.headers.setdefault(name, value)
-    response.headers.popall("HttpServer", None)
+    response.headers.popall("Server", None)

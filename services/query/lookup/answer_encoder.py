@@ -31,7 +31,9 @@ class AnswerEncoder:
         self._instance = instance
         name, topic, told = (orjson.dumps(one) for one in (state.name, state.topic, instance))
         self._body = (
-            b'{"state":' + name + b',"key":%%b,"epoch":%%d,"version":%%d,"life":%%b,"event_time":"%%b","age_ms":%%d,'
+            b'{"state":'
+            + name
+            + b',"key":%%b,"epoch":%%d,"version":%%d,"window_start":%%b,"event_time":"%%b","age_ms":%%d,'
             b'"source":{"topic":' + topic + b',"partition":%d,"offset":%%d},"lag":{"records":%d},"role":"%b",'
             b'"instance":' + told + b',"value":%%b}'
         )

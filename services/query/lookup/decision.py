@@ -97,7 +97,7 @@ def _never_seen(since: int) -> Problem:
     if not since:
         return Problem("never_seen", "No record of this key was read, or the last one removed it")
     told = iso(since)
-    return Problem("never_seen", f"Lives that began since {told} are remembered", {"remembered_since": told})
+    return Problem("never_seen", f"Windows that began since {told} are remembered", {"remembered_since": told})
 
 
 def _behind(latest: Entry | None) -> Problem:
@@ -121,10 +121,10 @@ def _expired(entry: Entry) -> Problem:
     facts = {
         "epoch": entry.epoch,
         "version": entry.version,
-        "life": iso(entry.life),
+        "window_start": iso(entry.life),
         "event_time": iso(entry.event_time),
     }
-    return Problem("expired", f"The life that began at {iso(entry.life)} is over", facts)
+    return Problem("expired", f"The window that began at {iso(entry.life)} has expired", facts)
 
 
 def _shown(latest: Entry, asked: Entry | None, none_match: str | None) -> FoundEntry | Problem:

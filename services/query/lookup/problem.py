@@ -20,7 +20,7 @@ TITLES = {
     "never_seen": (404, "The key was never seen"),
     "version_not_kept": (404, "The version is not kept"),
     "read_only": (405, "States can only be read"),
-    "expired": (410, "The key's life has ended"),
+    "expired": (410, "The key's window has expired"),
     "too_large": (413, "The request is too large"),
     "elsewhere": (421, "Another instance answers for this key"),
     "too_many": (429, "Too many requests"),

@@ -40,7 +40,7 @@ SCHEMA = {
 
 
 def entry(
-    key: str, version: int, life: str | None = LIFE, state: str = "flights", epoch: int = 0, **fields: Any
+    key: str, version: int, window_start: str | None = LIFE, state: str = "flights", epoch: int = 0, **fields: Any
 ) -> dict[str, Any]:
     """An answer, but for who gives it."""
     return {
@@ -48,7 +48,7 @@ def entry(
         "key": key,
         "epoch": epoch,
         "version": version,
-        "life": life,
+        "window_start": window_start,
         "event_time": EVENT_TIME,
         "age_ms": 1234,
         "source": {"topic": "snapshots", "partition": partition(key.encode(), PARTITIONS), "offset": version},

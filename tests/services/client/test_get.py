@@ -52,7 +52,7 @@ async def test_what_is_found_has_all_its_facts(fake: Fake) -> None:
         value={"device_id": KEY, "state": {"status": "landed"}},
         epoch=0,
         version=7,
-        life=datetime(2026, 1, 1, 12, tzinfo=UTC),
+        window_start=datetime(2026, 1, 1, 12, tzinfo=UTC),
         event_time=datetime(2026, 1, 1, 12, 34, 56, 789000, tzinfo=UTC),
         age=timedelta(milliseconds=1234),
         source=Source("snapshots", found.source.partition if isinstance(found, Found) else -1, 7),
@@ -185,7 +185,7 @@ GARBAGE: list[bytes] = [
     b"null",
     b"{}",
     b'{"state": "flights", "key": "k"}',
-    b'{"state":"flights","key":"k","version":true,"life":null,"event_time":"now","age_ms":1,"source":{}}',
+    b'{"state":"flights","key":"k","version":true,"window_start":null,"event_time":"now","age_ms":1,"source":{}}',
 ]
 
 
@@ -247,7 +247,7 @@ async def test_a_later_life_begins_with_a_low_version(fake: Fake) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
-        fake.put(entry("k", 1, life="2026-01-02T12:00:00Z"))
+        fake.put(entry("k", 1, window_start="2026-01-02T12:00:00Z"))
         assert _version(await states.get("flights", "k")) == 1
         fake.put(entry("k", 8))
         with pytest.raises(SteppedBack):
@@ -255,17 +255,17 @@ async def test_a_later_life_begins_with_a_low_version(fake: Fake) -> None:
 
 
 async def test_a_key_that_was_removed_begins_anew(fake: Fake) -> None:
-    fake.put(entry("k", 7, life=None))
+    fake.put(entry("k", 7, window_start=None))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
         del fake.entries["flights", "k"]
         await states.get("flights", "k")
-        fake.put(entry("k", 1, life=None))
+        fake.put(entry("k", 1, window_start=None))
         assert _version(await states.get("flights", "k")) == 1
 
 
-def ended(key: str, version: int, life: str = LIFE) -> dict[str, Any]:
-    return {"state": "flights", "key": key, **problem("expired", 410, version=version, life=life)}
+def ended(key: str, version: int, start: str = LIFE) -> dict[str, Any]:
+    return {"state": "flights", "key": key, **problem("expired", 410, version=version, window_start=start)}
 
 
 async def test_what_was_shown_before_a_life_ended_does_not_come_after_it(fake: Fake) -> None:
@@ -278,14 +278,16 @@ async def test_what_was_shown_before_a_life_ended_does_not_come_after_it(fake: F
             fake.put(entry("k", version))
             with pytest.raises(SteppedBack):
                 await states.get("flights", "k", deadline=0.1)
-        fake.put(entry("k", 1, life="2026-01-02T12:00:00Z"))
+        fake.put(entry("k", 1, window_start="2026-01-02T12:00:00Z"))
         assert _version(await states.get("flights", "k")) == 1
         fake.put(ended("k", 9))
         with pytest.raises(SteppedBack):
             await states.get("flights", "k", deadline=0.1)
 
 
-@pytest.mark.parametrize("facts", [{}, {"life": "?", "version": 9}, {"life": LIFE, "version": "9"}, {"life": 7}])
+@pytest.mark.parametrize(
+    "facts", [{}, {"window_start": "?", "version": 9}, {"window_start": LIFE, "version": "9"}, {"window_start": 7}]
+)
 async def test_an_end_that_tells_no_version_forgets_nothing(fake: Fake, facts: dict[str, Any]) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:

@@ -52,7 +52,7 @@ async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture
     fake.put(entry(KEY, 7, delay={"minutes": 5}, gate=None))
     assert await command("get", "flights", KEY, "--fields", "state.status, state.delay", url=fake.url) == 0
     shown = capsys.readouterr().out
-    assert "UA/1545  version 7  1.2 s old  life of 2026-01-01 12:00:00 UTC" in shown
+    assert "UA/1545  version 7  1.2 s old  window of 2026-01-01 12:00:00 UTC" in shown
     assert "snapshots/" in shown
     assert "offset 7, from q1 (owner, 3 behind)" in shown
     assert [line.split() for line in shown.splitlines()[2:]] == [
@@ -98,11 +98,11 @@ async def test_common_options_may_stand_before_the_subcommand(
 
 
 async def test_get_says_what_is_not_there(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
-    fake.put({**problem("expired", 410, state="flights", key="old", life="2026-01-01T12:00:00Z")})
+    fake.put({**problem("expired", 410, state="flights", key="old", window_start="2026-01-01T12:00:00Z")})
     assert await command("get", "flights", "nobody", url=fake.url) == 3
     assert "nobody  it is never_seen" in capsys.readouterr().out
     assert await command("get", "flights", "old", url=fake.url) == 4
-    assert "old  it is expired\nlife 2026-01-01T12:00:00Z" in capsys.readouterr().out
+    assert "old  it is expired\nwindow_start 2026-01-01T12:00:00Z" in capsys.readouterr().out
     assert await command("get", "flights", "old", "--json", url=fake.url) == 4
     assert json.loads(capsys.readouterr().out)["result"] == "expired"
 
@@ -120,7 +120,7 @@ async def test_get_names_a_version_by_its_tag(fake: Fake, capsys: pytest.Capture
     fake.put(entry(KEY, 7, epoch=1_767_225_600_000))
     tag = "1767268800000.1767225600000.7"
     assert await command("get", "flights", KEY, "--min-version", tag, url=fake.url) == 0
-    assert "UA/1545  version 7  1.2 s old  epoch 1767225600000  life of" in capsys.readouterr().out
+    assert "UA/1545  version 7  1.2 s old  epoch 1767225600000  window of" in capsys.readouterr().out
     assert await command("get", "flights", KEY, "--version", tag, "--json", url=fake.url) == 0
     assert json.loads(capsys.readouterr().out)["epoch"] == 1_767_225_600_000
     assert fake.asked == [f"/v1/states/flights/UA%2F1545?{name}={tag}" for name in ("min_version", "as_of")]

@@ -142,7 +142,7 @@ async def test_an_end_is_told_once(streaming: Streaming) -> None:
         first.queue.put_nowait(event(told(1)) + event(PLACE, "expired"))
         first.queue.put_nowait(End.ABORTED)
         second = await streaming.connection(1)
-        second.queue.put_nowait(event(PLACE, "expired") + event(told(1, life="2026-01-02T00:00:00Z")))
+        second.queue.put_nowait(event(PLACE, "expired") + event(told(1, window_start="2026-01-02T00:00:00Z")))
         found, expired, again = await reading
     assert isinstance(found, Found)
     assert isinstance(expired, Expired)

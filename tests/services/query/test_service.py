@@ -46,7 +46,10 @@ def test_what_is_published_can_be_read_with_where_it_is_from(fleet: Fleet) -> No
         _until(lambda: b'stateloop_query_partitions{role="owner",state="cars"} 4.0' in fleet.ask("/metrics").body)
         told = fleet.ask("/v1/states/cars/car%2F1")
         assert (told.body["version"], told.body["value"]["state"]) == (4, {"plate": "P4"})
-        assert (told.body["life"], told.body["event_time"]) == ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:04.000Z")
+        assert (told.body["window_start"], told.body["event_time"]) == (
+            "2026-01-01T00:00:00.000Z",
+            "2026-01-01T00:00:04.000Z",
+        )
         assert told.body["source"]["topic"] == fleet.topics.snapshots
         assert (told.body["role"], told.body["instance"], told.body["lag"]) == ("owner", "one", {"records": 0})
         assert (told.headers["ETag"], told.headers["Cache-Control"]) == ('"1767225600000.0.4"', "max-age=1")

@@ -20,16 +20,16 @@ export async function page(state, { prefix = "", after = null, limit = 50, field
   return { answers: told.answers ?? told.items ?? [], after: told.after ?? null };
 }
 
-/** Compares two answers about one key by life, epoch and version: negative if the first is the earlier. */
+/** Compares two answers about one key by window, epoch and version: negative if the first is the earlier. */
 export function order(one, other) {
-  const [life, otherLife] = [one.life ?? "", other.life ?? ""];
-  if (life !== otherLife) return life < otherLife ? -1 : 1;
+  const [start, otherStart] = [one.window_start ?? "", other.window_start ?? ""];
+  if (start !== otherStart) return start < otherStart ? -1 : 1;
   return one.epoch - other.epoch || one.version - other.version;
 }
 
 /** The name of an answer's version, unique within its key. */
 export function versionName(one) {
-  return `${one.life ?? ""} ${one.epoch} ${one.version}`;
+  return `${one.window_start ?? ""} ${one.epoch} ${one.version}`;
 }
 
 /** The versions kept of a key, the latest first. */

@@ -127,7 +127,7 @@ class Checker:
         if kind not in (None, "never_seen", "expired"):
             self.refused += 1
             return False
-        order = (str(told["life"]), int(str(told["version"]))) if kind is None else NOTHING
+        order = (str(told["window_start"]), int(str(told["version"]))) if kind is None else NOTHING
         if order < floor:
             self.back.append(f"{instance.name} shows {key} at {order} ({told}) after {floor}")
         now = time.monotonic()

@@ -167,11 +167,11 @@ async def test_without_copies_the_group_finds_another_owner(
 def test_the_reader_notices_what_goes_back(tmp_path: Path) -> None:
     instance = Instance("a", tmp_path, {})
     checker = Checker([instance], KEYS)
-    later = {"life": "2026-01-01T00:01:00Z", "version": 1}
+    later = {"window_start": "2026-01-01T00:01:00Z", "version": 1}
     assert checker.judge(instance, KEYS[0], ("", 0), later)
     assert checker.back == []
     floor = checker.shown()[KEYS[0]]
     assert not checker.judge(instance, KEYS[0], floor, {"type": "catching_up"})
-    for earlier in ({"life": "2026-01-01T00:00:00Z", "version": 9}, {"type": "never_seen"}):
+    for earlier in ({"window_start": "2026-01-01T00:00:00Z", "version": 9}, {"type": "never_seen"}):
         checker.judge(instance, KEYS[0], floor, earlier)
     assert len(checker.back) == 2

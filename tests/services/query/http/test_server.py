@@ -120,7 +120,7 @@ async def test_every_answer_has_the_headers_of_security(served: Served) -> None:
         headers = (await served.ask(path))[1]
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in headers["Content-Security-Policy"]
-        assert "HttpServer" not in headers
+        assert "Server" not in headers
 
 
 async def test_states_want_a_token_and_monitors_do_not(guarded: Served) -> None:

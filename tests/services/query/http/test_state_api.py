@@ -62,7 +62,7 @@ async def test_an_answer_says_where_it_is_from(instance: Instance) -> None:
         "key": "UA1",
         "epoch": 0,
         "version": 3,
-        "life": "2023-11-14T22:13:20.000Z",
+        "window_start": "2023-11-14T22:13:20.000Z",
         "event_time": "2023-11-14T22:13:18.500Z",
         "age_ms": 1500,
         "source": {"topic": "flights-topic", "partition": 2, "offset": 41},

@@ -11,7 +11,7 @@ import { enrichmentCards } from "./enrichments.js";
 import { fieldTable } from "./fields.js";
 import { versionList } from "./versions.js";
 
-const GONE = { never_seen: "Never seen", expired: "Its life has ended", removed: "It was removed", not_yours: "Not for this token" };
+const GONE = { never_seen: "Never seen", expired: "Its window has expired", removed: "It was removed", not_yours: "Not for this token" };
 /** After these nothing is there, and what comes next is no later version of what was. */
 const FORGOTTEN = ["never_seen", "removed"];
 
@@ -91,7 +91,7 @@ function tellFacts(place, told) {
   const facts = {
     version: whole(told.version),
     epoch: whole(told.epoch),
-    life: told.life ? `since ${time(told.life)}` : "–",
+    "window start": told.window_start ? time(told.window_start) : "–",
     "event time": `${time(told.event_time)} (${ago(told.event_time)})`,
     source: `${told.source.topic}, partition ${told.source.partition}, offset ${told.source.offset}`,
     "answered by": `${told.instance}, ${told.role}, ${count(told.lag.records)} records behind`,

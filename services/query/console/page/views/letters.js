@@ -20,7 +20,7 @@ const MEANINGS = {
   invalid_field: "a field is missing or outside its bounds",
   wrong_key: "the record's key is not its device's",
   incredible_time: "the device's clock is ahead of the broker's or the job's",
-  late: "its life was over when it came",
+  late: "its window had expired when it came",
   large_snapshot: "the state is too large to be published whole",
   undecodable_snapshot: "a record of the snapshots topic is no snapshot",
   enrichment_failed: "a request was tried as its policy says, and failed",
