@@ -15,48 +15,48 @@ if TYPE_CHECKING:
     from contracts.wire import Answer, Snapshot
 
 
-class Called(NamedTuple):
-    """The last request of one enrichment for one life: when it began or was answered, and how many it makes."""
+class LastRequest(NamedTuple):
+    """The last request of one enrichment for one window: when it started or was answered, and how many there were."""
 
     at: datetime
     spent: int = 0
 
 
-class Afforded(NamedTuple):
-    """The requests that may begin, those that come too soon after the last, and those past the budget."""
+class Admission(NamedTuple):
+    """The requests that may start, those that come too soon after the last one, and those beyond the budget."""
 
-    begin: list[Request]
-    held: list[Request]
-    stopped: list[Request]
+    admitted: list[Request]
+    too_soon: list[Request]
+    over_budget: list[Request]
 
 
-def afford(
-    application: Application, snapshot: Snapshot, now: datetime, wanted: list[Request], begun: Mapping[str, Called]
-) -> Afforded:
-    """Which of the wanted requests may begin, by what the slots tell and by what is `begun` but not in a slot yet."""
+def admit(
+    application: Application, snapshot: Snapshot, now: datetime, wanted: list[Request], begun: Mapping[str, LastRequest]
+) -> Admission:
+    """Divide the wanted requests by what the slots contain, and by what is `begun` and not in a slot yet."""
     if not wanted or not application.limited:
-        return Afforded(wanted, [], [])
-    budget, found = application.budget, Afforded([], [], [])
+        return Admission(wanted, [], [])
+    budget, found = application.budget, Admission([], [], [])
     spent = {one.name: _spent(application, one, snapshot, now, begun) for one in application.enrichments}
     left = budget.requests - sum(spent.values()) if budget else len(wanted)
     for request in wanted:
         one = application.by_name[request.enrichment]
         if request.skipped is not None:
-            found.begin.append(replace(request, spent=spent[one.name] or None))
+            found.admitted.append(replace(request, spent=spent[one.name] or None))
         elif _is_too_soon(one, request, snapshot, now, begun):
-            found.held.append(request)
+            found.too_soon.append(request)
         elif left <= 0:
-            found.stopped.append(request)
+            found.over_budget.append(request)
         else:
             left -= 1
-            found.begin.append(replace(request, spent=spent[one.name] + 1) if budget else request)
+            found.admitted.append(replace(request, spent=spent[one.name] + 1) if budget else request)
     return found
 
 
 def _spent(
-    application: Application, one: Enrichment, snapshot: Snapshot, now: datetime, begun: Mapping[str, Called]
+    application: Application, one: Enrichment, snapshot: Snapshot, now: datetime, begun: Mapping[str, LastRequest]
 ) -> int:
-    """How many requests of this period the slot tells of, or the worker knows of if those are more."""
+    """Return how many requests the enrichment made in this period, by its slot or, if those are more, by the worker."""
     if application.budget is None:
         return 0
     present = application.budget.period(snapshot.first_seen, now)
@@ -69,21 +69,21 @@ def _spent(
 
 
 def _is_too_soon(
-    one: Enrichment, request: Request, snapshot: Snapshot, now: datetime, begun: Mapping[str, Called]
+    one: Enrichment, request: Request, snapshot: Snapshot, now: datetime, begun: Mapping[str, LastRequest]
 ) -> bool:
-    """Whether the last request is less than the interval ago. Further rounds belong to their first.
+    """Return whether the last request is less than the interval ago. Further rounds belong to their first.
 
-    A time that lies as far ahead, by a wrong clock, holds nothing.
+    A time that lies as far ahead, by a wrong clock, delays nothing.
     """
     if one.at_most_every is None or request.round > 1:
         return False
     answer = snapshot.enrichments.get(one.name)
-    asked = None if answer is None or answer.status == "skipped" else answer
-    return any(abs(now - called.at) < one.at_most_every for called in _known(asked, begun.get(one.name)))
+    answered = None if answer is None or answer.status == "skipped" else answer
+    return any(abs(now - called.at) < one.at_most_every for called in _known(answered, begun.get(one.name)))
 
 
-def _known(answer: Answer | None, begun: Called | None) -> Iterable[Called]:
+def _known(answer: Answer | None, begun: LastRequest | None) -> Iterable[LastRequest]:
     if answer is not None:
-        yield Called(answer.ts, answer.spent or 0)
+        yield LastRequest(answer.ts, answer.spent or 0)
     if begun is not None:
         yield begun

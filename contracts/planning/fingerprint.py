@@ -1,4 +1,4 @@
-"""The names of what enrichments are asked: equal for equal inputs, whatever the device."""
+"""Fingerprints of an enrichment's inputs: equal for equal inputs, whatever the device."""
 
 import hashlib
 from typing import Any
@@ -9,20 +9,20 @@ from contracts.model.enrichment import Enrichment
 
 
 def fingerprint(one: Enrichment, inputs: dict[str, Any]) -> str:
-    """Names the inputs of an enrichment."""
+    """Return the fingerprint of an enrichment's inputs."""
     return digest([one.name, inputs])
 
 
 def skip_fingerprint(one: Enrichment, reason: str) -> str:
-    """Names the reason for which an enrichment is skipped."""
+    """Return the fingerprint of the reason for which an enrichment is skipped."""
     return digest([one.name, "skipped", reason])
 
 
 def round_fingerprint(inputs: str, number: int, own: Any) -> str:
-    """Names one round: the fingerprint of all other inputs, the round's number, and the own result that it reads."""
+    """Return the fingerprint of a round: that of the other inputs, its number, and the own result that it reads."""
     return f"{inputs}.{number}.{digest(own)}"
 
 
 def digest(named: Any) -> str:
-    """Of anything that JSON has, whatever the order of its names."""
+    """Return a digest of a JSON value that does not depend on the order of its names."""
     return hashlib.blake2b(orjson.dumps(named, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()

@@ -1,4 +1,4 @@
-"""What an enrichment would be asked with now, and whether its slot has the answer to that."""
+"""The inputs of an enrichment's next request, and whether its slot has the answer to them."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -11,50 +11,51 @@ LONGEST_NUMBER = 9
 NO_INPUTS: dict[str, Any] = {}
 
 
-class Question(NamedTuple):
-    """The inputs as the function gets them, what names them, and the round that this is of an iterative enrichment."""
+class Inputs(NamedTuple):
+    """The values that the function receives, their fingerprint, and the round of an iterative enrichment."""
 
-    inputs: dict[str, Any]
+    values: dict[str, Any]
     fingerprint: str
     round: int
-    answered: bool
-    """Whether the slot's answer serves these inputs. Then the question is the one to ask when that is stale."""
+    is_answered: bool
+    """Whether the slot's answer is of these inputs. They are requested again when that answer is stale."""
 
 
-def question(one: Enrichment, inputs: dict[str, Any], answer: Answer | None) -> Question:
-    """What is to be asked with these inputs of the state: rounded, and in the round that the slot has not seen yet."""
-    others = inputs if one.rounds is None else {name: value for name, value in inputs.items() if name != one.name}
-    near, named = _near(one, others, None if answer is None else answer.fingerprint.partition(".")[0])
+def inputs_of(one: Enrichment, values: dict[str, Any], answer: Answer | None) -> Inputs:
+    """Return the inputs for these values of the state: rounded, and of the first round that the slot does not have."""
+    others = values if one.rounds is None else {name: value for name, value in values.items() if name != one.name}
+    rounded, named = _rounded(one, others, None if answer is None else answer.fingerprint.partition(".")[0])
     if one.rounds is not None:
-        return _in_rounds(one, near, named, answer)
-    return Question(near, named, 1, answer is not None and answer.fingerprint == named)
+        return _in_rounds(one, rounded, named, answer)
+    return Inputs(rounded, named, 1, answer is not None and answer.fingerprint == named)
 
 
-def _near(one: Enrichment, inputs: dict[str, Any], asked: str | None) -> tuple[dict[str, Any], str]:
-    """The rounded inputs with their fingerprint: those of the slot if they are in reach, or the nearest."""
+def _rounded(one: Enrichment, values: dict[str, Any], answered: str | None) -> tuple[dict[str, Any], str]:
+    """Return the rounded values and their fingerprint: those of the slot if they are in reach, else the nearest."""
     if not one.rounding:
-        return inputs, fingerprint(one, inputs)
-    choices = [near.choices(inputs[name]) for name, near in one.rounding.items()]
-    within = [inputs | dict(zip(one.rounding, chosen, strict=True)) for chosen in itertools.product(*choices)]
-    named = [(near, fingerprint(one, near)) for near in within]
-    return next((near for near in named if near[1] == asked), named[0])
+        return values, fingerprint(one, values)
+    choices = [quantize.choices(values[name]) for name, quantize in one.rounding.items()]
+    within = [values | dict(zip(one.rounding, chosen, strict=True)) for chosen in itertools.product(*choices)]
+    named = [(rounded, fingerprint(one, rounded)) for rounded in within]
+    return next((candidate for candidate in named if candidate[1] == answered), named[0])
 
 
-def _in_rounds(one: Enrichment, others: dict[str, Any], named: str, answer: Answer | None) -> Question:
-    """The first round reads no result; each further one that of the round before, until it repeats or is the last.
+def _in_rounds(one: Enrichment, others: dict[str, Any], named: str, answer: Answer | None) -> Inputs:
+    """Return the inputs of the next round: the first reads no result, each further one that of the round before.
 
-    The slot's fingerprint tells which round it has, and what that one read: so no more than the slot need be known.
+    The rounds end when a result repeats, or with the last one. The slot's fingerprint has its round and what that
+    round read, so the slot is all that this needs.
     """
     number, read = _reached(answer, named)
     result = answer.result if answer and number else None
     if number and (result is None or number >= (one.rounds or 1) or digest(result) == read):
-        return Question(others | {one.name: None}, round_fingerprint(named, 1, None), 1, answered=True)
+        return Inputs(others | {one.name: None}, round_fingerprint(named, 1, None), 1, is_answered=True)
     following = round_fingerprint(named, number + 1, result)
-    return Question(others | {one.name: result}, following, number + 1, answered=False)
+    return Inputs(others | {one.name: result}, following, number + 1, is_answered=False)
 
 
 def _reached(answer: Answer | None, named: str) -> tuple[int, str]:
-    """The round whose answer the slot has, 0 for none with these inputs, and the digest of the result that it read."""
+    """Return the round of the slot's answer, 0 for none with these inputs, and the digest of what it read."""
     inputs, _, rest = (answer.fingerprint if answer else "").partition(".")
     number, _, read = rest.partition(".")
     plain = inputs == named and number.isdecimal() and number.isascii() and len(number) <= LONGEST_NUMBER

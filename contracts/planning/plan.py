@@ -1,4 +1,4 @@
-"""Which requests a snapshot calls for: the one decision that the loop turns on, as pure functions."""
+"""The requests that a snapshot calls for, as pure functions."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from contracts.model.application import Application
 from contracts.model.enrichment import Enrichment
-from contracts.planning.admission import afford
+from contracts.planning.admission import admit
 from contracts.planning.fingerprint import fingerprint, skip_fingerprint
-from contracts.planning.inputs import NO_INPUTS, Question, question
+from contracts.planning.inputs import NO_INPUTS, Inputs, inputs_of
 from contracts.planning.request import Request
 from contracts.wire import LARGEST_COUNT, Answer, Snapshot, Status
 
@@ -16,149 +16,151 @@ __all__ = ["Progress", "Request", "fingerprint", "plan", "progress", "settled", 
 
 
 class Progress(StrEnum):
-    """Where an enrichment stands on one snapshot."""
+    """The status of an enrichment on one snapshot."""
 
     WAITING = "waiting"
-    """A need has no value yet, or only one whose own inputs have changed since."""
+    """A dependency has no value yet, or only one of former inputs."""
     SKIPPED = "skipped"
-    """A need was answered without a result, or was skipped, so this one cannot run; or its condition is false."""
+    """A dependency has no result or was skipped, so this one cannot run; or its condition is false."""
     PLANNABLE = "plannable"
-    HELD = "held"
-    """It comes too soon after the last request (`at_most_every`): a later snapshot plans it."""
-    STOPPED = "stopped"
+    TOO_SOON = "too_soon"
+    """A request would come too soon after the last request (`at_most_every`): a later snapshot plans it."""
+    OVER_BUDGET = "over_budget"
     """The device's budget is spent: the first snapshot of the next period plans it."""
     ANSWERED = "answered"
     CLOSED = "closed"
-    """An answer could not count: the window has expired, or the slot has one of a version that is still to come."""
+    """The job would not accept an answer: the window has expired, or the slot has one of a later version."""
 
 
-class _Standing(NamedTuple):
-    """Where an enrichment, or a field of the state, stands, and what that means for those that need it."""
+class _Evaluation(NamedTuple):
+    """The status of an enrichment or of a field of the state, and what those that depend on it receive."""
 
     progress: Progress
     result: Any = None
-    """What serves those that need it: that of an answer to the present inputs, even a stale one."""
-    coming: bool = False
-    """Whether a first answer to the present inputs is being asked for, of this one or of what it waits for."""
+    """The result of an answer to the current inputs, even a stale one."""
+    is_pending: bool = False
+    """Whether a first answer to the current inputs is requested, of this one or of a dependency."""
     status: Status | None = None
-    """Of the answer to the present inputs."""
+    """Of the answer to the current inputs."""
     request: Request | None = None
 
     @property
     def gives_nothing(self) -> bool:
-        """Whether the present inputs lead to no result."""
+        """Whether the current inputs have no result."""
         return self.progress in (Progress.ANSWERED, Progress.SKIPPED) and self.result is None
 
 
 def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
-    """The requests that this snapshot calls for and that may begin now, as far as its slots tell."""
-    return afford(application, snapshot, now, wanted(application, snapshot, now), {}).begin
+    """Return the requests that this snapshot calls for and that may start now, by its slots alone."""
+    return admit(application, snapshot, now, wanted(application, snapshot, now), {}).admitted
 
 
 def wanted(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
-    """The requests that this snapshot calls for: inputs present, and not answered for them, or too long ago.
+    """Return the requests that this snapshot calls for: all inputs present, and no answer to them or a stale one.
 
-    One that cannot or need not run is told so once, by a request without a call. None at all once the life and its
-    grace are over by the clock; a replay's times are not those of the clock.
+    An enrichment that is skipped gets one request without a call. There are no requests once the window and its grace
+    have ended by the clock, except in a replay, whose times are not those of the clock.
     """
-    return _requests(_standings(application, snapshot, now))
+    return _requests(_evaluations(application, snapshot, now))
 
 
 def progress(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> Progress:
-    """Where one enrichment stands on a snapshot."""
-    standings = _standings(application, snapshot, now)
-    standing, afforded = standings[one.name], afford(application, snapshot, now, _requests(standings), {})
-    if standing.request in afforded.held:
-        return Progress.HELD
-    return Progress.STOPPED if standing.request in afforded.stopped else standing.progress
+    """Return the status of one enrichment on a snapshot."""
+    evaluations = _evaluations(application, snapshot, now)
+    evaluation, admission = evaluations[one.name], admit(application, snapshot, now, _requests(evaluations), {})
+    if evaluation.request in admission.too_soon:
+        return Progress.TOO_SOON
+    return Progress.OVER_BUDGET if evaluation.request in admission.over_budget else evaluation.progress
 
 
 def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool:
-    """Whether no enrichment can run or is under way: what the state has now is all that it calls for."""
+    """Return whether the snapshot calls for no request."""
     return not plan(application, snapshot, now)
 
 
-def _standings(application: Application, snapshot: Snapshot, now: datetime) -> dict[str, _Standing]:
-    """All enrichments, each after what it needs: what a slot still holds of former inputs serves nobody."""
-    over = _is_over(application, snapshot, now)
-    found: dict[str, _Standing] = {}
+def _evaluations(application: Application, snapshot: Snapshot, now: datetime) -> dict[str, _Evaluation]:
+    """Evaluate all enrichments, each after its dependencies, against the current inputs."""
+    is_expired = _is_expired(application, snapshot, now)
+    found: dict[str, _Evaluation] = {}
     for one in application.enrichments:
         needs = {need.name: found.get(need.name) or _field(snapshot.state.get(need.name)) for need in one.needs}
-        closed = over or not _can_replace(snapshot.enrichments.get(one.name), snapshot, now, application.state.grace)
+        closed = is_expired or not _can_replace(
+            snapshot.enrichments.get(one.name), snapshot, now, application.state.grace
+        )
         found[one.name] = _blocked(one, needs, snapshot, closed=closed) or _free(
             one, needs, snapshot, now, closed=closed
         )
     return found
 
 
-def _requests(standings: dict[str, _Standing]) -> list[Request]:
-    return [standing.request for standing in standings.values() if standing.request]
+def _requests(evaluations: dict[str, _Evaluation]) -> list[Request]:
+    return [evaluation.request for evaluation in evaluations.values() if evaluation.request]
 
 
-def _is_over(application: Application, snapshot: Snapshot, now: datetime) -> bool:
-    """Whether the job would refuse an answer as late."""
+def _is_expired(application: Application, snapshot: Snapshot, now: datetime) -> bool:
+    """Return whether the job would refuse an answer as late."""
     return not application.topics.replay and now - snapshot.first_seen > application.kept_for
 
 
-def _field(value: Any) -> _Standing:
-    return _Standing(Progress.WAITING if value is None else Progress.ANSWERED, value)
+def _field(value: Any) -> _Evaluation:
+    return _Evaluation(Progress.WAITING if value is None else Progress.ANSWERED, value)
 
 
-def _blocked(one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, *, closed: bool) -> _Standing | None:
-    """What keeps an enrichment from running now, if anything does."""
-    nothing, lacks, coming = [], False, False
+def _blocked(one: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot, *, closed: bool) -> _Evaluation | None:
+    """Return the evaluation of an enrichment that its dependencies block; None if they do not."""
+    without_result, is_missing, is_pending = [], False, False
     for need in one.needs:
-        standing = needs[need.name]
-        coming = coming or standing.coming
-        if standing.result is None and not need.optional:
-            lacks = lacks or not standing.coming
-            if standing.gives_nothing:
-                nothing.append(f"{need.name}: {standing.status}")
-    if nothing:
-        return _skipped(one, ", ".join(nothing), snapshot, closed=closed)
-    return _Standing(Progress.WAITING, coming=not lacks) if lacks or coming else None
+        evaluation = needs[need.name]
+        is_pending = is_pending or evaluation.is_pending
+        if evaluation.result is None and not need.optional:
+            is_missing = is_missing or not evaluation.is_pending
+            if evaluation.gives_nothing:
+                without_result.append(f"{need.name}: {evaluation.status}")
+    if without_result:
+        return _skipped(one, ", ".join(without_result), snapshot, closed=closed)
+    return _Evaluation(Progress.WAITING, is_pending=not is_missing) if is_missing or is_pending else None
 
 
 def _free(
-    one: Enrichment, needs: dict[str, _Standing], snapshot: Snapshot, now: datetime, *, closed: bool
-) -> _Standing:
-    """Where an enrichment stands that has its inputs."""
-    inputs = {name: need.result for name, need in needs.items()}
-    asked = question(one, inputs, snapshot.enrichments.get(one.name))
-    if one.when and (unmet := one.when.unmet(asked.inputs)):
+    one: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot, now: datetime, *, closed: bool
+) -> _Evaluation:
+    """Evaluate an enrichment that has its inputs."""
+    values = {name: need.result for name, need in needs.items()}
+    inputs = inputs_of(one, values, snapshot.enrichments.get(one.name))
+    if one.when and (unmet := one.when.unmet(inputs.values)):
         return _skipped(one, unmet, snapshot, closed=closed)
-    return _asked(one, asked, snapshot, now, closed=closed)
+    return _evaluated(one, inputs, snapshot, now, closed=closed)
 
 
-def _asked(one: Enrichment, asked: Question, snapshot: Snapshot, now: datetime, *, closed: bool) -> _Standing:
-    """Where an enrichment stands that can run, by the answer in its slot."""
+def _evaluated(one: Enrichment, inputs: Inputs, snapshot: Snapshot, now: datetime, *, closed: bool) -> _Evaluation:
+    """Evaluate an enrichment that can run, by the answer in its slot."""
     answer = snapshot.enrichments.get(one.name)
-    if answer is not None and asked.answered:
+    if answer is not None and inputs.is_answered:
         if closed or not _is_stale(one, answer, now):
-            return _Standing(Progress.ANSWERED, answer.result, status=answer.status)
-        request = _request(one, asked, snapshot)
-        return _Standing(Progress.PLANNABLE, answer.result, status=answer.status, request=request)
+            return _Evaluation(Progress.ANSWERED, answer.result, status=answer.status)
+        request = _request(one, inputs, snapshot)
+        return _Evaluation(Progress.PLANNABLE, answer.result, status=answer.status, request=request)
     if closed:
-        return _Standing(Progress.CLOSED)
-    return _Standing(Progress.PLANNABLE, coming=True, request=_request(one, asked, snapshot))
+        return _Evaluation(Progress.CLOSED)
+    return _Evaluation(Progress.PLANNABLE, is_pending=True, request=_request(one, inputs, snapshot))
 
 
-def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, closed: bool) -> _Standing:
-    """The standing of one that is skipped: its slot must say so, and why, for whoever reads the state."""
+def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, closed: bool) -> _Evaluation:
+    """Evaluate a skipped enrichment: its slot must have the reason, for readers of the state."""
     answer, named = snapshot.enrichments.get(one.name), skip_fingerprint(one, reason)
-    told = answer is not None and answer.fingerprint == named
-    if told or closed:
-        return _Standing(Progress.SKIPPED, status="skipped")
-    request = _request(one, Question(NO_INPUTS, named, 1, answered=False), snapshot, reason)
-    return _Standing(Progress.SKIPPED, status="skipped", request=request)
+    is_recorded = answer is not None and answer.fingerprint == named
+    if is_recorded or closed:
+        return _Evaluation(Progress.SKIPPED, status="skipped")
+    request = _request(one, Inputs(NO_INPUTS, named, 1, is_answered=False), snapshot, reason)
+    return _Evaluation(Progress.SKIPPED, status="skipped", request=request)
 
 
 def _can_replace(answer: Answer | None, snapshot: Snapshot, now: datetime, grace: timedelta) -> bool:
-    """Whether an answer that is computed now may replace the slot's.
+    """Return whether an answer that is computed now may replace the slot's.
 
     A true answer is merged after the version that it was computed from. One of this version or a later one is either
-    about to be caught up with, while the job reads again what it had read before a crash, or forged. The job does that
-    within the grace, so an answer that is older (or from the future) is forged, and is replaced.
+    true, while the job reads again what it had read before a crash, or forged. The job does that within the grace, so
+    an answer that is older (or from the future) is forged, and is replaced.
     """
     if answer is None or answer.order < snapshot.order:
         return True
@@ -169,22 +171,22 @@ def _is_stale(one: Enrichment, answer: Answer, now: datetime) -> bool:
     return one.stale_after is not None and now - answer.ts > one.stale_after
 
 
-def _request(one: Enrichment, asked: Question, snapshot: Snapshot, skipped: str | None = None) -> Request:
+def _request(one: Enrichment, inputs: Inputs, snapshot: Snapshot, skipped: str | None = None) -> Request:
     return Request(
         device_id=snapshot.device_id,
         first_seen=snapshot.first_seen,
         enrichment=one.name,
-        fingerprint=asked.fingerprint,
+        fingerprint=inputs.fingerprint,
         version=_version(snapshot.enrichments.get(one.name), snapshot),
         as_of=snapshot.as_of,
-        inputs=asked.inputs,
+        inputs=inputs.values,
         skipped=skipped,
         traceparent=snapshot.traceparent,
-        round=asked.round,
+        round=inputs.round,
         epoch=snapshot.epoch,
     )
 
 
 def _version(answer: Answer | None, snapshot: Snapshot) -> int:
-    """The version that the answer will have: the snapshot's, or one that replaces an impossible one in the slot."""
+    """Return the version of the answer: the snapshot's, or one that replaces an impossible one in the slot."""
     return snapshot.version if answer is None or answer.order < snapshot.order else answer.version + 1

@@ -9,7 +9,7 @@ from contracts.wire import Order
 
 @dataclass(frozen=True)
 class Request:
-    """One planned answer: (life, enrichment, fingerprint of its inputs), and the version that it was planned on."""
+    """One planned answer: window, enrichment and fingerprint of its inputs, and the version that it was planned on."""
 
     device_id: str
     first_seen: datetime
@@ -31,8 +31,8 @@ class Request:
     """With `version`, the snapshot that it was planned on."""
 
     @property
-    def life(self) -> tuple[str, datetime]:
-        """The life that it is for."""
+    def window(self) -> tuple[str, datetime]:
+        """Device and start of the window: the key of the state."""
         return self.device_id, self.first_seen
 
     @property

@@ -10,7 +10,7 @@ from contracts.errors import AbsentError, CallError, PermanentCallError, Retryab
 from contracts.model.application import Application
 from contracts.model.enrichment import Api
 from contracts.model.event import Event
-from contracts.planning.admission import Called, afford
+from contracts.planning.admission import LastRequest, admit
 from contracts.planning.plan import wanted
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
@@ -39,7 +39,7 @@ class Loop:
         self._fold = Fold(application)
         self._decoder = Decoder(application) if application.topics.replay else Decoder(application, clock=clock)
         self._latest: dict[str, Snapshot] = {}
-        self._begun: dict[tuple[Any, str], Called] = {}
+        self._begun: dict[tuple[Any, str], LastRequest] = {}
 
     def send(self, event: Event) -> Snapshot:
         """Return the snapshot after one event, as on the wire; its requests wait. Raises RecordError as the job does.
@@ -86,15 +86,15 @@ class Loop:
     def _plan(self, snapshot: Snapshot) -> None:
         called_for = wanted(self._application, snapshot, self._clock())
         new = [request for request in called_for if request.identity not in self.under_way]
-        keys = {name: (snapshot.life, name) for name in self._application.by_name}
+        keys = {name: (snapshot.window, name) for name in self._application.by_name}
         begun = {name: self._begun[key] for name, key in keys.items() if key in self._begun}
-        afforded = afford(self._application, snapshot, self._clock(), new, begun)
-        self.stopped += len(afforded.stopped)
-        for request in afforded.begin:
+        admission = admit(self._application, snapshot, self._clock(), new, begun)
+        self.stopped += len(admission.over_budget)
+        for request in admission.admitted:
             self.under_way[request.identity] = request
             if request.skipped is None:
                 self.calls.append(request.enrichment)
-                self._begun[snapshot.life, request.enrichment] = Called(self._clock(), request.spent or 0)
+                self._begun[snapshot.window, request.enrichment] = LastRequest(self._clock(), request.spent or 0)
 
     async def _answer(self, request: Request) -> Record:
         facts = await self._outcome(request)

@@ -1,9 +1,9 @@
 """Records of the topics besides events, and the keys and partitions that they have."""
 
 from contracts.wire.messages import (
-    ASK_AGAIN,
     LARGEST_COUNT,
     NEVER_WRITTEN,
+    REDRIVEN,
     Answer,
     DeadLetter,
     DerivedRecord,
@@ -16,9 +16,9 @@ from contracts.wire.messages import (
 )
 
 __all__ = [
-    "ASK_AGAIN",
     "LARGEST_COUNT",
     "NEVER_WRITTEN",
+    "REDRIVEN",
     "Answer",
     "DeadLetter",
     "DerivedRecord",

@@ -1,4 +1,4 @@
-"""What is on the wire besides events: snapshots, feedback and dead letters."""
+"""The records of the topics other than events: snapshots, answers, derived records and dead letters."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -12,10 +12,10 @@ from contracts.types.key import Key
 Order = tuple[int, int]
 """Epoch and version."""
 Status = Literal["result", "absence", "failure", "skipped"]
-"""How a request ended. Skipped ones were not asked: what they need was not found, or their condition is false."""
+"""How a request ended. A skipped one made no call: a dependency has no result, or its condition is false."""
 
-ASK_AGAIN = "ask again"
-"""The fingerprint of a failure that names no inputs, and so answers none: it opens a slot that a failure had closed."""
+REDRIVEN = "redriven"
+"""The fingerprint that a redrive gives a failure. It names no inputs, so the worker requests the answer again."""
 NEVER_WRITTEN = -1
 """The partition and offset of what has none."""
 LARGEST_COUNT = 1 << 53
@@ -33,7 +33,7 @@ class Wire(BaseModel):
 
 
 class Answer(Wire):
-    """What an enrichment's slot holds: the outcome of one request. The order of fields is the order of the merge."""
+    """The outcome of one request, in an enrichment's slot. The order of the fields is the order of the merge."""
 
     epoch: int = Field(default=0, ge=0, le=LARGEST_COUNT)
     """The epoch of the snapshot that the request was planned on."""
@@ -47,7 +47,7 @@ class Answer(Wire):
     reason: str | None = None
     """Why there is no result."""
     spent: int | None = Field(default=None, ge=0)
-    """How many requests the enrichment has made for this life in the present period of the budget; null without one."""
+    """How many requests the enrichment has made for this window in the budget's period; null without a budget."""
     result: dict[str, Any] | None = None
 
     @property
@@ -59,7 +59,7 @@ class Answer(Wire):
 class Feedback(Wire):
     """The answer to one request, on its way back into the state.
 
-    `result` holds it under the enrichment's name, so that one topic carries every model. Two answers with the same
+    `result` has it under the enrichment's name, so that one topic carries every model. Two answers with the same
     enrichment, fingerprint, epoch, version, status and time are one delta.
     """
 
@@ -88,7 +88,7 @@ class Feedback(Wire):
 class Snapshot(Wire):
     """The whole state of a device after one record.
 
-    The record's key is the `window_key` of device and life; it is in the device's partition.
+    The record's key is the `window_key` of device and window; it is in the device's partition.
     """
 
     device_id: str
@@ -110,8 +110,8 @@ class Snapshot(Wire):
     """The trace context of the record with the largest broker time, in a traced application."""
 
     @property
-    def life(self) -> tuple[str, datetime]:
-        """The key of the state."""
+    def window(self) -> tuple[str, datetime]:
+        """Device and start of the window: the key of the state."""
         return self.device_id, self.first_seen
 
     @property
@@ -121,7 +121,7 @@ class Snapshot(Wire):
 
 
 class DerivedRecord(Wire):
-    """What a device's snapshot says of another key.
+    """The value that a device's snapshot gives another key.
 
     Of a key's records the one of the greatest (first_seen, epoch, version) counts. It is in the partition of its key;
     the record's own key names the device's window besides. Compaction keeps what was written last, and so keeps the
@@ -135,15 +135,15 @@ class DerivedRecord(Wire):
     """With `first_seen` and `epoch`, of the snapshot that it was derived from."""
     as_of: AwareDatetime
     device_id: str
-    """Whose snapshot that was."""
+    """The device of that snapshot."""
     value: dict[str, Any]
 
 
 class DeadLetter(Wire):
     """A record that could not be used, with the reason and where it came from.
 
-    The job's letters have topic, partition and offset of the record; a worker's those of the snapshot. A snapshot that
-    was too large to be written has partition and offset -1.
+    Those of the job have topic, partition and offset of the record; those of a worker have the snapshot's. A snapshot
+    that was too large to be written has partition and offset -1.
     """
 
     reason: str
@@ -158,12 +158,12 @@ class DeadLetter(Wire):
     head: str | None = None
     """The beginning of the record's value."""
     enrichment: str | None = None
-    """What failed; this and all below is only in the letters of a worker's failed requests."""
+    """The enrichment that failed; this and all below is only in dead letters of a worker's failed requests."""
     first_seen: AwareDatetime | None = None
     version: int | None = None
-    """With `first_seen`, `epoch` and the letter's key: the snapshot that the request was planned on."""
+    """With `first_seen`, `epoch` and the record's key: the snapshot that the request was planned on."""
     spent: int | None = None
-    """What the failure told of the budget; null without one."""
+    """As in the failure's feedback; null without a budget."""
     attempts: int | None = None
     """How many calls were made."""
     response: str | None = None
@@ -171,7 +171,7 @@ class DeadLetter(Wire):
 
 
 def decode_snapshot(value: bytes) -> Snapshot:
-    """A snapshot from its value. Raises ValueError for anything else."""
+    """Return the snapshot of a record's value. Raises ValueError for anything else."""
     # Its validator itself: model_validate costs a sixth more, and there is a snapshot for each record.
     snapshot: Snapshot = Snapshot.__pydantic_validator__.validate_python(orjson.loads(value))
     return snapshot

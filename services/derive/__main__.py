@@ -48,7 +48,8 @@ def _work(settings: DeriveSettings, application: Application, stopping: threadin
     kafka = RealKafka(settings.client(), consumer, topic, settings.fetch_most, stopping.is_set)
     try:
         partitions = kafka.partitions(list(names(application)), settings.kafka)
-        TopicOwners(application, settings.client(), log.warning).check()
+        if not stopping.is_set():
+            TopicOwners(application, settings.client(), log.warning).check(stopping.is_set)
         kafka.join()
         Worker(application, kafka, partitions, counters, stopping.is_set).run()
     finally:

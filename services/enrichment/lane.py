@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.planning.admission import Called, afford
+from contracts.planning.admission import LastRequest, admit
 from contracts.planning.plan import wanted
 from services.enrichment.memory import Memory
 from services.enrichment.offsets import Offsets
@@ -53,7 +53,7 @@ class Lane:
         self.tasks: set[asyncio.Task[None]] = set()
         self._versions: Memory[tuple[str, datetime], Version] = Memory(size, age, clock)
         self._answered: Memory[Identity, Version] = Memory(size, age, clock)
-        self._begun: Memory[tuple[tuple[str, datetime], str], Called] = Memory(size, age, clock)
+        self._begun: Memory[tuple[tuple[str, datetime], str], LastRequest] = Memory(size, age, clock)
         """The last request of each life and enrichment, which no slot tells of before it is answered."""
         self._order = Order()
         self._started: set[int] = set()
@@ -67,15 +67,15 @@ class Lane:
 
         The job publishes some snapshots again after a crash.
         """
-        seen = self._versions.get(snapshot.life)
+        seen = self._versions.get(snapshot.window)
         if seen is not None and seen >= snapshot.order:
             return True
-        self._versions.put(snapshot.life, snapshot.order)
+        self._versions.put(snapshot.window, snapshot.order)
         return False
 
     def is_latest(self, snapshot: Snapshot) -> bool:
         """Whether no later version was seen."""
-        return self._versions.get(snapshot.life) == snapshot.order
+        return self._versions.get(snapshot.window) == snapshot.order
 
     def due(self, application: Application, snapshot: Snapshot, now: datetime) -> Due:
         """What is to begin for a snapshot.
@@ -91,10 +91,10 @@ class Lane:
         if not application.limited:
             return Due(new, spared, [])
         renewed = {one.enrichment: waiting for one in new if (waiting := self._waiting(one))}
-        begun = {one: called for one in application.by_name if (called := self._last(snapshot.life, one, renewed))}
+        begun = {one: called for one in application.by_name if (called := self._last(snapshot.window, one, renewed))}
         new.sort(key=lambda request: request.enrichment not in renewed)  # they were paid for
-        afforded = afford(application, snapshot, now, new, begun)
-        return Due(afforded.begin, spared, afforded.stopped)
+        admission = admit(application, snapshot, now, new, begun)
+        return Due(admission.admitted, spared, admission.over_budget)
 
     def begin(self, record: Record, request: Request, at: datetime | None) -> Work | None:
         """Note that a request is to be answered. None when one that still waits is to ask for this one instead.
@@ -109,7 +109,7 @@ class Lane:
             self._note(waiting, at)
             return None
         work = self._order.join(self, record, request)
-        work.before = waiting.before if waiting else self._begun.get((request.life, request.enrichment))
+        work.before = waiting.before if waiting else self._begun.get((request.window, request.enrichment))
         self._pressure.add(record.size)
         work.counted = record.size
         if waiting:
@@ -149,7 +149,7 @@ class Lane:
 
     def superseded(self, snapshot: Snapshot) -> bool:
         """Whether a later version was seen: that one renewed, or calls for, all that is still to be asked."""
-        seen = self._versions.get(snapshot.life)
+        seen = self._versions.get(snapshot.window)
         return seen is not None and seen > snapshot.order
 
     def overtake(self, work: Work) -> int:
@@ -206,7 +206,7 @@ class Lane:
     def _waiting(self, request: Request) -> Work | None:
         return self._order.waiting(request.device_id, request.first_seen, request.enrichment)
 
-    def _last(self, life: tuple[str, datetime], enrichment: str, renewed: Mapping[str, Work]) -> Called | None:
+    def _last(self, life: tuple[str, datetime], enrichment: str, renewed: Mapping[str, Work]) -> LastRequest | None:
         """The last request of an enrichment, or the one before where it is about to be renewed: it made no call yet."""
         if enrichment in renewed:
             return renewed[enrichment].before
@@ -219,11 +219,11 @@ class Lane:
         if work.request.skipped is not None:
             self._restore(work)
         else:
-            key = (work.request.life, work.request.enrichment)
-            self._begun.put(key, Called(at, work.request.spent or 0))
+            key = (work.request.window, work.request.enrichment)
+            self._begun.put(key, LastRequest(at, work.request.spent or 0))
 
     def _restore(self, work: Work) -> None:
-        key = (work.request.life, work.request.enrichment)
+        key = (work.request.window, work.request.enrichment)
         if work.before is None:
             self._begun.forget(key)
         else:

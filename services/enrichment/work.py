@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-    from contracts.planning.admission import Called
+    from contracts.planning.admission import LastRequest
     from contracts.planning.request import Request
     from services.enrichment.lane import Lane
     from services.enrichment.source import Record
@@ -27,7 +27,7 @@ class Work:
     over: bool = False
     counted: int = 0
     """How many bytes of it the pressure counts."""
-    before: Called | None = None
+    before: LastRequest | None = None
     """The last request of the device's enrichment before this one, as its budget counts."""
 
     def __post_init__(self) -> None:

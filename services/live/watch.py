@@ -108,7 +108,7 @@ class Watch:
         snapshot = _decoded(record)
         if snapshot is None:
             return
-        paired = self._pairing.snapshot(snapshot.life, snapshot.order, now)
+        paired = self._pairing.snapshot(snapshot.window, snapshot.order, now)
         if paired is None:
             return
         self._devices.put(snapshot, now)
@@ -116,7 +116,7 @@ class Watch:
             self._to_snapshot.add(now, paired.latency)
         if paired.since_last_event is not None and settled(self._application, snapshot, clock_time):
             self._to_enriched.add(now, paired.since_last_event)
-            self._pairing.settled(snapshot.life)
+            self._pairing.settled(snapshot.window)
 
     def _letter(self, record: Record, _: float, __: datetime) -> None:
         try:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from contracts.records.record import Reason
-from contracts.wire import ASK_AGAIN, Feedback
+from contracts.wire import REDRIVEN, Feedback
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -62,7 +62,7 @@ def opening(found: Found, now: datetime) -> Feedback:
         version=letter.version,
         status="failure",
         ts=now,
-        fingerprint=ASK_AGAIN,
+        fingerprint=REDRIVEN,
         reason="to be asked again",
         spent=letter.spent,
     )

@@ -74,7 +74,7 @@ class Fleet(Loop):
 
     def newest(self) -> dict[Window, Snapshot]:
         """Of these, the newest of each window."""
-        return {one.life: one for one in sorted(self.snapshots(), key=lambda one: one.order)}
+        return {one.window: one for one in sorted(self.snapshots(), key=lambda one: one.order)}
 
     def is_complete(self, release: Release, job: Job, windows: Iterable[Window] | None = None) -> bool:
         """Whether all windows, or these, show all events and an answer for each enrichment; the job must run."""

@@ -39,10 +39,10 @@ class Reader:
 
     def _take(self, snapshot: Snapshot) -> None:
         self.seen += 1
-        self.published.add(snapshot.life, snapshot.version)
-        known = self.latest.get(snapshot.life)
+        self.published.add(snapshot.window, snapshot.version)
+        known = self.latest.get(snapshot.window)
         if known is None or snapshot.version > known.version:
-            self.latest[snapshot.life] = snapshot
+            self.latest[snapshot.window] = snapshot
 
     def close(self) -> None:
         """Leave."""

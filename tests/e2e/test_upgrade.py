@@ -105,7 +105,7 @@ def publishes_again_after_a_crash(fleet: Fleet, job: Job) -> bool:
         if crashes:
             job.kill()
             job.start()
-    return max(Counter((one.life, one.order) for one in fleet.snapshots()).values()) > 1
+    return max(Counter((one.window, one.order) for one in fleet.snapshots()).values()) > 1
 
 
 async def test_an_upgrade_shows_the_new_field_and_repeats_no_call(fleet: Fleet, registry: Registry) -> None:

@@ -56,7 +56,7 @@ def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_liv
         until(lambda: running.lines("batch"), "the batch that caught up")
         assert len(found) == len(fold.lives)
         for snapshot in found:
-            last = present(everything.app, snapshot.life, fold.lives[snapshot.life], running.epoch())
+            last = present(everything.app, snapshot.window, fold.lives[snapshot.window], running.epoch())
             assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))
         assert [line["records"] for line in running.lines("catching_up")] == [len(events) + len(answers)]
         device, before = found[0].device_id, found[0].version

@@ -20,7 +20,7 @@ def test_sparks_merge_equals_the_fold(spark: SparkSession, seed: int) -> None:
     for delta in [*map(decoder.event, events), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, app, events, answers)
-    found = {snapshot.life: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
+    found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
     assert found.keys() == fold.lives.keys()
     assert len(found) >= 190
     for life, partial in fold.lives.items():

@@ -31,7 +31,7 @@ def snapshots(messages: list[Any]) -> dict[tuple[str, datetime], list[Snapshot]]
     lives: dict[tuple[str, datetime], list[Snapshot]] = {}
     for message in messages:
         snapshot = decode_snapshot(message.value())
-        lives.setdefault(snapshot.life, []).append(snapshot)
+        lives.setdefault(snapshot.window, []).append(snapshot)
     return lives
 
 

@@ -20,7 +20,7 @@ def test_sparks_contexts_equal_the_folds(spark: SparkSession) -> None:
     for delta in [*map(decoder.event, events), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, traced.app, events, answers)
-    found = {snapshot.life: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
+    found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
     expected = {life: present(traced.app, life, partial, EPOCH) for life, partial in fold.lives.items()}
     assert {life: one.traceparent for life, one in found.items()} == {
         life: one.traceparent for life, one in expected.items()

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import Api, Application, Budget, DeclarationError, Enriched, Event, Latest, State, enrichment
-from contracts.planning.admission import Called, afford
+from contracts.planning.admission import LastRequest, admit
 from contracts.planning.plan import Progress, plan, progress, settled, wanted
 from contracts.planning.request import Request
 from contracts.wire import Answer, Snapshot
@@ -70,7 +70,7 @@ def test_past_the_budget_the_device_is_left_as_it_is_until_the_next_period() -> 
     over = at(9, {"x": 99, "y": 1}, a=spent)
     assert plan(app, over, NOW + HOUR - MINUTE) == []
     assert settled(app, over, NOW)
-    assert [progress(app, one, over, NOW) for one in (a, b)] == [Progress.STOPPED] * 2
+    assert [progress(app, one, over, NOW) for one in (a, b)] == [Progress.OVER_BUDGET] * 2
     begun = plan(app, over, NOW + HOUR)
     assert [(one.enrichment, one.spent) for one in begun] == [("a", 1), ("b", 1)]
 
@@ -91,11 +91,11 @@ def test_a_skip_costs_nothing_and_forgets_nothing() -> None:
 def test_what_no_slot_tells_yet_counts_too() -> None:
     snapshot = at(9, {"x": 99, "y": 1})
     called_for = wanted(app, snapshot, NOW)
-    afforded = afford(app, snapshot, NOW, called_for, {"a": Called(NOW, 2)})
-    assert [(one.enrichment, one.spent) for one in afforded.begin] == [("a", 3)]
-    assert [one.enrichment for one in afforded.stopped] == ["b"]
-    afforded = afford(app, snapshot, NOW, called_for, {"b": Called(NOW - MINUTE / 2, 0)})
-    assert [one.enrichment for one in afforded.held] == ["b"]
+    admission = admit(app, snapshot, NOW, called_for, {"a": LastRequest(NOW, 2)})
+    assert [(one.enrichment, one.spent) for one in admission.admitted] == [("a", 3)]
+    assert [one.enrichment for one in admission.over_budget] == ["b"]
+    admission = admit(app, snapshot, NOW, called_for, {"b": LastRequest(NOW - MINUTE / 2, 0)})
+    assert [one.enrichment for one in admission.too_soon] == ["b"]
 
 
 def test_an_interval_holds_new_inputs_back_until_it_is_over() -> None:
@@ -103,7 +103,7 @@ def test_an_interval_holds_new_inputs_back_until_it_is_over() -> None:
     held = answer(request, NOW)
     changed = at(2, {"y": 2}, b=held)
     assert plan(app, changed, NOW + MINUTE - timedelta(seconds=1)) == []
-    assert progress(app, b, changed, NOW) is Progress.HELD
+    assert progress(app, b, changed, NOW) is Progress.TOO_SOON
     assert [one.inputs for one in plan(app, changed, NOW + MINUTE)] == [{"y": 2}]
 
 

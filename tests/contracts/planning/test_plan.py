@@ -15,7 +15,7 @@ from contracts.planning.plan import Progress, plan, progress, settled
 from contracts.planning.request import Request
 from contracts.records.fold import Fold
 from contracts.records.record import Delta
-from contracts.wire import ASK_AGAIN, LARGEST_COUNT, Answer, Snapshot
+from contracts.wire import LARGEST_COUNT, REDRIVEN, Answer, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -123,7 +123,7 @@ def test_what_is_answered_is_not_asked_again_until_its_inputs_change() -> None:
 def test_a_failure_that_was_opened_again_is_asked_again_for_the_same_inputs() -> None:
     failures = {name: answer(request, "failure") for name, request in planned(snapshot({"x": 1})).items()}
     assert not planned(snapshot({"x": 1}, **failures))
-    mark = failures["a"].model_copy(update={"fingerprint": ASK_AGAIN, "ts": NOW + timedelta(seconds=1)})
+    mark = failures["a"].model_copy(update={"fingerprint": REDRIVEN, "ts": NOW + timedelta(seconds=1)})
     merged = Enriched().merge(mark.model_dump(), failures["a"].model_dump())
     assert merged == mark.model_dump(), "it wins over the failure that it opens"
     assert planned(snapshot({"x": 1}, **failures | {"a": mark})).keys() == {"a"}

@@ -78,7 +78,7 @@ def test_a_state_has_the_largest_offset_of_its_events(stream: list[Delta]) -> No
         snapshot = fold.add(delta)
         if snapshot is None:
             continue
-        offsets = merged.setdefault(snapshot.life, [])
+        offsets = merged.setdefault(snapshot.window, [])
         if delta.slot is None:
             assert delta.event_offset is not None
             offsets.append(delta.event_offset)

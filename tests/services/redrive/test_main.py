@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from contracts.model.topics import PARTITIONER
-from contracts.wire import ASK_AGAIN, Answer, DeadLetter
+from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.broker.readiness import wait_until
 from services.redrive.__main__ import main
 from services.redrive.redrive import ROOT
@@ -158,7 +158,7 @@ async def test_a_failed_request_is_asked_again_when_the_api_is_mended(
             assert await asyncio.to_thread(main, ["back", "--enrichment", "owner"]) == 0
             told = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 3)
             slots = {one.enrichment: one for one in failed} | {one.enrichment: one for one in told[2:]}
-            assert slots["owner"].fingerprint == ASK_AGAIN
+            assert slots["owner"].fingerprint == REDRIVEN
             answers = {
                 name: Answer.model_validate(one.model_dump() | {"result": (one.result or {}).get(name)})
                 for name, one in slots.items()
