@@ -119,7 +119,7 @@ def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> Par
         | {
             "STATELOOP_QUERY_DATA": str(folders.query),
             "STATELOOP_INSTANCE": "query",
-            "STATELOOP_PARTS": json.dumps(watched_parts),
+            "STATELOOP_SCRAPE_TARGETS": json.dumps(watched_parts),
         }
     )
     page = address(settings, QUERY)

@@ -97,10 +97,10 @@ class QuerySettings(KafkaSettings):
     """How long answers under way may take when it is told to stop."""
     stuck_after: Duration = timedelta(seconds=120)
     """After how long without progress /healthz asks for a restart."""
-    parts: dict[str, tuple[Address, ...]] = Field(default_factory=dict)
-    """Whose /metrics the console shows, by kind: {"job": ["http://host:port"], "enrichment": ["http://…", …]}."""
-    look_every: Annotated[Duration, Field(ge=timedelta(seconds=0.5))] = timedelta(seconds=2)
-    """How often they are asked."""
+    scrape_targets: dict[str, tuple[Address, ...]] = Field(default_factory=dict)
+    """The base URLs of the processes whose /metrics the console scrapes, by kind: {"job": ["http://host:port"], …}."""
+    scrape_every: Annotated[Duration, Field(ge=timedelta(seconds=0.5))] = timedelta(seconds=2)
+    """The interval between two scrapes."""
 
     @model_validator(mode="after")
     def _check_lease(self) -> Self:

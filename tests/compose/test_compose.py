@@ -14,7 +14,7 @@ from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
-from services.query.console.watched import not_watched
+from services.query.console.monitoring import unmonitored
 from services.query.lookup.authentication import Authenticator
 from services.query.settings import QuerySettings
 from services.topics.settings import Settings as TopicsSettings
@@ -203,4 +203,4 @@ def test_the_build_sees_only_what_it_copies() -> None:
 
 def test_the_console_watches_every_component(services: dict[str, Service]) -> None:
     told = services["query"]["environment"]
-    assert not_watched(load(told["STATELOOP_APPLICATION"]), json.loads(told["STATELOOP_PARTS"])) == ()
+    assert unmonitored(load(told["STATELOOP_APPLICATION"]), json.loads(told["STATELOOP_SCRAPE_TARGETS"])) == ()

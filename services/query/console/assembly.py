@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from services.query.console.course import Course
-from services.query.console.ends import Ends
-from services.query.console.gather import Sources, addresses, gathering
-from services.query.console.letters import Follower, Letters
+from services.query.console.dead_letters import DeadLetterLog, DeadLetterReader
+from services.query.console.end_offsets import EndOffsets
+from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
+from services.query.console.sampler import Sources, sampling, targets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 async def console(application: Application, parts: Parts) -> AsyncIterator[Console]:
     """The piece with the console's routes; while it is open, the loop is looked at."""
     settings, topics = parts.settings, application.topics
-    every_s = settings.look_every.total_seconds()
-    course, letters = Course(application, every_s), Letters(topics.dead_letters)
+    every_s = settings.scrape_every.total_seconds()
+    history, letters = MetricsHistory(application, every_s), DeadLetterLog(topics.dead_letters)
     sources = Sources(
-        addresses=addresses(settings.parts),
-        ends=Ends(settings.client(), (topics.events, topics.feedback, topics.snapshots, topics.dead_letters)),
+        targets=targets(settings.scrape_targets),
+        ends=EndOffsets(settings.client(), (topics.events, topics.feedback, topics.snapshots, topics.dead_letters)),
         states=parts.states,
         roles=parts.roles,
         clock=parts.clock,
         now=lambda: datetime.now(UTC),
     )
     async with AsyncExitStack() as stack:
-        follower = Follower(settings.client(), topics.dead_letters, letters)
+        follower = DeadLetterReader(settings.client(), topics.dead_letters, letters)
         follower.start()
         stack.push_async_callback(asyncio.to_thread, follower.close)
-        await stack.enter_async_context(gathering(sources, course, every_s))
-        yield Console(application, course, letters)
+        await stack.enter_async_context(sampling(sources, history, every_s))
+        yield Console(application, history, letters)

@@ -7,27 +7,27 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from contracts.metrics import job, worker
-from services.query.console.answers import (
+from services.query.console.models import (
     ApiFailure,
-    ApiNow,
+    ApiStatus,
     BreakerState,
-    Figures,
-    JobNow,
-    PartNow,
-    StateNow,
-    TopicNow,
-    WorkerNow,
+    JobStatus,
+    LoopMetrics,
+    ProcessStatus,
+    StateStatus,
+    TopicStatus,
+    WorkerStatus,
 )
-from services.query.console.look import Growth
+from services.query.console.monitoring import unmonitored
+from services.query.console.observation import Increase
 from services.query.console.quantile import quantile
-from services.query.console.watched import not_watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from contracts import Application
-    from services.query.console.look import Look
-    from services.query.console.scrape import Scraped
+    from services.query.console.observation import Observation
+    from services.query.console.scrape import ScrapeResult
 
 JOB, WORKER = "job", "enrichment"
 BREAKERS: dict[float, BreakerState] = {0.0: "closed", 1.0: "half-open", 2.0: "open"}
@@ -36,15 +36,15 @@ BREAKERS: dict[float, BreakerState] = {0.0: "closed", 1.0: "half-open", 2.0: "op
 class _Part(TypedDict):
     url: str
     up: bool
-    why: str | None
-    away_s: float
+    error: str | None
+    unreachable_s: float
 
 
-def figures(application: Application, before: Look, now: Look, away: Mapping[str, float]) -> Figures:
+def figures(application: Application, before: Observation, now: Observation, away: Mapping[str, float]) -> LoopMetrics:
     """What is known of the loop now; rates are those since `before`. `away`: for how long each address was silent."""
-    growth = Growth(before, now)
-    kinds = {one.address.kind for one in now.parts}
-    return Figures(
+    growth = Increase(before, now)
+    kinds = {one.target.kind for one in now.parts}
+    return LoopMetrics(
         application=application.name,
         at=now.clock,
         kafka=now.ends is not None,
@@ -52,34 +52,34 @@ def figures(application: Application, before: Look, now: Look, away: Mapping[str
         job=tuple(_job(one, growth, now, away) for one in _parts(now, JOB)),
         workers=tuple(_worker(one, growth, away) for one in _parts(now, WORKER)),
         others={
-            kind: tuple(PartNow(**_part(one, away)) for one in _parts(now, kind))
+            kind: tuple(ProcessStatus(**_part(one, away)) for one in _parts(now, kind))
             for kind in sorted(kinds - {JOB, WORKER})
         },
-        not_watched=not_watched(application, kinds),
+        unmonitored=unmonitored(application, kinds),
         apis=tuple(_api(name, growth, now) for name in sorted(application.apis)),
         states=tuple(
-            StateNow(
+            StateStatus(
                 name=one.name,
                 topic=one.topic,
                 roles={str(role): count for role, count in one.roles.items()},
                 lag=one.lag,
                 unowned=one.unowned,
             )
-            for one in now.held
+            for one in now.states
         ),
         instances=now.instances,
     )
 
 
-def _parts(look: Look, kind: str) -> Iterator[Scraped]:
-    return (one for one in look.parts if one.address.kind == kind)
+def _parts(look: Observation, kind: str) -> Iterator[ScrapeResult]:
+    return (one for one in look.parts if one.target.kind == kind)
 
 
-def _topics(application: Application, growth: Growth, now: Look) -> dict[str, TopicNow]:
+def _topics(application: Application, growth: Increase, now: Observation) -> dict[str, TopicStatus]:
     topics, ends = application.topics, now.ends or {}
     names = {name: str(getattr(topics, name)) for name in ("events", "feedback", "snapshots", "dead_letters")}
     return {
-        what: TopicNow(
+        what: TopicStatus(
             name=name,
             end=sum(ends[name].values()) if name in ends else None,
             rate=growth.topic(name),
@@ -89,17 +89,17 @@ def _topics(application: Application, growth: Growth, now: Look) -> dict[str, To
     }
 
 
-def _part(one: Scraped, away: Mapping[str, float]) -> _Part:
-    url = one.address.url
-    return {"url": url, "up": one.samples is not None, "why": one.why, "away_s": away.get(url, 0.0)}
+def _part(one: ScrapeResult, away: Mapping[str, float]) -> _Part:
+    url = one.target.url
+    return {"url": url, "up": one.samples is not None, "error": one.error, "unreachable_s": away.get(url, 0.0)}
 
 
-def _job(one: Scraped, growth: Growth, now: Look, away: Mapping[str, float]) -> JobNow:
+def _job(one: ScrapeResult, growth: Increase, now: Observation, away: Mapping[str, float]) -> JobStatus:
     found, part = one.samples, _part(one, away)
     if found is None:
-        return JobNow(**part)
+        return JobStatus(**part)
     committed, watermark = found.total(job.COMMITTED_AT) or None, found.total(job.WATERMARK)
-    return JobNow(
+    return JobStatus(
         **part,
         starting=found.total(job.STARTS) == 0,
         read=growth.part(part["url"], job.RECORDS),
@@ -114,11 +114,11 @@ def _job(one: Scraped, growth: Growth, now: Look, away: Mapping[str, float]) -> 
     )
 
 
-def _worker(one: Scraped, growth: Growth, away: Mapping[str, float]) -> WorkerNow:
+def _worker(one: ScrapeResult, growth: Increase, away: Mapping[str, float]) -> WorkerStatus:
     found, part = one.samples, _part(one, away)
     if found is None:
-        return WorkerNow(**part)
-    return WorkerNow(
+        return WorkerStatus(**part)
+    return WorkerStatus(
         **part,
         snapshots=growth.part(part["url"], worker.SNAPSHOTS),
         calls=growth.part(part["url"], worker.CALLS),
@@ -130,14 +130,14 @@ def _worker(one: Scraped, growth: Growth, away: Mapping[str, float]) -> WorkerNo
     )
 
 
-def _api(name: str, growth: Growth, now: Look) -> ApiNow:
+def _api(name: str, growth: Increase, now: Observation) -> ApiStatus:
     calls, sought = (
         growth.rate(WORKER, worker.CALLS, "api", "outcome"),
         growth.by(WORKER, worker.CACHE, "api", "outcome"),
     )
     buckets = growth.buckets(WORKER, worker.CALL_SECONDS, "api").get(name, {})
     total = sum(count for (api, _), count in sought.items() if api == name)
-    return ApiNow(
+    return ApiStatus(
         name=name,
         calls={outcome: rate for (api, outcome), rate in calls.items() if api == name},
         retries=growth.rate(WORKER, worker.RETRIES, "api").get((name,)),
@@ -147,17 +147,17 @@ def _api(name: str, growth: Growth, now: Look) -> ApiNow:
         p99_ms=milliseconds(quantile(0.99, buckets)),
         breaker=breaker(name, now),
         failure=_failure(name, now),
-        held=round(now.divided(WORKER, worker.HELD, "api")[name,]),
+        queued=round(now.divided(WORKER, worker.HELD, "api")[name,]),
     )
 
 
-def breaker(api: str, now: Look) -> BreakerState | None:
+def breaker(api: str, now: Observation) -> BreakerState | None:
     """The worst that any worker reports: each has a breaker of its own. None if no worker answers."""
     stands = [samples.divided(worker.BREAKER, "api").get((api,), 0.0) for _, samples in now.of(WORKER)]
     return BREAKERS.get(max(stands), "closed") if stands else None
 
 
-def _failure(api: str, now: Look) -> ApiFailure | None:
+def _failure(api: str, now: Observation) -> ApiFailure | None:
     """The latest failure that any worker reports, counted at all workers that report the same reason."""
     counts: Counter[str] = Counter()
     latest: tuple[float, str] | None = None

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker
-from services.query.console.answers import GraphAnswer, Node
 from services.query.console.figures import WORKER, breaker
-from services.query.console.look import Growth
+from services.query.console.models import EnrichmentNode, GraphResponse
+from services.query.console.observation import Increase
 
 if TYPE_CHECKING:
     from contracts import Application, Enrichment
-    from services.query.console.look import Look
+    from services.query.console.observation import Observation
 
 
-def graph(application: Application, before: Look, now: Look) -> GraphAnswer:
+def graph(application: Application, before: Observation, now: Observation) -> GraphResponse:
     """The enrichments with their counts; rates are those since `before`."""
     names, steps = set(application.by_name), _steps(application)
-    growth = Growth(before, now)
+    growth = Increase(before, now)
     totals = now.divided(WORKER, worker.ANSWERS, "enrichment", "status")
     rates = growth.rate(WORKER, worker.ANSWERS, "enrichment", "status")
     calls = growth.rate(WORKER, worker.CALLS, "enrichment")
-    return GraphAnswer(
+    return GraphResponse(
         application=application.name,
         nodes=tuple(
-            Node(
+            EnrichmentNode(
                 name=one.name,
                 step=steps[one.name],
                 api=one.api,
@@ -45,7 +45,7 @@ def graph(application: Application, before: Look, now: Look) -> GraphAnswer:
     )
 
 
-def without_counts(found: GraphAnswer) -> GraphAnswer:
+def without_counts(found: GraphResponse) -> GraphResponse:
     """The enrichments as they are declared: counts are totals over all keys."""
     hidden: dict[str, object] = {"totals": {}, "rates": {}, "calls": None}
     return found.model_copy(update={"nodes": tuple(one.model_copy(update=hidden) for one in found.nodes)})

@@ -9,15 +9,15 @@ from services.query.http.parameters import Parameters
 LARGEST = 10**15
 
 
-class OfLoop(Parameters):
+class LoopQuery(Parameters):
     """Of the loop."""
 
     since: int | None = Field(
-        default=None, ge=0, le=LARGEST, description="With the course after this time, in milliseconds since 1970"
+        default=None, ge=0, le=LARGEST, description="With the history after this time, in milliseconds since 1970"
     )
 
 
-class OfLetters(Parameters):
+class DeadLettersQuery(Parameters):
     """Of the dead letters."""
 
     limit: int = Field(default=50, ge=0, le=200, description="How many of the latest")

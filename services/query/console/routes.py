@@ -9,7 +9,7 @@ from aiohttp import web
 
 from services.query.console.graph import graph, without_counts
 from services.query.console.page import send
-from services.query.console.parameters import OfLetters, OfLoop
+from services.query.console.parameters import DeadLettersQuery, LoopQuery
 from services.query.http.parameters import parse_query
 from services.query.http.responses import problem_response
 from services.query.lookup.authentication import principal
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from contracts import Application
-    from services.query.console.course import Course
-    from services.query.console.letters import Letters
+    from services.query.console.dead_letters import DeadLetterLog
+    from services.query.console.metrics_history import MetricsHistory
 
 
 class Console:
     """Answers from what was gathered. Its figures are totals over all keys: they need a token that reads all keys."""
 
-    def __init__(self, application: Application, course: Course, letters: Letters) -> None:
+    def __init__(self, application: Application, history: MetricsHistory, letters: DeadLetterLog) -> None:
         self._application = application
-        self._course = course
-        self._letters = letters
+        self._history = history
+        self._dead_letters = letters
 
     def routes(self) -> list[web.RouteDef]:
         """The page's own routes hold no data, and need no token."""
@@ -42,14 +42,14 @@ class Console:
         ]
 
     async def loop(self, request: web.Request) -> web.Response:
-        """The figures and the verdict; `since` (milliseconds since 1970) asks for their course after that time."""
+        """The figures and the health; `since` (milliseconds since 1970) asks for their history after that time."""
         principal(request).check_all()
-        found = self._course.answer(parse_query(OfLoop, request).since)
+        found = self._history.answer(parse_query(LoopQuery, request).since)
         return _not_yet() if found is None else _json(found)
 
     async def graph(self, request: web.Request) -> web.Response:
         """The application's enrichments; a token that reads all keys gets their counts too."""
-        who, span = principal(request), self._course.span
+        who, span = principal(request), self._history.span
         who.check(self._application.name)
         if span is None:
             return _not_yet()
@@ -59,7 +59,7 @@ class Console:
     async def dead_letters(self, request: web.Request) -> web.Response:
         """The counts by reason and the latest letters."""
         principal(request).check_all()
-        return _json(self._letters.answer(parse_query(OfLetters, request).limit))
+        return _json(self._dead_letters.answer(parse_query(DeadLettersQuery, request).limit))
 
 
 def _json(answer: BaseModel) -> web.Response:

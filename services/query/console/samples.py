@@ -46,7 +46,7 @@ class Samples:
         return _by(self._values.get(f"{metric.family}_bucket", {}), (label, "le"))
 
 
-def samples(text: str) -> Samples:
+def parse_samples(text: str) -> Samples:
     """Read the text, up to 20,000 samples of ours. Raises ValueError for what is not of that format."""
     values: dict[str, Values] = defaultdict(dict)
     for name, labels, value in islice(_ours(text), MOST):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from aiohttp import ClientConnectorError, ClientError, ClientSession, ClientTimeout
 from yarl import URL
 
-from services.query.console.samples import Samples, samples
+from services.query.console.samples import Samples, parse_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ LARGEST = 4 * 1024 * 1024
 OK = 200
 
 
-class Address(NamedTuple):
+class Target(NamedTuple):
     """Where a part answers, and what kind of part it is: job, enrichment, query, derive."""
 
     kind: str
@@ -31,15 +31,15 @@ class Address(NamedTuple):
 
 
 Hosts = Callable[[str, int], Awaitable[Collection[str]]]
-"""The IP addresses of a host."""
+"""The IP targets of a host."""
 
 
-class Scraped(NamedTuple):
+class ScrapeResult(NamedTuple):
     """What a part told, or why it did not."""
 
-    address: Address
+    target: Target
     samples: Samples | None
-    why: str | None = None
+    error: str | None = None
 
 
 async def addresses_of(host: str, port: int) -> Collection[str]:
@@ -48,21 +48,21 @@ async def addresses_of(host: str, port: int) -> Collection[str]:
     return sorted({str(one[4][0]) for one in found})
 
 
-async def instances(address: Address, hosts: Hosts) -> list[Address]:
-    """As many addresses as the host has: a name may stand for all instances of a service, as in compose.
+async def instances(target: Target, hosts: Hosts) -> list[Target]:
+    """As many targets as the host has: a name may stand for all instances of a service, as in compose.
 
-    A name with an address of each family, such as localhost, is one instance.
+    A name with an target of each family, such as localhost, is one instance.
     """
-    url = URL(address.url)
+    url = URL(target.url)
     if url.scheme != "http" or url.host is None or url.port is None:
-        return [address]
+        return [target]
     try:
         found = await hosts(url.host, url.port)
     except OSError:  # the question itself tells why
-        return [address]
+        return [target]
     family = max({ip_address(one).version for one in found}, key=lambda version: _count(found, version), default=4)
     same = [one for one in found if ip_address(one).version == family]
-    return [Address(address.kind, str(url.with_host(one))) for one in same] if len(same) > 1 else [address]
+    return [Target(target.kind, str(url.with_host(one))) for one in same] if len(same) > 1 else [target]
 
 
 def _count(found: Collection[str], version: int) -> int:
@@ -70,23 +70,23 @@ def _count(found: Collection[str], version: int) -> int:
 
 
 async def scrape(
-    session: ClientSession, addresses: Iterable[Address], hosts: Hosts = addresses_of
-) -> tuple[Scraped, ...]:
-    """What each part tells now, in the order of the addresses. Raises nothing: a part that is away is told as such."""
-    spread = await asyncio.gather(*(instances(address, hosts) for address in addresses))
-    return tuple(await asyncio.gather(*(_one(session, address) for found in spread for address in found)))
+    session: ClientSession, targets: Iterable[Target], hosts: Hosts = addresses_of
+) -> tuple[ScrapeResult, ...]:
+    """What each part tells now, in the order of the targets. Raises nothing: a part that is away is told as such."""
+    spread = await asyncio.gather(*(instances(target, hosts) for target in targets))
+    return tuple(await asyncio.gather(*(_one(session, target) for found in spread for target in found)))
 
 
-async def _one(session: ClientSession, address: Address) -> Scraped:
+async def _one(session: ClientSession, target: Target) -> ScrapeResult:
     try:
-        text = await _text(session, f"{address.url.rstrip('/')}/metrics")
-        return Scraped(address, await asyncio.to_thread(samples, text))
+        text = await _text(session, f"{target.url.rstrip('/')}/metrics")
+        return ScrapeResult(target, await asyncio.to_thread(parse_samples, text))
     except TimeoutError:
-        return Scraped(address, None, f"no answer within {WITHIN.total:g} s")
+        return ScrapeResult(target, None, f"no answer within {WITHIN.total:g} s")
     except (ClientError, OSError) as error:
-        return Scraped(address, None, _told(error))
+        return ScrapeResult(target, None, _told(error))
     except ValueError as error:
-        return Scraped(address, None, f"answers, but not with figures: {_told(error)}")
+        return ScrapeResult(target, None, f"answers, but not with figures: {_told(error)}")
 
 
 async def _text(session: ClientSession, url: str) -> str:
@@ -102,7 +102,7 @@ async def _text(session: ClientSession, url: str) -> str:
 
 
 def _told(error: Exception) -> str:
-    if isinstance(error, ClientConnectorError):  # its own words repeat the address, twice
+    if isinstance(error, ClientConnectorError):  # its own words repeat the target, twice
         cause = error.os_error
         number = cause.errno or 0  # that of an unknown name is negative, and of another list
         return os.strerror(number) if number > 0 else cause.strerror or str(cause)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aiohttp import web
 from pydantic.json_schema import models_json_schema
 
-from services.query.console import answers as console
-from services.query.console.parameters import OfLetters, OfLoop
+from services.query.console import models as console
+from services.query.console.parameters import DeadLettersQuery, LoopQuery
 from services.query.http import openapi_watch as watches
 from services.query.http import parameters
 from services.query.http import response_models as models
@@ -103,19 +103,23 @@ OPERATIONS = (
     ),
     Operation(
         "/v1/loop",
-        "How the loop is: its parts, topics and APIs, what is the matter, and its course",
-        console.LoopAnswer,
+        "How the loop is: its parts, topics and APIs, what is the matter, and its history",
+        console.LoopResponse,
         (*LOOP, "catching_up"),
-        OfLoop,
+        LoopQuery,
     ),
     Operation(
         "/v1/loop/graph",
         "The enrichments with what they need, and what becomes of their requests",
-        console.GraphAnswer,
+        console.GraphResponse,
         (*LOOP, "catching_up"),
     ),
     Operation(
-        "/v1/loop/dead_letters", "Dead letters by reason, and the latest", console.LettersAnswer, LOOP, OfLetters
+        "/v1/loop/dead_letters",
+        "Dead letters by reason, and the latest",
+        console.DeadLettersResponse,
+        LOOP,
+        DeadLettersQuery,
     ),
     Operation("/healthz", "Whether it needs no restart", models.HealthAnswer),
     Operation("/readyz", "Whether it answers for what is its own", models.HealthAnswer),

@@ -16,8 +16,8 @@ from kubeflow_spark_api.models import SparkV1beta2SparkApplication as SparkAppli
 from contracts.model.application import load
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
-from services.query.console.gather import addresses
-from services.query.console.watched import not_watched
+from services.query.console.monitoring import unmonitored
+from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
 from services.topics.settings import Settings as TopicsSettings
 from spark_app.settings import Settings as JobSettings
@@ -170,9 +170,9 @@ def test_instances_reach_each_other_by_the_name_of_their_pod() -> None:
 
 def test_the_console_finds_every_pod_of_every_part() -> None:
     told = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
-    watched = {address.url for address in addresses(json.loads(told["STATELOOP_PARTS"]))}
+    watched = {address.url for address in targets(json.loads(told["STATELOOP_SCRAPE_TARGETS"]))}
     application = load(MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_APPLICATION"])
-    assert not_watched(application, json.loads(told["STATELOOP_PARTS"])) == ()
+    assert unmonitored(application, json.loads(told["STATELOOP_SCRAPE_TARGETS"])) == ()
     parts = ("job/StatefulSet", "enrichment/Deployment", "derive/Deployment")
     assert watched == {f"http://{MANIFESTS[part]['metadata']['name']}:8080" for part in parts}
     for part in parts:

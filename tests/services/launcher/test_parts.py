@@ -9,7 +9,7 @@ from contracts.model.application import load
 from services.launcher.folders import Folders
 from services.launcher.parts import parts
 from services.launcher.settings import LauncherSettings
-from services.query.console.watched import not_watched
+from services.query.console.monitoring import unmonitored
 
 ALL = ["broker", "topics", "reference", "job", "worker-1", "worker-2", "derive", "query", "replay", "live"]
 
@@ -72,13 +72,13 @@ def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.Mon
     found = {part.name: part for part in parts(settings, Folders(settings.data), headless=False)}
     ports = {name: part.env["STATELOOP_HTTP_PORT"] for name, part in found.items() if "STATELOOP_HTTP_PORT" in part.env}
     assert ports == {"query": "9100", "job": "9101", "derive": "9102", "worker-1": "9103", "worker-2": "9104"}
-    watched = json.loads(found["query"].env["STATELOOP_PARTS"])
+    watched = json.loads(found["query"].env["STATELOOP_SCRAPE_TARGETS"])
     assert watched == {
         "job": ["http://127.0.0.1:9101"],
         "enrichment": ["http://127.0.0.1:9103", "http://127.0.0.1:9104"],
         "derive": ["http://127.0.0.1:9102"],
     }
-    assert not_watched(load(settings.application), watched) == ()
+    assert unmonitored(load(settings.application), watched) == ()
     assert found["query"].page == found["live"].env["STATELOOP_CONSOLE"] == "http://127.0.0.1:9100"
 
 

@@ -31,8 +31,8 @@ export function chart(title, lines, written) {
   const endTheme = onTheme(draw);
   return {
     node,
-    show(course) {
-      points = course;
+    show(history) {
+      points = history;
       if (plot) plot.setData(data());
       else draw();
     },

@@ -1,15 +1,15 @@
-// Text of SVG in the room that it has: SVG neither breaks nor cuts a line.
+// Fits text into a width: SVG neither breaks nor truncates a line.
 
-const said = new WeakMap();
+const fitted = new WeakMap();
 
-/** Set the text of an element, shortened with … to so many units. */
+/** Set the text of an element, truncated with … to this many units. */
 export function fit(element, text, width) {
-  const asked = `${width} ${text}`;
-  if (said.get(element) === asked) return;
-  said.set(element, asked);
+  const wanted = `${width} ${text}`;
+  if (fitted.get(element) === wanted) return;
+  fitted.set(element, wanted);
   element.textContent = text;
   if (element.isConnected) cut(element, text, width);
-  else requestAnimationFrame(() => said.get(element) === asked && cut(element, text, width)); // only what is shown has a length
+  else requestAnimationFrame(() => fitted.get(element) === wanted && cut(element, text, width)); // only what is shown has a length
 }
 
 function cut(element, text, width) {

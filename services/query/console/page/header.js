@@ -1,8 +1,8 @@
-// What is above every view: the name, the views, the search, and how the loop is.
+// The header of every view: the name, the links to the views, the search, and the health of the loop.
 
 import { clock } from "./format.js";
 import { loop } from "./loop.js";
-import { el, say } from "./node.js";
+import { el, setText } from "./node.js";
 import { own } from "./own.js";
 import { to } from "./route.js";
 import { search } from "./search.js";
@@ -12,19 +12,19 @@ const VIEWS = [
   ["", "Loop"],
   ["states", "States"],
   ["enrichments", "Enrichments"],
-  ["letters", "Dead letters"],
+  ["dead_letters", "Dead letters"],
 ];
 const SHOWN = { device: "states" };
 
-/** The header: {show(view), focusSearch()}. `onHelp` shows the keys. */
+/** The header: {show(view), focusSearch()}. `onHelp` shows the keyboard shortcuts. */
 export function header(place, onHelp) {
   const sought = search();
   const links = new Map(VIEWS.map(([view, name]) => [view, el("a", { href: view ? to(view) : "#/" }, name)]));
-  const health = el("a", { class: "health", href: "#/", "data-standing": "unknown" }, "…");
+  const health = el("a", { class: "health", href: "#/", "data-status": "unknown" }, "…");
   const themeButton = el("button", { class: "icon", onclick: () => (nextTheme(), tellTheme()) });
   const tellTheme = () => {
     const names = { auto: "◐", light: "☀", dark: "☾" };
-    say(themeButton, names[theme()]);
+    setText(themeButton, names[theme()]);
     themeButton.setAttribute("aria-label", `Colours: ${theme()}. Change them`);
     themeButton.title = `Colours: ${theme()}`;
   };
@@ -34,18 +34,18 @@ export function header(place, onHelp) {
     health,
     el("nav", { "aria-label": "Views" }, [...links.values()]),
     sought.node,
-    el("div", { class: "tools" }, themeButton, el("button", { class: "icon", "aria-label": "Keys that this page knows", title: "Keys (?)", onclick: onHelp }, "?")),
+    el("div", { class: "tools" }, themeButton, el("button", { class: "icon", "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)", onclick: onHelp }, "?")),
   );
   const name = place.querySelector(".application");
   loop.addEventListener("loop", () => {
-    say(name, loop.latest.application);
+    setText(name, loop.latest.application);
     health.title = "";
-    tellHealth(health, loop.latest.verdict);
+    tellHealth(health, loop.latest.health);
   });
   loop.addEventListener("away", () => {
-    health.dataset.standing = loop.at === null ? "unknown" : "lost";
-    say(health, loop.at === null ? (loop.trouble.title ?? loop.trouble.message) : `○ stale since ${clock(loop.at)}`);
-    health.title = loop.trouble.message;
+    health.dataset.status = loop.at === null ? "unknown" : "stale";
+    setText(health, loop.at === null ? (loop.error.title ?? loop.error.message) : `○ stale since ${clock(loop.at)}`);
+    health.title = loop.error.message;
   });
   return {
     focusSearch: sought.focus,
@@ -58,8 +58,8 @@ export function header(place, onHelp) {
   };
 }
 
-function tellHealth(place, verdict) {
-  const number = verdict.troubles.length;
-  place.dataset.standing = verdict.healthy ? "well" : number ? "troubled" : "unwatched";
-  say(place, verdict.healthy ? "✓ healthy" : number ? `! ${number} ${number === 1 ? "trouble" : "troubles"}` : "? not all watched");
+function tellHealth(place, report) {
+  const number = report.reasons.length;
+  place.dataset.status = report.healthy ? "healthy" : number ? "unhealthy" : "unmonitored";
+  setText(place, report.healthy ? "✓ healthy" : number ? `! ${number} ${number === 1 ? "problem" : "problems"}` : "? not all monitored");
 }

@@ -14,7 +14,7 @@ const KEYS = [
   ["t", "Other colours: as the system has them, light, dark"],
   ["?", "This help"],
 ];
-const VIEWS = { 1: [""], 2: ["states"], 3: ["enrichments"], 4: ["letters"] };
+const VIEWS = { 1: [""], 2: ["states"], 3: ["enrichments"], 4: ["dead_letters"] };
 let dialog = null;
 
 /** Show the keys, or hide them. */

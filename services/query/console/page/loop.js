@@ -1,18 +1,18 @@
-// The loop's figures, asked for again and again while somebody looks.
+// Polls the metrics of the loop while the page is visible.
 
-import { ask } from "./service.js";
+import { getJson } from "./service.js";
 import { onToken } from "./token.js";
 
 const KEPT_MS = 600_000;
 const EVERY_MS = 2000;
-/** After so long the same figures are old: the service looks at the loop every few seconds. */
+/** Metrics that have not changed for this long are stale: the service scrapes every few seconds. */
 const OLD_MS = 15_000;
 
-/** Tells its listeners ("loop", "away") of each look. `latest` is the last answer, `course` its points, `at` when they moved on. */
+/** Dispatches "loop" or "away" after each poll. `latest` is the last response, `history` its points, `at` when they last advanced. */
 class Loop extends EventTarget {
   latest = null;
-  course = [];
-  trouble = null;
+  history = [];
+  error = null;
   at = null;
   #timer = null;
   #asking = false;
@@ -27,25 +27,25 @@ class Loop extends EventTarget {
     clearTimeout(this.#timer);
     if (document.hidden || this.#asking) return;
     this.#asking = true;
-    if (!this.trouble && this.#isOld()) this.#lose(new Error("Asking again"));
+    if (!this.error && this.#isOld()) this.#lose(new Error("Retrying"));
     try {
-      this.#take(await ask(`/v1/loop?since=${this.course.at(-1)?.at ?? 0}`));
-    } catch (error) {
-      this.#lose(error);
+      this.#take(await getJson(`/v1/loop?since=${this.history.at(-1)?.at ?? 0}`));
+    } catch (problem) {
+      this.#lose(problem);
     } finally {
       this.#asking = false;
-      if (this.trouble?.kind !== "not_yours") this.#timer = setTimeout(() => this.#look(), this.latest?.every_ms ?? EVERY_MS);
+      if (this.error?.kind !== "not_yours") this.#timer = setTimeout(() => this.#look(), this.latest?.every_ms ?? EVERY_MS);
     }
   }
 
   #take(answer) {
-    const newer = answer.course.filter((point) => point.at > (this.course.at(-1)?.at ?? 0));
-    const points = [...this.course, ...newer];
-    this.course = points.filter((point) => point.at > (points.at(-1)?.at ?? 0) - KEPT_MS);
+    const newer = answer.history.filter((point) => point.at > (this.history.at(-1)?.at ?? 0));
+    const points = [...this.history, ...newer];
+    this.history = points.filter((point) => point.at > (points.at(-1)?.at ?? 0) - KEPT_MS);
     if (answer.at !== this.latest?.at) this.at = Date.now();
     this.latest = answer;
-    if (this.#isOld()) return this.#lose(new Error("The query service answers, but looks at the loop no more"));
-    this.trouble = null;
+    if (this.#isOld()) return this.#lose(new Error("The query service answers, but no longer scrapes the loop"));
+    this.error = null;
     this.dispatchEvent(new Event("loop"));
   }
 
@@ -53,8 +53,8 @@ class Loop extends EventTarget {
     return this.latest !== null && Date.now() - this.at > OLD_MS;
   }
 
-  #lose(trouble) {
-    this.trouble = trouble;
+  #lose(error) {
+    this.error = error;
     this.dispatchEvent(new Event("away"));
   }
 }

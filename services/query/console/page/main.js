@@ -10,7 +10,7 @@ import { startTheme } from "./theme.js";
 import { onToken } from "./token.js";
 import { device } from "./views/device.js";
 import { graph } from "./views/graph.js";
-import { letters } from "./views/letters.js";
+import { deadLetters } from "./views/deadletters.js";
 import { overview } from "./views/overview.js";
 import { statesView } from "./views/states.js";
 
@@ -19,7 +19,7 @@ const VIEWS = {
   states: ([state]) => statesView(state || null),
   device: ([state = "", key = ""]) => device(state, key),
   enrichments: () => graph(),
-  letters: () => letters(),
+  dead_letters: () => deadLetters(),
 };
 const main = document.querySelector("#main");
 let shown = null;
@@ -35,7 +35,7 @@ function show() {
 }
 
 function missing() {
-  return { node: el("p", { class: "notice" }, "There is no such view. The links above lead to those there are."), title: "Nothing", close() {} };
+  return { node: el("p", { class: "notice" }, "This view does not exist. The links above lead to the existing views."), title: "Not found", close() {} };
 }
 
 function back() {

@@ -13,7 +13,7 @@ export function svg(name, attributes = {}, ...children) {
 }
 
 /** Set the text of an element, if it is another. */
-export function say(element, text) {
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 

@@ -39,10 +39,10 @@ class Suggestions {
 
   async fill() {
     if (this.#chosen.options.length) return;
-    const told = await states().catch(() => []);
+    const response = await states().catch(() => []);
     if (this.#chosen.options.length) return;
-    this.#chosen.append(...told.map((one) => el("option", { value: one.name }, one.name)));
-    this.#chosen.hidden = told.length < 2;
+    this.#chosen.append(...response.map((one) => el("option", { value: one.name }, one.name)));
+    this.#chosen.hidden = response.length < 2;
   }
 
   ask() {

@@ -1,12 +1,12 @@
-// Asks the service that this page came from.
+// Sends requests to the service that served this page.
 
-import { Patience } from "./patience.js";
+import { IdleTimeout } from "./timeout.js";
 import { askForToken, authorization, forgetToken } from "./token.js";
 
-/** How long an answer may take: a page of keys takes the service well under a second. */
-export const ANSWER_MS = 8000;
+/** The timeout of a request: a page of keys takes the service well under a second. */
+export const TIMEOUT_MS = 8000;
 
-/** What the service said instead of an answer. `kind` is the problem's type, `body` all of it. */
+/** An error response (RFC 9457). `kind` is the problem's type, `body` all of it. */
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail ?? body.title ?? `The service answers with status ${status}`);
@@ -17,37 +17,37 @@ export class Problem extends Error {
   }
 }
 
-/** The service cannot be reached, or says nothing. */
-export class Away extends Error {
+/** The service cannot be reached, or does not answer in time. */
+export class Unreachable extends Error {
   constructor() {
     super("The query service does not answer");
   }
 }
 
-/** The response, when all is well. Raises Problem and Away. */
+/** Return the response. Throws Problem and Unreachable. */
 export async function open(path, { signal, headers } = {}) {
-  const asked = { signal, headers: { ...authorization(), ...headers }, credentials: "omit" };
-  const response = await fetch(path, asked).catch(away);
+  const options = { signal, headers: { ...authorization(), ...headers }, credentials: "omit" };
+  const response = await fetch(path, options).catch(unreachable);
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   if (response.status === 401) {
     forgetToken();
-    askForToken(body.detail ?? "The service answers to those with a token.");
+    askForToken(body.detail ?? "The service requires a token.");
   }
   throw new Problem(response.status, body);
 }
 
-/** The answer's JSON. Raises as `open` does, Away also when it takes too long. */
-export async function ask(path, { signal, ...options } = {}) {
-  const patience = new Patience(ANSWER_MS, () => new Away(), signal);
+/** Return the JSON of the response. Throws as `open`, and Unreachable after the timeout. */
+export async function getJson(path, { signal, ...options } = {}) {
+  const timeout = new IdleTimeout(TIMEOUT_MS, () => new Unreachable(), signal);
   try {
-    const response = await open(path, { signal: patience.signal, ...options });
-    return await response.json().catch(away);
+    const response = await open(path, { signal: timeout.signal, ...options });
+    return await response.json().catch(unreachable);
   } finally {
-    patience.end();
+    timeout.clear();
   }
 }
 
-function away(error) {
-  throw error.name === "AbortError" ? error : new Away();
+function unreachable(error) {
+  throw error.name === "AbortError" ? error : new Unreachable();
 }

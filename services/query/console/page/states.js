@@ -1,13 +1,13 @@
 // The reads of named states.
 
-import { ask } from "./service.js";
+import { getJson } from "./service.js";
 
 const path = (state) => `/v1/states/${encodeURIComponent(state)}`;
 
 /** All states that can be asked. */
 export async function states(options) {
-  const told = await ask("/v1/states", options);
-  return Array.isArray(told) ? told : (told.states ?? told.items ?? []);
+  const response = await getJson("/v1/states", options);
+  return Array.isArray(response) ? response : (response.states ?? response.items ?? []);
 }
 
 /** Some keys with their answers: {answers, after}; of the values only these fields, if some are named. */
@@ -16,8 +16,8 @@ export async function page(state, { prefix = "", after = null, limit = 50, field
   if (prefix) query.set("prefix", prefix);
   if (after) query.set("after", after);
   if (fields) query.set("fields", fields);
-  const told = await ask(`${path(state)}?${query}`, options);
-  return { answers: told.answers ?? told.items ?? [], after: told.after ?? null };
+  const response = await getJson(`${path(state)}?${query}`, options);
+  return { answers: response.answers ?? response.items ?? [], after: response.after ?? null };
 }
 
 /** Compares two answers about one key by window, epoch and version: negative if the first is the earlier. */
@@ -34,8 +34,8 @@ export function versionName(one) {
 
 /** The versions kept of a key, the latest first. */
 export async function versions(state, key, options) {
-  const told = await ask(`${path(state)}/${encodeURIComponent(key)}/versions`, options);
-  const found = Array.isArray(told) ? told : (told.versions ?? told.answers ?? []);
+  const response = await getJson(`${path(state)}/${encodeURIComponent(key)}/versions`, options);
+  const found = Array.isArray(response) ? response : (response.versions ?? response.answers ?? []);
   return [...found].sort((one, other) => order(other, one));
 }
 

@@ -1,7 +1,7 @@
 // A key's state as it changes: goes on after each interruption where it was.
 
-import { Patience } from "./patience.js";
-import { ANSWER_MS, Away, Problem, open } from "./service.js";
+import { IdleTimeout } from "./timeout.js";
+import { TIMEOUT_MS, Unreachable, Problem, open } from "./service.js";
 import { keyPath } from "./states.js";
 import { events } from "./stream.js";
 
@@ -15,11 +15,11 @@ export async function watch(state, key, on, signal) {
   let wait = FIRST_MS;
   let last = null;
   while (!signal.aborted) {
-    const patience = new Patience(ANSWER_MS, () => new Away(), signal);
+    const timeout = new IdleTimeout(TIMEOUT_MS, () => new Unreachable(), signal);
     try {
       const headers = last === null ? {} : { "Last-Event-ID": last };
-      const response = await open(`${keyPath(state, key)}/watch`, { signal: patience.signal, headers });
-      const heard = () => (patience.heard(SILENCE_MS), on.live());
+      const response = await open(`${keyPath(state, key)}/watch`, { signal: timeout.signal, headers });
+      const heard = () => (timeout.restart(SILENCE_MS), on.live());
       heard();
       for await (const event of events(response, heard)) {
         wait = FIRST_MS;
@@ -32,7 +32,7 @@ export async function watch(state, key, on, signal) {
       if (error instanceof Problem && [403, 404, 410].includes(error.status)) on.event(error.kind, error.body);
       on.lost(error instanceof Problem ? error.title : "no answer");
     } finally {
-      patience.end();
+      timeout.clear();
     }
     await pause(wait, signal);
     wait = Math.min(2 * wait, MOST_MS);

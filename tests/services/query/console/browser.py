@@ -73,7 +73,7 @@ class Visit:
     async def go(self, route: str = "") -> None:
         """Show a view, and wait for the first figures."""
         await self.page.goto(f"{self.stage.base}/{route}")
-        await self.page.locator(".health:not([data-standing=unknown])").wait_for()
+        await self.page.locator(".health:not([data-status=unknown])").wait_for()
 
     async def text(self, selector: str) -> str:
         """What an element says."""

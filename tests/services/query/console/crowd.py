@@ -10,16 +10,16 @@ from contracts import Api, Application, Enriched, Event, Latest, Policy, State, 
 from contracts.metrics import worker
 from contracts.model.enrichment import Enrichment
 from services.query.cluster.routing import Role
-from services.query.console.look import Held, Look
-from services.query.console.samples import samples
-from services.query.console.scrape import Address, Scraped
-from tests.services.query.console.exposed import Told, exposed
+from services.query.console.observation import Observation, StateObservation
+from services.query.console.samples import parse_samples
+from services.query.console.scrape import ScrapeResult, Target
+from tests.services.query.console.exposed import ResponseModel, exposed
 from tests.services.query.console.looks import away, job_part
 
 APIS = tuple(f"api-number-{number:02}-of-the-department-of-long-names" for number in range(14))
 NAMES = tuple(f"enrichment_{number:02}_with_a_name_that_is_too_long" for number in range(14))
 WORKERS = tuple(
-    Address("enrichment", f"http://worker-{number}.stateloop.svc.cluster.local:9101") for number in range(24)
+    Target("enrichment", f"http://worker-{number}.stateloop.svc.cluster.local:9101") for number in range(24)
 )
 LONG = "fleet/europe-west/customer-000000000000017/vehicle-WBA3A5C50CF256985/trip/2013-01-01T05:00:00.000Z/"
 LARGE = 41_234_567.0
@@ -65,23 +65,23 @@ def _body(fields: dict[str, Any]) -> dict[str, Any]:
     return {"__annotations__": fields, "__module__": __name__}
 
 
-def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[Address, ...] = ()) -> Look:
+def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[Target, ...] = ()) -> Observation:
     """The loop at a time; these APIs are down, and these workers away."""
     counted = LARGE + 41_234 * at
     ends = {name: {0: round(counted)} for name in ("events", "feedback", "snapshots")}
     ends["dead_letters"] = {0: round(LARGE)}
     parts = (away(one) if one in gone else _worker(one, at, down) for one in WORKERS)
-    states = tuple(Held(f"state_{number}", "topic", {Role.OWNER: 64}, 345_678, 0) for number in range(12))
+    states = tuple(StateObservation(f"state_{number}", "topic", {Role.OWNER: 64}, 345_678, 0) for number in range(12))
     clock = datetime.now(UTC)
     job = job_part(events=counted, keys=LARGE, lag=LARGE, committed_at=clock.timestamp())
-    return Look(at, clock, (job, *parts), ends, states, tuple(f"query-{number}" for number in range(8)))
+    return Observation(at, clock, (job, *parts), ends, states, tuple(f"query-{number}" for number in range(8)))
 
 
-def _worker(address: Address, at: float, down: tuple[str, ...]) -> Scraped:
+def _worker(target: Target, at: float, down: tuple[str, ...]) -> ScrapeResult:
     counted = LARGE + 2_000 * at
     pairs = tuple(zip(APIS, NAMES, strict=True))
     statuses = ("result", "absence", "failure", "skipped")
-    told: Told = {
+    told: ResponseModel = {
         worker.CALLS: {(api, name, "retryable"): counted for api, name in pairs},
         worker.ANSWERS: {(name, status): LARGE for name in NAMES for status in statuses},
         worker.BREAKER: {(api,): 2.0 * (api in down) for api in APIS},
@@ -89,4 +89,4 @@ def _worker(address: Address, at: float, down: tuple[str, ...]) -> Scraped:
         worker.LAG: {(): 120_345.0},
     }
     seconds = {worker.CALL_SECONDS: {api: [0.3] * round(3 * at + 1) for api in APIS}}
-    return Scraped(address, samples(exposed(told, seconds)))
+    return ScrapeResult(target, parse_samples(exposed(told, seconds)))

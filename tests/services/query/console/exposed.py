@@ -1,4 +1,4 @@
-"""Figures as parts of the loop serve them, made from the catalogue."""
+"""LoopMetrics as parts of the loop serve them, made from the catalogue."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from contracts.metrics import Metric
 
-Told = dict["Metric", "dict[tuple[str, ...], float]"]
+ResponseModel = dict["Metric", "dict[tuple[str, ...], float]"]
 Seconds = dict["Metric", "dict[str, list[float]]"]
 
 
 class _Told(Collector):
-    def __init__(self, told: Told, seconds: Seconds) -> None:
+    def __init__(self, told: ResponseModel, seconds: Seconds) -> None:
         self._told = told
         self._seconds = seconds
 
@@ -37,7 +37,7 @@ class _Told(Collector):
             yield _histogram(metric, by_label)
 
 
-def exposed(told: Told, seconds: Seconds | None = None) -> str:
+def exposed(told: ResponseModel, seconds: Seconds | None = None) -> str:
     """The text of a part's /metrics. `seconds` has each value of a histogram, by its label."""
     registry = CollectorRegistry()
     registry.register(_Told(told, seconds or {}))

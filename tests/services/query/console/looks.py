@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import job, worker
 from services.query.cluster.routing import Role
-from services.query.console.answers import Letter
-from services.query.console.look import Held, Look
-from services.query.console.samples import samples
-from services.query.console.scrape import Address, Scraped
+from services.query.console.models import DeadLetterSummary
+from services.query.console.observation import Observation, StateObservation
+from services.query.console.samples import parse_samples
+from services.query.console.scrape import ScrapeResult, Target
 from tests.services.query.console.exposed import exposed
 
 if TYPE_CHECKING:
-    from services.query.console.ends import Offsets
-    from tests.services.query.console.exposed import Seconds, Told
+    from services.query.console.end_offsets import Offsets
+    from tests.services.query.console.exposed import ResponseModel, Seconds
 
-JOB = Address("job", "http://127.0.0.1:9100")
-DERIVE = Address("derive", "http://127.0.0.1:9104")
-WORKERS = (Address("enrichment", "http://127.0.0.1:9101"), Address("enrichment", "http://127.0.0.1:9102"))
+JOB = Target("job", "http://127.0.0.1:9100")
+DERIVE = Target("derive", "http://127.0.0.1:9104")
+WORKERS = (Target("enrichment", "http://127.0.0.1:9101"), Target("enrichment", "http://127.0.0.1:9102"))
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def job_part(**told: float) -> Scraped:
+def job_part(**told: float) -> ScrapeResult:
     """A job that read so many records, and so on; `lag` is that of both topics together."""
-    values: Told = {
+    values: ResponseModel = {
         job.RECORDS: {("events",): told.get("events", 0.0), ("feedback",): told.get("feedback", 0.0)},
         job.LAG: {("events",): told.get("lag", 0.0), ("feedback",): 0.0},
         job.COMMITTED_AT: {(): told.get("committed_at", BEGIN.timestamp())},
@@ -37,17 +37,17 @@ def job_part(**told: float) -> Scraped:
     }
     if not told.get("starts", 1.0):  # what comes with a batch is not there before one
         values |= {job.LAG: {}, job.STATE_KEYS: {}, job.COMMITTED_AT: {(): 0.0}, job.BATCH_SECONDS: {(): 0.0}}
-    return Scraped(JOB, samples(exposed(values)))
+    return ScrapeResult(JOB, parse_samples(exposed(values)))
 
 
 def worker_part(
-    address: Address = WORKERS[0],
+    target: Target = WORKERS[0],
     seconds: Seconds | None = None,
     failure: tuple[str, float, float] | None = None,
     **told: float,
-) -> Scraped:
+) -> ScrapeResult:
     """A worker that made so many calls of each outcome, and so on; `failure` has reason, count and time."""
-    values: Told = {
+    values: ResponseModel = {
         worker.SNAPSHOTS: {(): told.get("snapshots", 0.0)},
         worker.CALLS: {
             ("reference", "aircraft", "result"): told.get("result", 0.0),
@@ -65,32 +65,36 @@ def worker_part(
         reason, count, at = failure
         values[worker.BREAKER_FAILURES] = {("reference", reason): count}
         values[worker.BREAKER_FAILED_AT] = {("reference",): at}
-    return Scraped(address, samples(exposed(values, seconds)))
+    return ScrapeResult(target, parse_samples(exposed(values, seconds)))
 
 
-def derive_part() -> Scraped:
+def derive_part() -> ScrapeResult:
     """A derive worker that answers."""
-    return Scraped(DERIVE, samples(""))
+    return ScrapeResult(DERIVE, parse_samples(""))
 
 
-def away(address: Address, why: str = "Connection refused") -> Scraped:
+def away(target: Target, why: str = "Connection refused") -> ScrapeResult:
     """A part that does not answer."""
-    return Scraped(address, None, why)
+    return ScrapeResult(target, None, why)
 
 
-def look(at: float, *parts: Scraped, ends: Offsets | None = None, held: tuple[Held, ...] = ()) -> Look:
+def look(
+    at: float, *parts: ScrapeResult, ends: Offsets | None = None, states: tuple[StateObservation, ...] = ()
+) -> Observation:
     """A look so many seconds after the beginning; the topics are there, and empty, unless their ends are given."""
     topics = ("events", "feedback", "snapshots", "dead_letters")
     known = {name: {0: 0, 1: 0} for name in topics} | (ends or {})
-    return Look(at, BEGIN + timedelta(seconds=at), parts, known, held)
+    return Observation(at, BEGIN + timedelta(seconds=at), parts, known, states)
 
 
-def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: int = 0) -> Held:
+def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: int = 0) -> StateObservation:
     """What an instance alone is to a state of four partitions."""
-    return Held(name, "snapshots", {Role.OWNER: 4 - catching_up, Role.CATCHING_UP: catching_up}, lag, unowned)
+    return StateObservation(
+        name, "snapshots", {Role.OWNER: 4 - catching_up, Role.CATCHING_UP: catching_up}, lag, unowned
+    )
 
 
-def at_work(at: float, rate: float = 30.0, **told: Any) -> Look:
+def at_work(at: float, rate: float = 30.0, **told: Any) -> Observation:
     """A loop at work for so many seconds, with so many events a second; `job_away` and others say what is wrong."""
     clock = datetime.now(UTC) - timedelta(seconds=told.get("until", at) - at)
     ends = {
@@ -113,16 +117,16 @@ def at_work(at: float, rate: float = 30.0, **told: Any) -> Look:
         _worker(at, rate, WORKERS[1], told),
         derive_part(),
     )
-    watched = tuple(one for one in parts if one.address.kind not in told.get("unwatched", ()))
-    own = Held("flights", "snapshots", {Role.OWNER: 4}, round(told.get("query_lag", 0)), 0)
-    derived = Held("tails", "tails", {Role.OWNER: 4}, 0, 0)
-    return Look(at, clock, watched, None if told.get("kafka_away") else ends, (own, derived), ("one",))
+    watched = tuple(one for one in parts if one.target.kind not in told.get("unwatched", ()))
+    own = StateObservation("flights", "snapshots", {Role.OWNER: 4}, round(told.get("query_lag", 0)), 0)
+    derived = StateObservation("tails", "tails", {Role.OWNER: 4}, 0, 0)
+    return Observation(at, clock, watched, None if told.get("kafka_unreachable") else ends, (own, derived), ("one",))
 
 
-def _worker(at: float, rate: float, address: Any, told: dict[str, Any]) -> Any:
+def _worker(at: float, rate: float, target: Any, told: dict[str, Any]) -> Any:
     seconds = {worker.CALL_SECONDS: {"reference": [0.004] * round(20 * at) + [0.03] * round(3 * at)}}
     return worker_part(
-        address,
+        target,
         seconds,
         snapshots=1.6 * rate * at,
         result=1.1 * rate * at,
@@ -135,10 +139,10 @@ def _worker(at: float, rate: float, address: Any, told: dict[str, Any]) -> Any:
     )
 
 
-def a_letter(number: int, head: str = "{", reason: str = "malformed") -> Letter:
+def a_letter(number: int, head: str = "{", reason: str = "malformed") -> DeadLetterSummary:
     """A dead letter of an event that began so; the greater its number, the later."""
     written = BEGIN + timedelta(seconds=number)
-    return Letter(
+    return DeadLetterSummary(
         reason=reason,
         detail=head,
         key=head,

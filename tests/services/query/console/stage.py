@@ -11,8 +11,8 @@ import orjson
 
 from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
-from services.query.console.course import Course
-from services.query.console.letters import Letters
+from services.query.console.dead_letters import DeadLetterLog
+from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
 from services.query.http.assembly import state_api
 from services.query.http.request_guard import RequestGuard
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts import Application
-    from services.query.console.answers import Letter
-    from services.query.console.look import Look
+    from services.query.console.models import DeadLetterSummary
+    from services.query.console.observation import Observation
     from services.query.dependencies import Routes
 
 EVERY_S = 0.2
@@ -42,15 +42,15 @@ EVERY_S = 0.2
 
 
 class Stage:
-    """What is on it: the states, the course of the loop, the dead letters."""
+    """What is on it: the states, the history of the loop, the dead letters."""
 
     def __init__(self, *, tokens: Path | None = None, history: int = 10, application: Application = app) -> None:
         self.state = a_state("flights", query=QueryOptions(history=history))
         self.parts = parts_of(self.state, a_state("tails"), roles=MemoryRoles(), tokens=tokens)
-        self.course = Course(application, EVERY_S)
-        self.letters = Letters("dead_letters")
+        self.history = MetricsHistory(application, EVERY_S)
+        self.dead_letters = DeadLetterLog("dead_letters")
         self.push = WatchRoutes(self.parts, WatchLimits(mark_every_s=1))
-        console = Console(application, self.course, self.letters)
+        console = Console(application, self.history, self.dead_letters)
         gate = RequestGuard(self.parts, Authenticator(tokens))
         reads = state_api(self.parts, StateReaders(self.parts), KeyWaiters(10, self.parts.counts), gate, None)
         pieces: list[Routes] = [self.push, console, *reads]
@@ -76,11 +76,11 @@ class Stage:
         self.parts.stores[state].apply([Update(key, 0, self._offset, None)], {0: self._offset + 1})
         self.push.watching.changed([Change(state, key, None)])
 
-    def look(self, look: Look) -> None:
+    def look(self, look: Observation) -> None:
         """The loop is looked at."""
-        self.course.note(look)
+        self.history.record(look)
 
-    def letter(self, head: str, reason: str = "malformed") -> Letter:
+    def letter(self, head: str, reason: str = "malformed") -> DeadLetterSummary:
         """A dead letter of an event that began so; each is later than the one before."""
         self._offset += 1
         return a_letter(self._offset, head, reason)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from contracts.records.record import Reason
-from services.query.console.letters import OTHERS, UNREADABLE
+from services.query.console.dead_letters import OTHERS, UNREADABLE
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.flights import flight, key_of
 from tests.services.query.console.looks import at_work
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 LOOKED_AGAIN = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/v1/loop?')).length > 2"
-VIEWS = ("", "#/states", "#/enrichments", "#/letters", f"#/device/flights/{quote(key_of(0), safe='')}")
+VIEWS = ("", "#/states", "#/enrichments", "#/dead_letters", f"#/device/flights/{quote(key_of(0), safe='')}")
 UNKNOWN = "–"  # noqa: RUF001  # what the page writes
 HOSTILE = "</td><script>window.hurt=1</script><img src=x onerror='window.hurt=1'><svg onload='window.hurt=1'>"
 
@@ -51,7 +51,7 @@ async def test_each_view_loads_without_a_complaint(visit: Visit, route: str) -> 
 async def test_the_picture_tells_the_figures(visit: Visit) -> None:
     working(visit.stage)
     await visit.go()
-    assert "Healthy" in await visit.text(".verdict")
+    assert "Healthy" in await visit.text(".health-report")
     await visit.until("document.querySelector('[data-node=events]').textContent.includes('30.0')")
     assert "2 of 2 up" in (await visit.page.locator("[data-node=workers]").text_content() or "")
     assert "p50" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
@@ -72,22 +72,22 @@ async def test_without_any_data_it_says_so(visit: Visit) -> None:
     visit.stage.look(at_work(0, rate=0))
     visit.stage.look(at_work(2, rate=0))
     await visit.go()
-    assert "Healthy" in await visit.text(".verdict")
+    assert "Healthy" in await visit.text(".health-report")
     assert "0/s" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
     await visit.go("#/states")
     await visit.until("document.querySelector('main').innerText.includes('There are no keys yet')")
-    await visit.go("#/letters")
-    await visit.until("document.querySelector('main').innerText.includes('every record was used')")
+    await visit.go("#/dead_letters")
+    await visit.until("document.querySelector('main').innerText.includes('every record was processed')")
 
 
 async def test_what_is_not_watched_is_named_with_the_setting_and_not_called_healthy(visit: Visit) -> None:
     for at in range(0, 60, 2):
         visit.stage.look(at_work(at, until=60, unwatched={"job", "enrichment", "derive"}))
     await visit.go()
-    told = await visit.text(".verdict")
-    assert "Not all is watched" in told
-    assert "The job is not watched" in told
-    assert "Set STATELOOP_PARTS" in told
+    told = await visit.text(".health-report")
+    assert "Some components are not monitored" in told
+    assert "The job is not monitored" in told
+    assert "Set STATELOOP_SCRAPE_TARGETS" in told
     assert "Healthy" not in told
     assert "not all watched" in await visit.text(".health")
     assert "no worker reports it" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
@@ -96,9 +96,9 @@ async def test_what_is_not_watched_is_named_with_the_setting_and_not_called_heal
 async def test_before_the_first_look_it_waits(stage: Stage, browser: Browser) -> None:
     async with visiting(browser, stage) as visit:
         await visit.page.goto(stage.base)
-        await visit.until("document.querySelector('.verdict').innerText.includes('asks again')")
+        await visit.until("document.querySelector('.health-report').innerText.includes('retries')")
         working(stage)
-        await visit.until("document.querySelector('.verdict').innerText.includes('Healthy')")
+        await visit.until("document.querySelector('.health-report').innerText.includes('Healthy')")
 
 
 async def test_a_part_that_is_away_is_shown_where_it_is(visit: Visit) -> None:
@@ -106,13 +106,13 @@ async def test_a_part_that_is_away_is_shown_where_it_is(visit: Visit) -> None:
     for at in range(60, 72, 2):
         visit.stage.look(at_work(at, job_away=1))
     await visit.go()
-    told = await visit.text(".verdict")
+    told = await visit.text(".health-report")
     assert "The job at http://127.0.0.1:9100 has not answered" in told
     assert "start it again" in told
-    assert await visit.page.locator("[data-node=job]").get_attribute("data-standing") == "away"
-    assert await visit.page.locator("[data-node=workers]").get_attribute("data-standing") == "well"
-    assert "away" in await visit.text(".processes tbody tr")
-    assert "1 trouble" in await visit.text(".health")
+    assert await visit.page.locator("[data-node=job]").get_attribute("data-status") == "unreachable"
+    assert await visit.page.locator("[data-node=workers]").get_attribute("data-status") == "healthy"
+    assert "unreachable" in await visit.text(".processes tbody tr")
+    assert "1 problem" in await visit.text(".health")
 
 
 async def test_a_job_that_starts_is_shown_as_such(visit: Visit) -> None:
@@ -120,9 +120,9 @@ async def test_a_job_that_starts_is_shown_as_such(visit: Visit) -> None:
     for at in range(60, 72, 2):
         visit.stage.look(at_work(at, starts=0))
     await visit.go()
-    assert "is starting" in await visit.text(".verdict")
+    assert "is starting" in await visit.text(".health-report")
     job = visit.page.locator("[data-node=job]")
-    assert await job.get_attribute("data-standing") == "troubled"
+    assert await job.get_attribute("data-status") == "unhealthy"
     assert "starting" in (await job.text_content() or "")
     lag = visit.page.locator(".chart", has_text="Lag, in records").locator(".u-value")
     assert await lag.nth(1).inner_text() == UNKNOWN  # not what it was before the job was gone
@@ -233,7 +233,7 @@ async def test_names_that_every_object_has_are_nothing_special(visit: Visit, nam
     value["state"] = value["state"] | {name: "some text"}
     value["enrichments"] = {"aircraft": {"version": 1, "status": name, "ts": "2013-01-01T10:00:00Z"}}
     visit.stage.put(name, 1, value)
-    visit.stage.letters.note(visit.stage.letter("head", name))
+    visit.stage.dead_letters.record(visit.stage.letter("head", name))
     await visit.go(f"#/{name}")
     await visit.page.get_by_text("There is no such view").wait_for()
     await visit.go("#/states/flights")
@@ -241,7 +241,7 @@ async def test_names_that_every_object_has_are_nothing_special(visit: Visit, nam
     await visit.go(device(name))
     await visit.page.get_by_text("some text").first.wait_for()
     assert f"1 {name}" in await visit.text(".summary")
-    await visit.go("#/letters")
+    await visit.go("#/dead_letters")
     assert (await visit.text(".reason")).split() == [name, "1"]
     assert "native code" not in await visit.text("body")
 
@@ -250,8 +250,8 @@ async def test_every_reason_of_a_dead_letter_has_a_meaning(visit: Visit) -> None
     reasons = {*map(str, Reason), UNREADABLE, OTHERS}
     working(visit.stage)
     for reason in reasons:
-        visit.stage.letters.note(visit.stage.letter("head", reason))
-    await visit.go("#/letters")
+        visit.stage.dead_letters.record(visit.stage.letter("head", reason))
+    await visit.go("#/dead_letters")
     await visit.page.get_by_role("button", name="more reasons").click()
     await visit.page.locator(".reason").nth(len(reasons) - 1).wait_for()
     told = [(await one.inner_text()).split("\n") for one in await visit.page.locator(".reason").all()]
@@ -266,8 +266,8 @@ async def test_what_devices_send_stays_text(visit: Visit) -> None:
     value["enrichments"]["airline"] |= {"result": {HOSTILE: HOSTILE}}
     value["enrichments"]["aircraft"] = value["enrichments"]["airline"] | {"status": "failure", "reason": HOSTILE}
     visit.stage.put(HOSTILE, 1, value)
-    visit.stage.letters.note(visit.stage.letter(HOSTILE))
-    for route in ("#/states/flights", device(HOSTILE), "#/letters"):
+    visit.stage.dead_letters.record(visit.stage.letter(HOSTILE))
+    for route in ("#/states/flights", device(HOSTILE), "#/dead_letters"):
         await visit.go(route)
         await visit.until(f"document.querySelector('main').innerText.includes({json.dumps(HOSTILE)})")
         assert (
@@ -347,7 +347,7 @@ async def test_on_a_narrow_screen_nothing_is_cut_off(stage: Stage, browser: Brow
     working(stage, breaker=2, worker_lag=123_456_789)
     for number in range(40):
         stage.fly(number, 6)
-    stage.letters.note(stage.letter("x" * 900))
+    stage.dead_letters.record(stage.letter("x" * 900))
     async with visiting(browser, stage, width=360, height=740) as visit:
         await visit.go(route)
         await visit.page.locator("main h1").wait_for(state="attached")
@@ -375,13 +375,13 @@ async def test_it_is_dark_or_light_as_the_system_unless_told(
 async def test_dead_letters_are_chosen_by_reason(visit: Visit) -> None:
     working(visit.stage)
     for number in range(4):
-        visit.stage.letters.note(visit.stage.letter(f"head {number}", "late" if number else "malformed"))
-    await visit.go("#/letters")
-    await visit.page.locator(".letters > li").nth(3).wait_for()
+        visit.stage.dead_letters.record(visit.stage.letter(f"head {number}", "late" if number else "malformed"))
+    await visit.go("#/dead_letters")
+    await visit.page.locator(".dead-letters > li").nth(3).wait_for()
     await visit.page.get_by_role("button", name="malformed").click()
-    await visit.until("document.querySelectorAll('.letters > li').length === 1")
-    await visit.page.locator(".letters summary").click()
-    assert await visit.text(".letters pre") == "head 0"
+    await visit.until("document.querySelectorAll('.dead-letters > li').length === 1")
+    await visit.page.locator(".dead-letters summary").click()
+    assert await visit.text(".dead-letters pre") == "head 0"
 
 
 async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, tmp_path: Path) -> None:
@@ -394,17 +394,17 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, tmp_p
     async with Stage(tokens=tokens).serving() as stage, visiting(browser, stage) as visit:
         working(stage)
         stage.fly(1, 3)
-        stage.letters.note(stage.letter("a head"))
+        stage.dead_letters.record(stage.letter("a head"))
         await visit.page.goto(stage.base)
         await visit.page.get_by_label("Token").last.fill("a-wrong-token-it-is")
         await visit.page.keyboard.press("Enter")
         await visit.page.locator("dialog[open] input").fill("a-token-for-all-of-it")
         await visit.page.keyboard.press("Enter")
-        await visit.page.locator(".verdict[data-standing=well]").wait_for()
+        await visit.page.locator(".health-report[data-status=healthy]").wait_for()
         await visit.go(device(key_of(1)))
-        await visit.page.locator(".standing[data-standing=live]").wait_for()
+        await visit.page.locator(".stream-status[data-status=live]").wait_for()
         await visit.page.reload()
-        await visit.page.locator(".standing[data-standing=live]").wait_for()
+        await visit.page.locator(".stream-status[data-status=live]").wait_for()
         assert visit.strangers == []
 
 
@@ -418,8 +418,8 @@ async def test_a_token_for_some_keys_sees_its_keys_and_no_totals_over_others(bro
         await visit.page.goto(stage.base)
         await visit.page.locator("dialog[open] input").fill("a-token-for-some")
         await visit.page.keyboard.press("Enter")
-        await visit.until("document.querySelector('.verdict').innerText.includes('does not read all of them')")
-        assert "The other views" in await visit.text(".verdict")
+        await visit.until("document.querySelector('.health-report').innerText.includes('does not read all of them')")
+        assert "The other views" in await visit.text(".health-report")
         await visit.page.goto(f"{stage.base}/{device(key_of(1))}")
-        await visit.page.locator(".standing[data-standing=live]").wait_for()
+        await visit.page.locator(".stream-status[data-status=live]").wait_for()
         assert "waits for" in await visit.text("[aria-label=Enrichments]"), "the graph is declared: it counts nothing"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.services.query.console.browser import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-VIEWS = ("", "#/states/flights", "#/enrichments", "#/letters", f"#/device/flights/{quote(LONG, safe='')}")
+VIEWS = ("", "#/states/flights", "#/enrichments", "#/dead_letters", f"#/device/flights/{quote(LONG, safe='')}")
 REASONS = tuple(f"reason_number_{number}_of_somebody_else_with_a_long_name" for number in range(20))
 OUTSIDE = """
 [...document.querySelectorAll("svg g:is(.node, .field, .enrichment)")].flatMap((group) => {
@@ -68,7 +68,7 @@ async def crowded_stage() -> AsyncIterator[Stage]:
             serving.put(f"{LONG}{number:03}", 1_234_567, long_lived())
         serving.put(LONG, 1_234_567, long_lived())
         for number in range(80):
-            serving.letters.note(serving.letter("detail " * 100, REASONS[number % len(REASONS)]))
+            serving.dead_letters.record(serving.letter("detail " * 100, REASONS[number % len(REASONS)]))
         yield serving
 
 
@@ -107,7 +107,7 @@ async def test_of_many_workers_those_that_are_away_are_shown(crowded_visit: Visi
     rows = crowded_visit.page.locator(".processes tbody tr")
     assert await rows.count() == 1 + 1 + 2
     assert "24 × worker" in await rows.nth(1).inner_text()  # noqa: RUF001  # as the page writes it
-    assert "2 away" in await rows.nth(1).inner_text()
+    assert "2 unreachable" in await rows.nth(1).inner_text()
     button = crowded_visit.page.get_by_role("button", name="Show each worker")
     await button.focus()
     await crowded_visit.page.keyboard.press("Enter")
@@ -119,9 +119,12 @@ async def test_of_many_workers_those_that_are_away_are_shown(crowded_visit: Visi
 
 async def test_troubles_of_a_kind_are_told_once(crowded_visit: Visit) -> None:
     await crowded_visit.go()
-    kinds = crowded_visit.page.locator(".troubles > li")
-    assert await kinds.evaluate_all("(all) => all.map((one) => one.dataset.what)") == ["part_away", "breaker_open"]
-    assert "4 troubles" in await crowded_visit.text(".verdict h2")
+    kinds = crowded_visit.page.locator(".problems > li")
+    assert await kinds.evaluate_all("(all) => all.map((one) => one.dataset.kind)") == [
+        "process_unreachable",
+        "breaker_open",
+    ]
+    assert "4 problems" in await crowded_visit.text(".health-report h2")
     await kinds.first.get_by_text("and 1 more like it").click()
     crowding(crowded_visit.stage, 12, down=APIS[3:5], gone=(*WORKERS[2:4], WORKERS[7]))
     await kinds.first.get_by_text("and 2 more like it").wait_for()
@@ -137,38 +140,38 @@ async def test_each_of_many_enrichments_is_counted(crowded_visit: Visit) -> None
 
 
 async def test_of_many_reasons_the_rarest_are_shown_on_demand(crowded_visit: Visit) -> None:
-    await crowded_visit.go("#/letters")
+    await crowded_visit.go("#/dead_letters")
     reasons = crowded_visit.page.locator(".reason")
     await reasons.first.wait_for()
     assert await reasons.count() == 8
     await crowded_visit.page.get_by_role("button", name="Show 12 more reasons").click()
     assert await reasons.count() == 20
     await crowded_visit.page.get_by_role("button", name="Show 60 more").click()
-    assert await crowded_visit.page.locator(".letters > li").count() == 80
+    assert await crowded_visit.page.locator(".dead-letters > li").count() == 80
 
 
 async def test_a_letter_stays_as_one_reads_it_while_others_come(crowded_visit: Visit) -> None:
-    await crowded_visit.go("#/letters")
-    first = crowded_visit.page.locator(".letters details").first
+    await crowded_visit.go("#/dead_letters")
+    first = crowded_visit.page.locator(".dead-letters details").first
     await first.locator("summary").click()
     await first.locator("pre").focus()
     await crowded_visit.page.evaluate("getSelection().selectAllChildren(document.querySelector('details[open] pre'))")
-    crowded_visit.stage.letters.note(crowded_visit.stage.letter("a new one"))
-    await crowded_visit.page.locator(".letters summary", has_text="a new one").wait_for()
+    crowded_visit.stage.dead_letters.record(crowded_visit.stage.letter("a new one"))
+    await crowded_visit.page.locator(".dead-letters summary", has_text="a new one").wait_for()
     assert await crowded_visit.page.evaluate("document.activeElement.tagName") == "PRE"
     assert "detail" in await crowded_visit.page.evaluate("getSelection().toString()")
 
 
 async def test_a_reason_none_of_the_latest_has_is_said_to_be_older(crowded_visit: Visit) -> None:
     for number in range(200):
-        crowded_visit.stage.letters.note(crowded_visit.stage.letter(f"{number}", "malformed"))
-    await crowded_visit.go("#/letters")
+        crowded_visit.stage.dead_letters.record(crowded_visit.stage.letter(f"{number}", "malformed"))
+    await crowded_visit.go("#/dead_letters")
     reason = crowded_visit.page.get_by_role("button", name=REASONS[0])
     await reason.focus()
     await crowded_visit.page.keyboard.press("Enter")
     await crowded_visit.page.get_by_text(f"None of the latest 100 is {REASONS[0]}").wait_for()
-    crowded_visit.stage.letters.note(crowded_visit.stage.letter("again", REASONS[0]))
-    await crowded_visit.page.locator(".letters summary", has_text="again").wait_for()
+    crowded_visit.stage.dead_letters.record(crowded_visit.stage.letter("again", REASONS[0]))
+    await crowded_visit.page.locator(".dead-letters summary", has_text="again").wait_for()
     assert await reason.evaluate("(one) => one === document.activeElement")
 
 

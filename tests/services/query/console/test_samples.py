@@ -3,26 +3,26 @@ from __future__ import annotations
 import pytest
 
 from contracts.metrics import job, worker
-from services.query.console.samples import samples
+from services.query.console.samples import parse_samples
 from tests.services.query.console.exposed import exposed
 
 
 def test_figures_are_found_by_the_catalogue() -> None:
-    told = samples(exposed({worker.CALLS: {("city", "place", "result"): 3.0, ("city", "rule", "absence"): 4.0}}))
+    told = parse_samples(exposed({worker.CALLS: {("city", "place", "result"): 3.0, ("city", "rule", "absence"): 4.0}}))
     assert told.total(worker.CALLS) == 7
     assert told.divided(worker.CALLS, "outcome") == {("result",): 3.0, ("absence",): 4.0}
     assert told.divided(worker.CALLS, "api", "enrichment") == {("city", "place"): 3.0, ("city", "rule"): 4.0}
 
 
 def test_what_a_part_does_not_tell_is_unknown() -> None:
-    told = samples(exposed({worker.LAG: {(): 3.0}}))
+    told = parse_samples(exposed({worker.LAG: {(): 3.0}}))
     assert told.total(job.LAG) is None
     assert told.smallest(job.STATE_KEYS) is None
     assert told.divided(job.RECORDS, "topic") == {}
 
 
 def test_a_histogram_is_read_with_its_bounds() -> None:
-    told = samples(exposed({}, {worker.CALL_SECONDS: {"city": [0.002, 0.3]}}))
+    told = parse_samples(exposed({}, {worker.CALL_SECONDS: {"city": [0.002, 0.3]}}))
     found = told.buckets(worker.CALL_SECONDS, "api")
     assert found["city", "0.001"] == 0
     assert found["city", "0.0025"] == 1
@@ -30,15 +30,15 @@ def test_a_histogram_is_read_with_its_bounds() -> None:
 
 
 def test_figures_of_others_are_left_out() -> None:
-    assert samples("process_open_fds 7.0\n").total(worker.LAG) is None
+    assert parse_samples("process_open_fds 7.0\n").total(worker.LAG) is None
 
 
 def test_a_figure_that_is_no_number_is_left_out() -> None:
-    assert samples(f"{worker.LAG.exported} NaN\n").total(worker.LAG) is None
-    assert samples(f"{worker.LAG.exported} +Inf\n").total(worker.LAG) is None
+    assert parse_samples(f"{worker.LAG.exported} NaN\n").total(worker.LAG) is None
+    assert parse_samples(f"{worker.LAG.exported} +Inf\n").total(worker.LAG) is None
 
 
 @pytest.mark.parametrize("text", ["<html>", 'stateloop_worker_lag{a="b 1', "stateloop_worker_lag one"])
 def test_what_is_no_text_of_prometheus_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        samples(text)
+        parse_samples(text)

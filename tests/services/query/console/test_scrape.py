@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer, unused_port
 
 from contracts.metrics import worker
 from services.query.console import scrape as scraping
-from services.query.console.scrape import Address, Scraped, instances, scrape
+from services.query.console.scrape import ScrapeResult, Target, instances, scrape
 from tests.services.query.console.exposed import exposed
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ async def parts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TestServer]:
         yield server
 
 
-async def asked(*urls: str) -> tuple[Scraped, ...]:
+async def asked(*urls: str) -> tuple[ScrapeResult, ...]:
     async with ClientSession() as session:
-        return await scrape(session, [Address("enrichment", url) for url in urls])
+        return await scrape(session, [Target("enrichment", url) for url in urls])
 
 
 async def test_a_part_tells_its_figures(parts: TestServer) -> None:
     (found,) = await asked(str(parts.make_url("/good")))
-    assert found.why is None
+    assert found.error is None
     assert found.samples is not None
     assert found.samples.total(worker.LAG) == 42
 
@@ -81,13 +81,13 @@ async def test_a_part_tells_its_figures(parts: TestServer) -> None:
 async def test_a_part_that_tells_none_says_why(parts: TestServer, name: str, why: str) -> None:
     (found,) = await asked(str(parts.make_url(f"/{name}/")))
     assert found.samples is None
-    assert why in (found.why or "")
+    assert why in (found.error or "")
 
 
 async def test_who_is_away_keeps_nobody_waiting(parts: TestServer) -> None:
     nobody = f"http://127.0.0.1:{unused_port()}"
     first, second, third = await asked(nobody, str(parts.make_url("/never")), str(parts.make_url("/good")))
-    assert first.why == "Connection refused"  # where, is in the address
+    assert first.error == "Connection refused"  # where, is in the address
     assert second.samples is None
     assert third.samples is not None
 
@@ -106,7 +106,7 @@ async def test_name_of_several_instances_is_asked_at_each(found: tuple[str, ...]
     async def hosts(_host: str, _port: int) -> tuple[str, ...]:
         return found
 
-    spread = await instances(Address("enrichment", "http://enrichment:8080"), hosts)
+    spread = await instances(Target("enrichment", "http://enrichment:8080"), hosts)
     assert [address.url for address in spread] == asked_at
 
 
@@ -114,4 +114,4 @@ async def test_name_that_nobody_knows_is_asked_as_it_is() -> None:
     async def hosts(_host: str, _port: int) -> tuple[str, ...]:
         raise OSError("no such host")
 
-    assert await instances(Address("job", "http://job:8080"), hosts) == [Address("job", "http://job:8080")]
+    assert await instances(Target("job", "http://job:8080"), hosts) == [Target("job", "http://job:8080")]

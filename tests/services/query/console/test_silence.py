@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 STEP_MS = 1000
 MINUTE_MS = 60_000
-VIEWS = ("#/states/flights", "#/enrichments", "#/letters")
+VIEWS = ("#/states/flights", "#/enrichments", "#/dead_letters")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -66,11 +66,11 @@ async def test_page_of_a_service_that_hangs_says_so_and_since_when(waiting: Visi
     assert "healthy" in await waiting.text(".health")
     way.flows.clear()
     assert await pass_until(waiting, says(".health", "stale since")) <= 15_000
-    assert "does not answer" in await waiting.text(".verdict")
-    assert "What is shown is from" in await waiting.text(".verdict")
+    assert "does not answer" in await waiting.text(".health-report")
+    assert "The metrics shown are from" in await waiting.text(".health-report")
     assert await waiting.page.locator(".overview.stale").count() == 1
     way.flows.set()
-    await pass_until(waiting, says(".verdict", "Healthy"))
+    await pass_until(waiting, says(".health-report", "Healthy"))
     assert "healthy" in await waiting.text(".health")
     assert await waiting.page.locator(".overview.stale").count() == 0
 
@@ -82,30 +82,30 @@ async def test_view_that_is_opened_meanwhile_says_it_too(waiting: Visit, way: Wa
     await waiting.page.keyboard.press("3")
     await waiting.page.keyboard.press("1")
     await waiting.page.locator(".overview").wait_for()
-    assert "What is shown is from" in await waiting.text(".verdict")
+    assert "The metrics shown are from" in await waiting.text(".health-report")
     assert await waiting.page.locator(".overview.stale").count() == 1
     way.flows.set()
 
 
 async def test_service_that_answers_and_looks_at_nothing_is_told_apart(waiting: Visit, stage: Stage) -> None:
     await waiting.go()
-    assert await pass_until(waiting, says(".verdict", "looks at the loop no more")) >= 10_000
+    assert await pass_until(waiting, says(".health-report", "no longer scrapes the loop")) >= 10_000
     assert "stale since" in await waiting.text(".health")
     stage.look(at_work(22, until=20))
-    await pass_until(waiting, says(".verdict", "Healthy"))
+    await pass_until(waiting, says(".health-report", "Healthy"))
 
 
 async def test_device_whose_stream_is_silent_is_not_live(waiting: Visit, way: Way, stage: Stage) -> None:
     await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
-    await waiting.page.locator(".standing[data-standing=live]").wait_for()
+    await waiting.page.locator(".stream-status[data-status=live]").wait_for()
     way.flows.clear()
-    lost = "document.querySelector('.standing').dataset.standing === 'waiting'"
+    lost = "document.querySelector('.stream-status').dataset.status === 'waiting'"
     assert await pass_until(waiting, lost) <= 20_000
-    assert "stale since" in await waiting.text(".standing")
+    assert "stale since" in await waiting.text(".stream-status")
     stage.fly(1, 6)
     way.flows.set()
     await pass_until(waiting, says("main", "landed"))
-    await waiting.page.locator(".standing[data-standing=live]").wait_for()
+    await waiting.page.locator(".stream-status[data-status=live]").wait_for()
 
 
 async def test_key_that_was_removed_and_came_again_meanwhile_is_shown(waiting: Visit, way: Way, stage: Stage) -> None:
@@ -114,7 +114,7 @@ async def test_key_that_was_removed_and_came_again_meanwhile_is_shown(waiting: V
     stage.remove(key_of(1))
     await waiting.until(says("main", "It was removed"))
     way.flows.clear()
-    await pass_until(waiting, "document.querySelector('.standing').dataset.standing === 'waiting'")
+    await pass_until(waiting, "document.querySelector('.stream-status').dataset.status === 'waiting'")
     stage.fly(1, 2)
     way.flows.set()
     await pass_until(waiting, says(".versions", "v2"))

@@ -16,8 +16,8 @@ from schemathesis.specs.openapi import checks
 
 from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
-from services.query.console.course import Course
-from services.query.console.letters import Letters
+from services.query.console.dead_letters import DeadLetterLog
+from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
 from services.query.http.openapi import document, written
 from tests.services.query.console.looks import a_letter, at_work
@@ -66,11 +66,11 @@ def base() -> Iterator[str]:
 
 def console() -> Console:
     """One that has looked twice, and has a dead letter."""
-    course, letters = Course(app, 2.0), Letters("dead_letters")
+    history, letters = MetricsHistory(app, 2.0), DeadLetterLog("dead_letters")
     for at in (0, 2):
-        course.note(at_work(at))
-    letters.note(a_letter(1))
-    return Console(app, course, letters)
+        history.record(at_work(at))
+    letters.record(a_letter(1))
+    return Console(app, history, letters)
 
 
 def test_the_committed_document_is_that_of_the_models() -> None:

@@ -16,8 +16,8 @@ from contracts.model.named_state import QueryOptions
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from examples.flights.application import app
 from services.query.cluster.routing import Member, Role, Standing
-from services.query.console.course import Course
-from services.query.console.letters import Letters
+from services.query.console.dead_letters import DeadLetterLog
+from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.http.watch_routes import WatchRoutes
@@ -90,11 +90,11 @@ class Scoped:
             stores["planes"].put(key)
         stores["flights"].read.clear()
         parts = parts_of(state, a_state("planes"), stores=stores, roles=roles, instance=name, **told)
-        course = Course(app, 2.0)
+        history = MetricsHistory(app, 2.0)
         for at in (0, 2):
-            course.note(at_work(at, rate=1))
+            history.record(at_work(at, rate=1))
         return Instance(
-            parts, hot=hot, proxy=proxy, others=[WatchRoutes(parts), Console(app, course, Letters("letters"))]
+            parts, hot=hot, proxy=proxy, others=[WatchRoutes(parts), Console(app, history, DeadLetterLog("letters"))]
         )
 
     @property

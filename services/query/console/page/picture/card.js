@@ -1,11 +1,11 @@
 // One node of the picture: a box with a title, a figure and a few lines.
 
 import { fit } from "../fit.js";
-import { say, svg } from "../node.js";
+import { setText, svg } from "../node.js";
 
 const PAD = 14;
 
-/** A node that can be updated: {node, show({figure, unit, lines, standing, tells})}. `kind` is part, topic or people. */
+/** A node that can be updated: {node, show({figure, unit, lines, status, message})}. `kind` is part, topic or people. */
 export function card(name, title, kind, at, lines) {
   const isSmall = at.width < 125;
   const pad = isSmall ? 10 : PAD;
@@ -15,11 +15,11 @@ export function card(name, title, kind, at, lines) {
   const rows = Array.from({ length: lines }, (_, number) =>
     svg("text", { class: "line", x: at.x + pad, y: at.y + top + 48 + 18 * number }),
   );
-  const told = svg("title");
+  const tooltip = svg("title");
   const node = svg(
     "g",
     { class: `node ${kind} ${isSmall ? "small" : ""}`, "data-node": name, tabindex: 0, role: "group" },
-    told,
+    tooltip,
     svg("rect", { class: "box", x: at.x, y: at.y, width: at.width, height: at.height, rx: kind === "topic" ? at.height / 3 : 12 }),
     svg("text", { class: "title", x: at.x + pad, y: at.y + top }, title),
     svg("text", { x: at.x + pad, y: at.y + top + 27 }, figure, unit),
@@ -29,18 +29,18 @@ export function card(name, title, kind, at, lines) {
   return {
     node,
     show(now) {
-      say(figure, now.figure ?? "");
-      say(unit, now.unit ?? "");
+      setText(figure, now.figure ?? "");
+      setText(unit, now.unit ?? "");
       rows.forEach((row, number) => fit(row, now.lines?.[number] ?? "", at.width - pad - 6));
-      node.dataset.standing = now.standing;
-      const words = [title, [now.figure, now.unit].filter(Boolean).join(" "), ...(now.lines ?? []), now.tells].filter(Boolean);
-      say(told, words.join(", "));
+      node.dataset.status = now.status;
+      const words = [title, [now.figure, now.unit].filter(Boolean).join(" "), ...(now.lines ?? []), now.message].filter(Boolean);
+      setText(tooltip, words.join(", "));
       node.setAttribute("aria-label", words.join(", "));
     },
   };
 }
 
-/** The mark of a node in trouble: a sign, not only a colour. */
+/** The badge of an unhealthy node: a sign, not only a colour. */
 export function badge(at) {
   const [x, y] = [at.x + at.width - 4, at.y + 4];
   return svg(

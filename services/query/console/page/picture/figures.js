@@ -1,4 +1,4 @@
-// What each node of the picture says of the loop: pure.
+// The metrics of each node of the diagram: pure.
 
 import { count, duration, rate } from "../format.js";
 
@@ -8,7 +8,7 @@ export function nodeFigures(now) {
   const topic = (name) => ({
     figure: rate(topics[name].rate),
     unit: "/s",
-    lines: [topics[name].end === null ? "not known" : `${count(topics[name].end)} ever`],
+    lines: [topics[name].end === null ? "unknown" : `${count(topics[name].end)} records`],
   });
   return {
     devices: { figure: rate(topics.events.rate), unit: "/s", lines: [] },
@@ -23,21 +23,21 @@ export function nodeFigures(now) {
 }
 
 function job(now) {
-  if (!now.job.length) return { figure: "not watched", lines: ["name it in STATELOOP_PARTS", "to see its figures"] };
+  if (!now.job.length) return { figure: "not monitored", lines: ["add it to", "STATELOOP_SCRAPE_TARGETS"] };
   const one = now.job.find((part) => part.up);
-  if (!one) return { figure: "away", lines: [now.job[0].why ?? ""] };
-  if (one.starting) return { figure: "starting", lines: ["it goes on where it was"] };
+  if (!one) return { figure: "unreachable", lines: [now.job[0].error ?? ""] };
+  if (one.starting) return { figure: "starting", lines: ["resumes from its checkpoint"] };
   const snapshots = now.topics.snapshots.rate === null ? "" : `${rate(now.topics.snapshots.rate)} snapshots/s`;
   if (one.batch_s === null) return { figure: "up", lines: ["no batch committed yet", snapshots] };
   const pause = one.pause_s === null ? "" : `, pause ${duration(Math.max(0, one.pause_s) * 1000)}`;
-  const held = one.keys === null ? { figure: "up" } : { figure: count(one.keys), unit: "states held" };
-  return { ...held, lines: [`lag ${count(one.lag)} records`, `batch ${duration(one.batch_s * 1000)}${pause}`, snapshots] };
+  const keys = one.keys === null ? { figure: "up" } : { figure: count(one.keys), unit: "keys" };
+  return { ...keys, lines: [`lag ${count(one.lag)} records`, `batch ${duration(one.batch_s * 1000)}${pause}`, snapshots] };
 }
 
 function workers(now) {
-  if (!now.workers.length) return { figure: "not watched", lines: ["name them in", "STATELOOP_PARTS"] };
+  if (!now.workers.length) return { figure: "not monitored", lines: ["add them to", "STATELOOP_SCRAPE_TARGETS"] };
   const up = now.workers.filter((one) => one.up);
-  if (!up.length) return { figure: "away", lines: [now.workers[0].why ?? ""] };
+  if (!up.length) return { figure: "unreachable", lines: [now.workers[0].error ?? ""] };
   const calls = sum(up.map((one) => one.calls));
   return {
     figure: rate(calls),

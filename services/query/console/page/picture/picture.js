@@ -20,7 +20,7 @@ const NARROW_PX = 760;
 const SLOWEST_S = 2.4;
 const FASTEST_S = 0.35;
 
-/** A picture that can be updated: {node, show(loop answer), close()}. `onChoose(name)` is told of a node chosen. */
+/** A picture that can be updated: {node, show(loop answer), close()}. `onChoose(name)` is metrics of a node chosen. */
 export function picture(onChoose) {
   const node = svg("svg", { class: "loop", role: "img", "aria-label": "The loop" });
   let drawn = null;
@@ -70,15 +70,15 @@ function parts(at, apis, node) {
 }
 
 function update({ ways, cards, list }, now) {
-  const troubled = (name) => now.verdict.troubles.find((trouble) => trouble.where === name);
-  const away = { job: now.job, workers: now.workers };
-  for (const [name, told] of Object.entries(nodeFigures(now))) {
-    const isAway = away[name]?.length && away[name].every((part) => !part.up);
-    const trouble = troubled(name);
-    const standing = isAway ? "away" : trouble ? "troubled" : "well";
-    cards[name].show({ ...told, standing, tells: trouble?.says });
+  const reasonFor = (name) => now.health.reasons.find((reason) => reason.component === name);
+  const processes = { job: now.job, workers: now.workers };
+  for (const [name, metrics] of Object.entries(nodeFigures(now))) {
+    const isAway = processes[name]?.length && processes[name].every((part) => !part.up);
+    const reason = reasonFor(name);
+    const status = isAway ? "unreachable" : reason ? "unhealthy" : "healthy";
+    cards[name].show({ ...metrics, status, message: reason?.message });
   }
-  list.show(now.apis, troubled);
+  list.show(now.apis, reasonFor);
   for (const [name, number] of Object.entries(rates(now))) ways[name].show(now.kafka ? number : null);
 }
 
@@ -90,7 +90,7 @@ function rates(now) {
     events: topic("events"),
     job: topic("snapshots"),
     query: topic("snapshots"),
-    letters: topic("dead_letters"),
+    dead_letters: topic("dead_letters"),
     snapshots: topic("snapshots"),
     calls,
     answers: calls,

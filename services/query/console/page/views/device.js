@@ -2,7 +2,7 @@
 
 import { changes } from "../change.js";
 import { ago, clock, count, time, whole } from "../format.js";
-import { el, say } from "../node.js";
+import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { to } from "../route.js";
 import { order } from "../states.js";
@@ -18,7 +18,7 @@ const FORGOTTEN = ["never_seen", "removed"];
 /** The view: {node, title, close()}. */
 export function device(state, key) {
   const stopping = new AbortController();
-  const standing = el("span", { class: "standing", role: "status", "data-standing": "waiting" }, "asking");
+  const status = el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "asking");
   const facts = el("dl", { class: "facts" });
   const notice = el("p", { class: "notice", hidden: true });
   const fields = fieldTable();
@@ -28,7 +28,7 @@ export function device(state, key) {
     "div",
     { class: "device" },
     el("nav", { class: "crumbs", "aria-label": "Where this is" }, el("a", { href: to("states", state) }, state)),
-    el("div", { class: "heading" }, el("h1", { class: "key" }, key), standing),
+    el("div", { class: "heading" }, el("h1", { class: "key" }, key), status),
     facts,
     notice,
     el(
@@ -40,16 +40,16 @@ export function device(state, key) {
   );
   let shown = null;
   let heard = null;
-  const answer = (told) => {
-    if (shown && order(told, shown) <= 0) return;
-    const differ = shown ? changes(stateOf(shown.value), stateOf(told.value)) : [];
-    const all = shown ? changes(shown.value, told.value) : null;
+  const update = (answer) => {
+    if (shown && order(answer, shown) <= 0) return;
+    const differ = shown ? changes(stateOf(shown.value), stateOf(answer.value)) : [];
+    const all = shown ? changes(shown.value, answer.value) : null;
     notice.hidden = true;
-    fields.show(stateOf(told.value), differ);
-    enriched.show(told.value, shown?.value);
-    versions.add(told, all);
-    tellFacts(facts, told);
-    shown = told;
+    fields.show(stateOf(answer.value), differ);
+    enriched.show(answer.value, shown?.value);
+    versions.add(answer, all);
+    tellFacts(facts, answer);
+    shown = answer;
   };
   const forget = () => {
     shown = null;
@@ -57,25 +57,25 @@ export function device(state, key) {
     for (const one of [fields, enriched, versions]) one.clear();
   };
   const on = {
-    answer,
+    answer: update,
     event: (name, data) => {
       if (FORGOTTEN.includes(name)) forget();
       if (own(GONE, name)) tellGone(notice, name, data);
     },
     live: () => {
       heard = Date.now();
-      tellStanding(standing, "live", "● live");
+      showStatus(status, "live", "● live");
     },
-    lost: (why) => tellStanding(standing, "waiting", heard === null ? `○ ${why}` : `○ ${why}, stale since ${clock(heard)}`),
+    lost: (why) => showStatus(status, "waiting", heard === null ? `○ ${why}` : `○ ${why}, stale since ${clock(heard)}`),
   };
   watch(state, key, on, stopping.signal);
   const timer = setInterval(() => (shown && tellFacts(facts, shown), fields.age()), 1000);
   return { node, title: key, close: () => (stopping.abort(), clearInterval(timer)) };
 }
 
-function tellStanding(place, standing, text) {
-  place.dataset.standing = standing;
-  say(place, text);
+function showStatus(place, status, text) {
+  place.dataset.status = status;
+  setText(place, text);
 }
 
 /** What there is to show of a value: the state of a snapshot, the value of a derived state, or all of it. */
@@ -87,20 +87,20 @@ export function stateOf(value) {
   return value;
 }
 
-function tellFacts(place, told) {
+function tellFacts(place, answer) {
   const facts = {
-    version: whole(told.version),
-    epoch: whole(told.epoch),
-    "window start": told.window_start ? time(told.window_start) : "–",
-    "event time": `${time(told.event_time)} (${ago(told.event_time)})`,
-    source: `${told.source.topic}, partition ${told.source.partition}, offset ${told.source.offset}`,
-    "answered by": `${told.instance}, ${told.role}, ${count(told.lag.records)} records behind`,
+    version: whole(answer.version),
+    epoch: whole(answer.epoch),
+    "window start": answer.window_start ? time(answer.window_start) : "–",
+    "event time": `${time(answer.event_time)} (${ago(answer.event_time)})`,
+    source: `${answer.source.topic}, partition ${answer.source.partition}, offset ${answer.source.offset}`,
+    "answered by": `${answer.instance}, ${answer.role}, ${count(answer.lag.records)} records behind`,
   };
   if (!place.children.length) place.append(...Object.keys(facts).map((name) => el("div", {}, el("dt", {}, name), el("dd"))));
-  Object.values(facts).forEach((text, number) => say(place.children[number].lastChild, text));
+  Object.values(facts).forEach((text, number) => setText(place.children[number].lastChild, text));
 }
 
 function tellGone(place, name, data) {
   place.hidden = false;
-  say(place, `${GONE[name]}. ${typeof data?.detail === "string" ? data.detail : ""}`);
+  setText(place, `${GONE[name]}. ${typeof data?.detail === "string" ? data.detail : ""}`);
 }

@@ -4,7 +4,7 @@ import { Kept, arrange } from "../arrange.js";
 import { time, value as written } from "../format.js";
 import { el } from "../node.js";
 import { own } from "../own.js";
-import { ask } from "../service.js";
+import { getJson } from "../service.js";
 
 const SIGNS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "◌" };
 const WORDS = { result: "done", absence: "absent", failure: "failed", skipped: "skipped", open: "open" };
@@ -23,11 +23,11 @@ export function enrichmentCards(signal) {
     const isSnapshot = Boolean(last?.state && last?.device_id);
     const named = nodes.length && isSnapshot ? nodes : Object.keys(answers).map((name) => ({ name, needs: [], optional: [] }));
     node.hidden = !isSnapshot || !named.length;
-    const places = new Map(named.map((one) => [JSON.stringify([one.name, own(answers, one.name), standing(one, last)]), one]));
+    const places = new Map(named.map((one) => [JSON.stringify([one.name, own(answers, one.name), statusOf(one, last)]), one]));
     arrange(list, cards.of([...places.keys()], (place) => card(places.get(place), answers, last, before)));
     summary.textContent = tally(named, answers);
   };
-  ask("/v1/loop/graph", { signal })
+  getJson("/v1/loop/graph", { signal })
     .then((graph) => ((nodes = graph.nodes), last && draw(last)))
     .catch(() => {}); // without the graph, those that were answered are shown all the same
   return {
@@ -44,7 +44,7 @@ export function enrichmentCards(signal) {
 }
 
 /** Where an enrichment of a device stands, and why: {status, why}. */
-export function standing(one, value) {
+export function statusOf(one, value) {
   const answer = own(value.enrichments ?? {}, one.name);
   if (answer) return { status: answer.status, why: answer.reason ?? "" };
   const missing = one.needs.filter((need) => !one.optional.includes(need) && !isThere(need, value));
@@ -68,7 +68,7 @@ function tally(named, answers) {
 }
 
 function card(one, answers, value, before) {
-  const { status, why } = standing(one, value);
+  const { status, why } = statusOf(one, value);
   const answer = own(answers, one.name);
   const isNew = before && JSON.stringify(own(before.enrichments ?? {}, one.name)) !== JSON.stringify(answer);
   const result = answer?.result ? Object.entries(answer.result) : [];

@@ -2,7 +2,7 @@
 
 import { leaves } from "../change.js";
 import { value as written } from "../format.js";
-import { el, say } from "../node.js";
+import { el, setText } from "../node.js";
 
 const LATELY_MS = 60_000;
 
@@ -15,11 +15,11 @@ export function fieldTable() {
   return {
     node,
     show(state, differ) {
-      const told = leaves(state ?? {});
-      for (const [path, row] of rows) if (!told.has(path)) (row.node.remove(), rows.delete(path));
-      for (const [path, value] of told) {
+      const found = leaves(state ?? {});
+      for (const [path, row] of rows) if (!found.has(path)) (row.node.remove(), rows.delete(path));
+      for (const [path, value] of found) {
         const row = rows.get(path) ?? added(rows, body, path);
-        say(row.value, written(value));
+        setText(row.value, written(value));
         row.value.classList.toggle("none", value === null);
       }
       for (const one of differ) if (rows.has(one.path)) mark(rows.get(one.path), one);
@@ -32,14 +32,14 @@ export function fieldTable() {
       for (const row of rows.values()) {
         if (row.at === null) continue;
         const passed = Date.now() - row.at;
-        say(row.changed, passed < LATELY_MS ? told(passed) : "");
+        setText(row.changed, passed < LATELY_MS ? elapsed(passed) : "");
         row.node.classList.toggle("lately", passed < LATELY_MS);
       }
     },
   };
 }
 
-function told(passed) {
+function elapsed(passed) {
   return passed < 1000 ? "now" : `${Math.floor(passed / 1000)} s ago`;
 }
 
@@ -57,6 +57,6 @@ function mark(row, change) {
   row.node.classList.remove("flash");
   void row.node.offsetWidth; // the animation begins anew only after a layout without it
   row.node.classList.add("flash", "lately");
-  say(row.changed, "now");
+  setText(row.changed, "now");
   row.value.title = `before: ${written(change.before)}`;
 }

@@ -2,9 +2,9 @@
 
 import { fit } from "../fit.js";
 import { brief, clock, count, rate } from "../format.js";
-import { el, say, svg } from "../node.js";
+import { el, setText, svg } from "../node.js";
 import { repeat } from "../repeat.js";
-import { ask } from "../service.js";
+import { getJson } from "../service.js";
 import { places } from "./placing.js";
 
 const EVERY_MS = 2000;
@@ -30,14 +30,14 @@ export function graph() {
   let at = null;
   const look = async () => {
     try {
-      const told = await ask("/v1/loop/graph", { signal: stopping.signal });
-      say(notice, told.nodes.length ? "Each box is an enrichment, to the right of what it needs; a dashed line is an optional need. Counts are those since the workers started." : `${told.application} declares no enrichment.`);
-      drawn ??= draw(drawing, told);
-      told.nodes.forEach((one) => drawn.get(one.name)?.(one));
-      body.replaceChildren(...told.nodes.map(row));
+      const response = await getJson("/v1/loop/graph", { signal: stopping.signal });
+      setText(notice, response.nodes.length ? "Each box is an enrichment, to the right of what it needs; a dashed line is an optional need. Counts are those since the workers started." : `${response.application} declares no enrichment.`);
+      drawn ??= draw(drawing, response);
+      response.nodes.forEach((one) => drawn.get(one.name)?.(one));
+      body.replaceChildren(...response.nodes.map(row));
       at = Date.now();
     } catch (error) {
-      if (!stopping.signal.aborted) say(notice, at === null ? error.message : `${error.message}: stale since ${clock(at)}`);
+      if (!stopping.signal.aborted) setText(notice, at === null ? error.message : `${error.message}: stale since ${clock(at)}`);
     }
   };
   repeat(look, EVERY_MS, stopping.signal);
@@ -55,15 +55,15 @@ function row(one) {
   );
 }
 
-function draw(drawing, told) {
-  const found = places(told);
+function draw(drawing, response) {
+  const found = places(response);
   drawing.setAttribute("viewBox", `0 0 ${found.width} ${found.height}`);
   drawing.style.width = `${found.width}px`;
-  const boxes = told.nodes.map((one) => box(one, found.at.get(one.name)));
-  const pills = told.fields.map((name) => pill(name, found.at.get(name)));
+  const boxes = response.nodes.map((one) => box(one, found.at.get(one.name)));
+  const pills = response.fields.map((name) => pill(name, found.at.get(name)));
   drawing.replaceChildren(...found.lines.map(line), ...[...pills, ...boxes].map((one) => one.node));
   pills.forEach((one) => one.show());
-  return new Map(told.nodes.map((one, number) => [one.name, boxes[number].show]));
+  return new Map(response.nodes.map((one, number) => [one.name, boxes[number].show]));
 }
 
 /** A curve through its places, level where it leaves and arrives. */
@@ -106,11 +106,11 @@ function box(one, at) {
     node,
     show(now) {
       node.dataset.breaker = now.breaker ?? "unknown";
-      say(calls, now.calls === null ? "" : `${rate(now.calls)}/s`);
-      const told = STATUSES.filter((status) => now.totals[status]).map((status) => `${SIGNS[status]} ${brief(now.totals[status])}`);
+      setText(calls, now.calls === null ? "" : `${rate(now.calls)}/s`);
+      const texts = STATUSES.filter((status) => now.totals[status]).map((status) => `${SIGNS[status]} ${brief(now.totals[status])}`);
       fit(name, one.name, room - 6 - calls.getComputedTextLength());
       fit(line, `${one.api} → ${one.gives}`, room);
-      fit(counts, told.join("  ") || "nothing asked yet", room);
+      fit(counts, texts.join("  ") || "no requests yet", room);
     },
   };
 }

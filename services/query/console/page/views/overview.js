@@ -1,4 +1,4 @@
-// The loop: is it healthy, and if not, where; the picture, the course, and the processes.
+// The overview: the health report, the loop diagram, the metrics history, and the processes.
 
 import { chart } from "../chart.js";
 import { count, duration, rate } from "../format.js";
@@ -7,7 +7,7 @@ import { el } from "../node.js";
 import { picture } from "../picture/picture.js";
 import { go } from "../route.js";
 import { processes } from "./processes.js";
-import { verdictPanel } from "./verdict.js";
+import { healthPanel } from "./health.js";
 
 const RATES = [
   ["events", "events", "--blue"],
@@ -24,11 +24,11 @@ const LATENCIES = [
   ["p50", "p50_ms", "--teal"],
   ["p95", "p95_ms", "--red"],
 ];
-const VIEWS = { dead_letters: "letters", query: "states", workers: "enrichments", apis: "enrichments" };
+const VIEWS = { dead_letters: "dead_letters", query: "states", workers: "enrichments", apis: "enrichments" };
 
 /** The view: {node, title, close()}. */
 export function overview() {
-  const verdict = verdictPanel();
+  const health = healthPanel();
   const drawn = picture((name) => {
     const view = VIEWS[name.startsWith("api:") ? "apis" : name];
     if (view) go(view);
@@ -43,29 +43,29 @@ export function overview() {
     "div",
     { class: "overview" },
     el("h1", { class: "hidden" }, "The loop"),
-    verdict.node,
+    health.node,
     el("section", { class: "panel picture" }, drawn.node),
     el("div", { class: "charts" }, charts.map((one) => one.node)),
     listed.node,
   );
   const show = () => {
     node.classList.remove("stale");
-    verdict.tell(loop.latest);
+    health.tell(loop.latest);
     draw();
   };
   const draw = () => {
     drawn.show(loop.latest);
-    charts.forEach((one) => one.show(loop.course));
+    charts.forEach((one) => one.show(loop.history));
     listed.show(loop.latest);
   };
   const away = () => {
     node.classList.toggle("stale", loop.latest !== null);
-    verdict.wait(loop.trouble, loop.at);
+    health.wait(loop.error, loop.at);
   };
   loop.addEventListener("loop", show);
   loop.addEventListener("away", away);
   if (loop.latest) draw();
-  if (loop.latest && !loop.trouble) verdict.tell(loop.latest);
+  if (loop.latest && !loop.error) health.tell(loop.latest);
   else away();
   const close = () => {
     loop.removeEventListener("loop", show);

@@ -1,24 +1,24 @@
-// The processes of the loop, one row each; where there are many of a kind, one for all, and those that are away.
+// The processes of the loop, one row each; above six of a kind, one row for all and one for each that is unreachable.
 
 import { Kept, arrange } from "../arrange.js";
 import { count, duration, rate, time } from "../format.js";
-import { el, say } from "../node.js";
+import { el, setText } from "../node.js";
 
-/** So many of a kind are shown one by one. */
+/** Kinds with more processes than this are folded. */
 const MOST = 6;
 
 /** A table of processes: {node, show(loop answer)}. */
 export function processes() {
   const body = el("tbody");
-  const head = el("tr", {}, ["process", "", "does", "lag", "more"].map((name) => el("th", { scope: "col" }, name)));
+  const head = el("tr", {}, ["process", "", "rate", "lag", "details"].map((name) => el("th", { scope: "col" }, name)));
   const table = el("table", {}, el("thead", {}, head), body);
   const node = el("section", { class: "panel processes", "aria-label": "Processes" }, el("h3", {}, "Processes"), el("div", { class: "scroll" }, table));
-  const none = el("tr", {}, el("td", { colspan: 5, class: "muted" }, "None is named. Set STATELOOP_PARTS, and their figures show here."));
+  const none = el("tr", {}, el("td", { colspan: 5, class: "muted" }, "No scrape targets. Set STATELOOP_SCRAPE_TARGETS to see the processes here."));
   const [rows, sums, unfolded] = [new Kept(), new Kept(), new Set()];
   let last = null;
   const show = (now) => {
     last = now;
-    const kinds = told(now);
+    const kinds = groups(now);
     const shown = kinds.flatMap((kind) => (kind.parts.length > MOST && !unfolded.has(kind.name) ? kind.parts.filter((one) => !one.up) : kind.parts));
     const made = new Map(rows.of(shown.map((one) => one.place), row).map((one, number) => [shown[number], one]));
     const large = kinds.filter((kind) => kind.parts.length > MOST);
@@ -32,9 +32,9 @@ export function processes() {
   return { node, show };
 }
 
-/** The kinds with their parts: {name, parts: [{place, kind, url, up, away_s, does, lag, more}], does}. */
-function told(now) {
-  const part = (kind, one, does, lag, more) => ({ ...one, kind, place: `${kind} ${one.url}`, does, lag, more: one.up ? more : (one.why ?? "") });
+/** The kinds with their parts: {name, parts: [{place, kind, url, up, unreachable_s, does, lag, more}], does}. */
+function groups(now) {
+  const part = (kind, one, does, lag, more) => ({ ...one, kind, place: `${kind} ${one.url}`, does, lag, more: one.up ? more : (one.error ?? "") });
   const calls = now.workers.reduce((sum, one) => sum + (one.calls ?? 0), 0);
   return [
     { name: "job", does: "", parts: now.job.map((one) => part("job", one, `${rate(now.topics.snapshots.rate)} snapshots/s`, one.lag, jobMore(one))) },
@@ -44,38 +44,38 @@ function told(now) {
 }
 
 function row() {
-  const [kind, address, standing] = [el("span"), el("span", { class: "muted small address" }), el("span")];
+  const [kind, address, status] = [el("span"), el("span", { class: "muted small address" }), el("span")];
   const cells = ["number", "number", "muted"].map((name) => el("td", { class: name }));
-  const node = el("tr", {}, el("th", { scope: "row" }, kind, address), el("td", {}, standing), cells);
+  const node = el("tr", {}, el("th", { scope: "row" }, kind, address), el("td", {}, status), cells);
   return {
     node,
     show(one) {
-      say(kind, one.kind);
-      say(address, one.url.replace(/^https?:\/\//, ""));
+      setText(kind, one.kind);
+      setText(address, one.url.replace(/^https?:\/\//, ""));
       node.dataset.up = String(one.up);
-      mark(standing, one.up, one.up ? "● up" : `○ away for ${duration(one.away_s * 1000)}`);
+      mark(status, one.up, one.up ? "● up" : `○ unreachable for ${duration(one.unreachable_s * 1000)}`);
       const texts = [one.up ? one.does : "", one.up && one.lag !== null ? count(one.lag) : "", one.more];
-      texts.forEach((text, number) => say(cells[number], text));
+      texts.forEach((text, number) => setText(cells[number], text));
     },
   };
 }
 
 function sumRow(name, toggle) {
-  const [standing, button] = [el("span"), el("button", { class: "fold", onclick: toggle })];
+  const [status, button] = [el("span"), el("button", { class: "fold", onclick: toggle })];
   const cells = ["number", "number"].map((kind) => el("td", { class: kind }));
   const title = el("span");
-  const node = el("tr", { class: "sum" }, el("th", { scope: "row" }, title), el("td", {}, standing), cells, el("td", {}, button));
+  const node = el("tr", { class: "sum" }, el("th", { scope: "row" }, title), el("td", {}, status), cells, el("td", {}, button));
   return {
     node,
     show(kind, isUnfolded) {
       const all = kind.parts.length;
       const up = kind.parts.filter((one) => one.up);
       const lags = up.map((one) => one.lag).filter((lag) => lag !== null);
-      say(title, `${all} × ${name}`);
-      mark(standing, up.length === all, up.length === all ? "● all up" : `○ ${all - up.length} away`);
-      say(cells[0], kind.does);
-      say(cells[1], lags.length ? count(lags.reduce((sum, lag) => sum + lag, 0)) : "");
-      say(button, isUnfolded ? "Show fewer" : "Show each");
+      setText(title, `${all} × ${name}`);
+      mark(status, up.length === all, up.length === all ? "● all up" : `○ ${all - up.length} unreachable`);
+      setText(cells[0], kind.does);
+      setText(cells[1], lags.length ? count(lags.reduce((sum, lag) => sum + lag, 0)) : "");
+      setText(button, isUnfolded ? "Show fewer" : "Show each");
       button.setAttribute("aria-expanded", String(isUnfolded));
       button.setAttribute("aria-label", `${isUnfolded ? "Show fewer" : "Show each"} ${name}`);
     },
@@ -84,19 +84,19 @@ function sumRow(name, toggle) {
 
 function mark(place, isWell, text) {
   place.className = isWell ? "mark well" : "mark bad";
-  say(place, text);
+  setText(place, text);
 }
 
 function jobMore(one) {
-  const told = [];
-  if (one.starting) told.push("it is starting");
-  if (one.committed_s !== null) told.push(`batch committed ${duration(one.committed_s * 1000)} ago`);
-  if (one.watermark !== null) told.push(`watermark ${time(one.watermark)}`);
-  if (one.failures) told.push(`${count(one.failures)} failures`);
-  return told.join(", ");
+  const facts = [];
+  if (one.starting) facts.push("starting");
+  if (one.committed_s !== null) facts.push(`batch committed ${duration(one.committed_s * 1000)} ago`);
+  if (one.watermark !== null) facts.push(`watermark ${time(one.watermark)}`);
+  if (one.failures) facts.push(`${count(one.failures)} failures`);
+  return facts.join(", ");
 }
 
 function workerMore(one) {
-  const told = [`${count(one.in_flight)} in flight`, `${count(one.waiting)} waiting`, `${count(one.partitions)} partitions`];
-  return (one.paused ? ["reading is paused", ...told] : told).join(", ");
+  const facts = [`${count(one.in_flight)} in flight`, `${count(one.waiting)} waiting`, `${count(one.partitions)} partitions`];
+  return (one.paused ? ["reading paused", ...facts] : facts).join(", ");
 }

@@ -3,14 +3,14 @@
 import { Kept, arrange } from "../arrange.js";
 import { clock, count, value as written, when } from "../format.js";
 import { loop } from "../loop.js";
-import { el, say } from "../node.js";
+import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { repeat } from "../repeat.js";
 import { to } from "../route.js";
-import { ask } from "../service.js";
+import { getJson } from "../service.js";
 import { page, states, versionName } from "../states.js";
 import { stateOf } from "./device.js";
-import { standing } from "./enrichments.js";
+import { statusOf } from "./enrichments.js";
 
 const EVERY_MS = 2000;
 const ROWS = 40;
@@ -41,17 +41,17 @@ export function statesView(chosen) {
     asking = new AbortController();
     const signal = AbortSignal.any([asking.signal, stopping.signal]);
     try {
-      const told = await states({ signal });
-      looking.state ??= told[0]?.name ?? null;
-      const made = cards.of(told.map((one) => one.name), stateCard);
-      made.forEach((one, number) => one.show(told[number], looking.state));
+      const response = await states({ signal });
+      looking.state ??= response[0]?.name ?? null;
+      const made = cards.of(response.map((one) => one.name), stateCard);
+      made.forEach((one, number) => one.show(response[number], looking.state));
       arrange(list, made.map((one) => one.node));
       keys.hidden = looking.state === null;
       if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, signal);
       looking.at = Date.now();
     } catch (error) {
       if (signal.aborted) return;
-      say(notice, looking.at === null ? error.message : `${error.message}: stale since ${clock(looking.at)}`);
+      setText(notice, looking.at === null ? error.message : `${error.message}: stale since ${clock(looking.at)}`);
       keys.hidden = false;
     }
   };
@@ -59,7 +59,7 @@ export function statesView(chosen) {
   filter.addEventListener("input", again);
   more.addEventListener("click", () => ((looking.after = looking.next), look()));
   table.addEventListener("keydown", moved);
-  ask("/v1/loop/graph", { signal: stopping.signal }).then((graph) => (looking.graph = graph.nodes)).catch(() => {});
+  getJson("/v1/loop/graph", { signal: stopping.signal }).then((graph) => (looking.graph = graph.nodes)).catch(() => {});
   repeat(look, EVERY_MS, stopping.signal);
   return { node, title: "States", close: () => stopping.abort() };
 }
@@ -72,9 +72,9 @@ function stateCard(name) {
     show(one, chosen) {
       const mine = loop.latest?.states.find((state) => state.name === name);
       if (name === chosen) link.setAttribute("aria-current", "true");
-      say(topic, `from ${one.topic}`);
-      say(figures, `${count(one.keys)} keys · lag ${count(one.lag.records)} · ${one.partitions.length} partitions`);
-      say(roles, mine ? `here: ${Object.entries(mine.roles).map(([role, number]) => `${number} ${role.replace("_", " ")}`).join(", ")}` : "");
+      setText(topic, `from ${one.topic}`);
+      setText(figures, `${count(one.keys)} keys · lag ${count(one.lag.records)} · ${one.partitions.length} partitions`);
+      setText(roles, mine ? `here: ${Object.entries(mine.roles).map(([role, number]) => `${number} ${role.replace("_", " ")}`).join(", ")}` : "");
     },
   };
 }
@@ -84,8 +84,8 @@ async function showKeys(looking, prefix, table, notice, more, signal) {
   looking.next = found.after;
   looking.rows = rowsFor(found.answers);
   more.hidden = found.after === null && looking.after === null;
-  say(more, found.after === null ? "First keys" : "Next keys");
-  say(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
+  setText(more, found.after === null ? "First keys" : "Next keys");
+  setText(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
   const columns = chosenColumns(found.answers);
   const named = found.answers.some((one) => one.value?.enrichments && one.value?.device_id) ? looking.graph : [];
   const focused = document.activeElement?.closest?.("tr")?.dataset.key;
@@ -121,7 +121,7 @@ function keyRow(looking, one, columns, named) {
 }
 
 function mark(enrichment, value) {
-  const { status, why } = standing(enrichment, value);
+  const { status, why } = statusOf(enrichment, value);
   return el("td", { class: `mark ${status}`, title: `${enrichment.name}: ${status}${why ? `, ${why}` : ""}`, "aria-label": status }, own(MARKS, status) ?? "?");
 }
 
@@ -129,11 +129,11 @@ function mark(enrichment, value) {
 function tally(named, value) {
   const found = new Map(Object.keys(MARKS).map((status) => [status, 0]));
   for (const one of named) {
-    const { status } = standing(one, value);
+    const { status } = statusOf(one, value);
     found.set(status, (found.get(status) ?? 0) + 1);
   }
-  const told = [...found].filter(([, number]) => number);
-  const marks = told.map(([status, number]) => el("span", { class: `mark ${status}`, title: `${number} ${status}` }, `${own(MARKS, status) ?? "?"} ${number}`));
+  const counts = [...found].filter(([, number]) => number);
+  const marks = counts.map(([status, number]) => el("span", { class: `mark ${status}`, title: `${number} ${status}` }, `${own(MARKS, status) ?? "?"} ${number}`));
   return el("td", { class: "tally" }, marks);
 }
 

@@ -13,17 +13,17 @@ export function versionList(state, key, signal) {
   const list = el("ol", { class: "versions" });
   const node = el("section", { class: "panel", "aria-label": "Versions", hidden: true }, el("h2", {}, "Versions"), list);
   const known = new Map();
-  const put = (told, differ) => {
+  const put = (answer, differ) => {
     node.hidden = false;
-    const place = versionName(told);
+    const place = versionName(answer);
     if (known.has(place) && differ === null) return;
-    known.set(place, { told, node: row(told, differ) });
-    const ordered = [...known.values()].sort((one, other) => order(other.told, one.told)).slice(0, MOST);
+    known.set(place, { answer, node: row(answer, differ) });
+    const ordered = [...known.values()].sort((one, other) => order(other.answer, one.answer)).slice(0, MOST);
     list.replaceChildren(...ordered.map((one) => one.node));
   };
-  const add = (told, differ) => {
+  const add = (answer, differ) => {
     const isFirst = node.hidden;
-    put(told, differ);
+    put(answer, differ);
     if (isFirst) askForKept(state, key, put, signal);
   };
   const clear = () => {
@@ -43,14 +43,14 @@ async function askForKept(state, key, put, signal) {
   }
 }
 
-function row(told, differ) {
+function row(answer, differ) {
   const telling = (differ ?? []).filter((one) => !NOISE.test(one.path));
   const named = telling.slice(0, MOST_CHANGES).map(difference);
   const more = telling.length - named.length;
   return el(
     "li",
     { class: differ ? "flash" : "" },
-    el("div", {}, el("strong", {}, `v${whole(told.version)}`), " ", el("span", { class: "muted small" }, time(told.event_time))),
+    el("div", {}, el("strong", {}, `v${whole(answer.version)}`), " ", el("span", { class: "muted small" }, time(answer.event_time))),
     named.length ? el("ul", { class: "differences" }, named, more > 0 ? el("li", { class: "muted" }, `and ${more} more`) : null) : null,
   );
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from examples.flights.application import app
-from services.query.console.course import Course
+from services.query.console.metrics_history import MetricsHistory
 from tests.services.query.console.looks import (
     BEGIN,
     JOB,
@@ -24,13 +24,13 @@ from tests.services.query.console.looks import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from services.query.console.answers import Trouble
-    from services.query.console.look import Look
+    from services.query.console.models import HealthReason
+    from services.query.console.observation import Observation
 
 RATE = 30
 
 
-def well(at: float, **told: float) -> Look:
+def well(at: float, **told: float) -> Observation:
     """A loop in which so many events a second come, and all is done at once."""
     ends = {name: {0: round(RATE * at)} for name in ("events", "feedback")}
     ends |= {
@@ -47,31 +47,31 @@ def well(at: float, **told: float) -> Look:
     )
     worker = worker_part(result=RATE * at, lag=told.get("worker_lag", 9), breaker=told.get("breaker", 0), held=1)
     mine = owner(lag=round(told.get("query_lag", 0)), catching_up=round(told.get("catching_up", 0)))
-    return look(at, job, worker, derive_part(), ends=ends, held=(mine,))
+    return look(at, job, worker, derive_part(), ends=ends, states=(mine,))
 
 
-def troubles(looks: Iterable[Look]) -> list[Trouble]:
-    course = Course(app, 2.0)
+def reasons(looks: Iterable[Observation]) -> list[HealthReason]:
+    history = MetricsHistory(app, 2.0)
     for one in looks:
-        course.note(one)
-    found = course.answer(None)
+        history.record(one)
+    found = history.answer(None)
     assert found is not None
-    seen = None if found.not_watched else True
-    assert found.verdict.healthy == (False if found.verdict.troubles else seen)
-    return list(found.verdict.troubles)
+    seen = None if found.unmonitored else True
+    assert found.health.healthy == (False if found.health.reasons else seen)
+    return list(found.health.reasons)
 
 
-def minutes(count: float, **told: Callable[[float], float]) -> list[Look]:
+def minutes(count: float, **told: Callable[[float], float]) -> list[Observation]:
     times = [2.0 * number for number in range(round(30 * count))]
     return [well(at, **{name: value(at) for name, value in told.items()}) for at in times]
 
 
 def test_a_loop_that_is_well_has_no_trouble() -> None:
-    assert troubles(minutes(11)) == []
+    assert reasons(minutes(11)) == []
 
 
 def test_a_loop_where_nothing_happens_has_no_trouble() -> None:
-    assert troubles(look(2.0 * number, worker_part(), held=(owner(),)) for number in range(400)) == []
+    assert reasons(look(2.0 * number, worker_part(), states=(owner(),)) for number in range(400)) == []
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_a_loop_where_nothing_happens_has_no_trouble() -> None:
         ({"worker_lag": lambda at: 100 * at}, "lag_growing", "workers"),
         ({"worker_lag": lambda at: 50_000 + 10 * at}, "lag_growing", "workers"),
         ({"query_lag": lambda at: 100 * at}, "lag_growing", "query"),
-        ({"letters": lambda at: at}, "dead_letters_rising", "dead_letters"),
+        ({"letters": lambda at: at}, "dead_letters_increasing", "dead_letters"),
     ],
 )
 def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], float]], what: str, where: str) -> None:
-    (found,) = troubles(minutes(2, **told))
-    assert (found.what, found.where) == (what, where)
-    assert found.says
-    assert found.do
+    (found,) = reasons(minutes(2, **told))
+    assert (found.kind, found.component) == (what, where)
+    assert found.message
+    assert found.action
 
 
 @pytest.mark.parametrize(
@@ -125,70 +125,70 @@ def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], f
     ],
 )
 def test_what_is_no_trouble_is_not_told(told: dict[str, Callable[[float], float]]) -> None:
-    assert troubles(minutes(2, **told)) == []
+    assert reasons(minutes(2, **told)) == []
 
 
 def test_a_lag_that_rose_and_stays_is_no_longer_growing() -> None:
-    assert [one.what for one in troubles(minutes(1, worker_lag=lambda at: 100 * at))] == ["lag_growing"]
-    assert troubles(minutes(3, worker_lag=lambda at: 100 * min(at, 60))) == []
+    assert [one.kind for one in reasons(minutes(1, worker_lag=lambda at: 100 * at))] == ["lag_growing"]
+    assert reasons(minutes(3, worker_lag=lambda at: 100 * min(at, 60))) == []
 
 
 def test_a_watermark_that_stands_still_is_told_after_its_patience() -> None:
-    assert troubles(minutes(9, watermark=lambda _: 1e9)) == []
-    (found,) = troubles(minutes(11, watermark=lambda _: 1e9))
-    assert (found.what, found.where) == ("watermark_stuck", "job")
+    assert reasons(minutes(9, watermark=lambda _: 1e9)) == []
+    (found,) = reasons(minutes(11, watermark=lambda _: 1e9))
+    assert (found.kind, found.component) == ("watermark_stuck", "job")
 
 
 @pytest.mark.parametrize(("address", "where"), [(JOB, "job"), (WORKERS[0], "workers")])
 def test_a_part_that_is_away_is_told_and_one_missed_answer_is_not(address: object, where: str) -> None:
-    def without(at: float) -> Look:
+    def without(at: float) -> Observation:
         there = well(at)
-        return replace(there, parts=tuple(away(one.address) if one.address == address else one for one in there.parts))
+        return replace(there, parts=tuple(away(one.target) if one.target == address else one for one in there.parts))
 
-    assert troubles([well(0), well(2), without(4)]) == []
-    (found,) = troubles([well(0), well(2), without(4), without(8)])
-    assert (found.what, found.where) == ("part_away", where)
-    assert "Connection refused" in found.says
-    assert troubles([well(0), well(2), without(4), without(8), well(10)]) == []
+    assert reasons([well(0), well(2), without(4)]) == []
+    (found,) = reasons([well(0), well(2), without(4), without(8)])
+    assert (found.kind, found.component) == ("process_unreachable", where)
+    assert "Connection refused" in found.message
+    assert reasons([well(0), well(2), without(4), without(8), well(10)]) == []
 
 
 def test_who_gets_few_records_is_not_silent() -> None:
-    def one_a_minute(at: float) -> Look:
+    def one_a_minute(at: float) -> Observation:
         return replace(well(at), ends={"events": {0: round(at / 60)}, "feedback": {0: 0}, "snapshots": {0: 0}})
 
-    assert troubles(one_a_minute(2.0 * number) for number in range(60)) == []
+    assert reasons(one_a_minute(2.0 * number) for number in range(60)) == []
 
 
 def test_job_that_has_just_begun_is_called_silent_sooner() -> None:
-    course = Course(app, 2.0)
+    history = MetricsHistory(app, 2.0)
     told: dict[int, str] = {}
     for at in range(0, 60, 2):
-        course.note(well(at, snapshots=min(at, 20), committed_at=-BEGIN.timestamp() if at > 20 else at))
-        found = course.answer(None)
+        history.record(well(at, snapshots=min(at, 20), committed_at=-BEGIN.timestamp() if at > 20 else at))
+        found = history.answer(None)
         assert found
-        if found.verdict.troubles:
-            told[at] = found.verdict.troubles[0].says
+        if found.health.reasons:
+            told[at] = found.health.reasons[0].message
     assert min(told) == 34  # the last came at 20, rates are over 10 s, and one waits for some 5 s
     assert "yet" in told[34]
 
 
 def test_job_that_is_away_is_not_called_silent() -> None:
-    def without(at: float) -> Look:
+    def without(at: float) -> Observation:
         there = well(at, snapshots=0)
-        return replace(there, parts=tuple(away(JOB) if one.address == JOB else one for one in there.parts))
+        return replace(there, parts=tuple(away(JOB) if one.target == JOB else one for one in there.parts))
 
-    assert [one.what for one in troubles(without(2.0 * number) for number in range(60))] == ["part_away"]
+    assert [one.kind for one in reasons(without(2.0 * number) for number in range(60))] == ["process_unreachable"]
 
 
 def test_partitions_of_nobody_are_told() -> None:
-    (found,) = troubles([replace(well(at), held=(owner(unowned=2),)) for at in (0, 2)])
-    assert (found.what, found.where) == ("unowned", "query")
-    (found,) = troubles([replace(well(at), held=(owner(unowned=2, catching_up=2),)) for at in (0, 2)])
-    assert found.what == "catching_up"
+    (found,) = reasons([replace(well(at), states=(owner(unowned=2),)) for at in (0, 2)])
+    assert (found.kind, found.component) == ("unowned", "query")
+    (found,) = reasons([replace(well(at), states=(owner(unowned=2, catching_up=2),)) for at in (0, 2)])
+    assert found.kind == "catching_up"
 
 
 def test_what_causes_others_comes_first() -> None:
     looks = minutes(2, worker_lag=lambda at: 100 * at, breaker=lambda _: 2, letters=lambda at: at)
-    assert [one.what for one in troubles(looks)] == ["breaker_open", "lag_growing", "dead_letters_rising"]
+    assert [one.kind for one in reasons(looks)] == ["breaker_open", "lag_growing", "dead_letters_increasing"]
     broken = [replace(one, ends=None) for one in looks]
-    assert troubles(broken)[0].what == "kafka_away"
+    assert reasons(broken)[0].kind == "kafka_unreachable"

@@ -18,7 +18,7 @@ GROUP = "stateloop-console"
 Offsets = dict[str, dict[int, int]]
 
 
-class Ends:
+class EndOffsets:
     """The offsets after the last record of each partition of these topics. It blocks: not for an event loop."""
 
     def __init__(self, client: Mapping[str, str], topics: Sequence[str]) -> None:

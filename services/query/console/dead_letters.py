@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from contracts.model.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
-from services.query.console.answers import Letter, LettersAnswer
+from services.query.console.models import DeadLettersResponse, DeadLetterSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,17 +31,17 @@ POLL_S = 0.5
 SMALL = {"fetch.message.max.bytes": 1024 * 1024, "queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": 500}
 
 
-class Letters:
+class DeadLetterLog:
     """Those seen, by reason, and the latest of them. Written by one thread, read by any."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._latest: list[Letter] = []
+        self._latest: list[DeadLetterSummary] = []
         self._since: datetime | None = None
 
-    def note(self, letter: Letter) -> None:
+    def record(self, letter: DeadLetterSummary) -> None:
         """Take one. Reasons beyond the first fifty are counted together: anybody may write to a topic."""
         with self._lock:
             known = letter.reason in self._counts or len(self._counts) < MOST_REASONS
@@ -51,22 +51,22 @@ class Letters:
             if len(self._latest) > 2 * KEPT:
                 self._latest = _newest(self._latest, KEPT)[::-1]
 
-    def answer(self, limit: int) -> LettersAnswer:
+    def answer(self, limit: int) -> DeadLettersResponse:
         """The counts, and so many of the latest, the last one first."""
         with self._lock:
             latest = tuple(_newest(self._latest, min(limit, KEPT)))
             counts = dict(self._counts.most_common())
-            return LettersAnswer(topic=self._topic, since=self._since, counts=counts, latest=latest)
+            return DeadLettersResponse(topic=self._topic, since=self._since, counts=counts, latest=latest)
 
 
-class Follower:
+class DeadLetterReader:
     """Reads the topic in a thread, from `start` to `close`, which waits for its end. What fails is tried again."""
 
-    def __init__(self, client: Mapping[str, str], topic: str, letters: Letters) -> None:
+    def __init__(self, client: Mapping[str, str], topic: str, letters: DeadLetterLog) -> None:
         options = {"enable.auto.commit": False, "auto.offset.reset": "latest", "log_level": 0}
         self._consumer = Consumer({**options, **SMALL, **client, **READ_COMMITTED, "group.id": GROUP})
         self._topic = topic
-        self._letters = letters
+        self._dead_letters = letters
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="dead-letters", daemon=True)
 
@@ -86,7 +86,7 @@ class Follower:
             while not self._stopping.is_set():
                 message = self._consumer.poll(POLL_S)
                 if message is not None and message.error() is None:
-                    self._letters.note(letter(message))
+                    self._dead_letters.record(letter(message))
         finally:
             self._consumer.close()
 
@@ -105,7 +105,7 @@ class Follower:
         return True
 
 
-def letter(message: Message) -> Letter:
+def letter(message: Message) -> DeadLetterSummary:
     """A record of the topic as it is shown: one that is no letter too, for somebody wrote it."""
     written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
     key = None if (found := message.key()) is None else _short(found.decode(errors="replace"))
@@ -113,7 +113,7 @@ def letter(message: Message) -> Letter:
     try:
         told = DeadLetter.model_validate_json(value)
     except ValidationError:
-        return Letter(
+        return DeadLetterSummary(
             reason=UNREADABLE,
             detail="no dead letter of ours",
             key=key,
@@ -124,7 +124,7 @@ def letter(message: Message) -> Letter:
             timestamp=None,
             head=_short(value.decode(errors="replace")),
         )
-    return Letter(
+    return DeadLetterSummary(
         reason=told.reason[:80],
         detail=_short(told.detail),
         key=key,
@@ -140,7 +140,7 @@ def letter(message: Message) -> Letter:
     )
 
 
-def _newest(letters: list[Letter], count: int) -> list[Letter]:
+def _newest(letters: list[DeadLetterSummary], count: int) -> list[DeadLetterSummary]:
     """The last one first, also of those that were written in the same millisecond."""
     return sorted(letters, key=lambda one: one.written)[::-1][:count]
 

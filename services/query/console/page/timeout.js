@@ -1,7 +1,7 @@
-// How long one waits for somebody who says nothing: a service that hangs keeps its connections open.
+// A timeout that restarts with each sign of life: a service that hangs keeps its connections open.
 
-/** Aborts `signal` with what `why()` gives when nobody has called `heard` for so long, or as soon as `other` is aborted. */
-export class Patience {
+/** Aborts `signal` with `why()` when `restart` was not called for this long, or as soon as `other` is aborted. */
+export class IdleTimeout {
   #control = new AbortController();
   #timer = null;
   #wait;
@@ -12,28 +12,28 @@ export class Patience {
     [this.#wait, this.#why, this.#other] = [milliseconds, why, other];
     if (other?.aborted) this.#stopped();
     else other?.addEventListener("abort", this.#stopped);
-    this.heard();
+    this.restart();
   }
 
   get signal() {
     return this.#control.signal;
   }
 
-  /** Begin to wait anew: from now on for so long, if that is said. */
-  heard(milliseconds = this.#wait) {
+  /** Restart the timeout, with a new duration if one is given. */
+  restart(milliseconds = this.#wait) {
     clearTimeout(this.#timer);
     this.#wait = milliseconds;
     this.#timer = setTimeout(() => this.#control.abort(this.#why()), milliseconds);
   }
 
-  /** Wait no more. */
-  end() {
+  /** Stop the timeout. */
+  clear() {
     clearTimeout(this.#timer);
     this.#other?.removeEventListener("abort", this.#stopped);
   }
 
   #stopped = () => {
-    this.end();
+    this.clear();
     this.#control.abort(this.#other.reason);
   };
 }

@@ -1,4 +1,4 @@
-"""From looks to what is shown: rates, restarts, parts that are away, and the points of the course."""
+"""From looks to what is shown: rates, restarts, parts that are away, and the points of the history."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import pytest
 
 from contracts.metrics import worker
 from examples.flights.application import app
-from services.query.console.answers import ApiFailure
-from services.query.console.course import Course
 from services.query.console.graph import graph
+from services.query.console.metrics_history import MetricsHistory
+from services.query.console.models import ApiFailure
 from tests.services.query.console.looks import BEGIN, JOB, WORKERS, away, job_part, look, owner, worker_part
 
 if TYPE_CHECKING:
-    from services.query.console.answers import LoopAnswer
-    from services.query.console.look import Look
+    from services.query.console.models import LoopResponse
+    from services.query.console.observation import Observation
 
 
-def shown(*looks: Look) -> LoopAnswer:
-    course = Course(app, 2.0)
+def shown(*looks: Observation) -> LoopResponse:
+    history = MetricsHistory(app, 2.0)
     for one in looks:
-        course.note(one)
-    found = course.answer(0)
+        history.record(one)
+    found = history.answer(0)
     assert found is not None
     return found
 
 
 def test_nothing_is_shown_before_the_first_look() -> None:
-    assert Course(app, 2.0).answer(None) is None
+    assert MetricsHistory(app, 2.0).answer(None) is None
 
 
 def test_topics_have_their_ends_and_rates() -> None:
@@ -41,10 +41,10 @@ def test_topics_have_their_ends_and_rates() -> None:
 
 def test_a_broker_that_is_away_is_told() -> None:
     broken = look(2)
-    found = shown(look(0), type(broken)(broken.at, broken.clock, broken.parts, None, broken.held))
+    found = shown(look(0), type(broken)(broken.at, broken.clock, broken.parts, None, broken.states))
     assert not found.kafka
     assert found.topics["events"].rate is None
-    assert found.verdict.troubles[0].what == "kafka_away"
+    assert found.health.reasons[0].kind == "kafka_unreachable"
 
 
 def test_calls_of_all_workers_are_added_up() -> None:
@@ -55,7 +55,7 @@ def test_calls_of_all_workers_are_added_up() -> None:
     (api,) = found.apis
     assert api.calls == {"result": 7.0, "absence": 1.0}
     assert [one.calls for one in found.workers] == [6.0, 2.0]
-    assert found.course[-1].calls == 8.0
+    assert found.history[-1].calls == 8.0
 
 
 def test_a_part_that_began_anew_has_counted_from_zero() -> None:
@@ -76,12 +76,12 @@ def test_latency_is_that_of_the_calls_since() -> None:
         look(2, worker_part(seconds={worker.CALL_SECONDS: {"reference": slow + fast}})),
     )
     assert found.apis[0].p99_ms == pytest.approx(25, abs=1)
-    assert found.course[-1].p50_ms == pytest.approx(17.5, abs=1)
+    assert found.history[-1].p50_ms == pytest.approx(17.5, abs=1)
 
 
 def test_the_worst_breaker_counts() -> None:
     found = shown(look(0, worker_part(WORKERS[0], breaker=0), worker_part(WORKERS[1], breaker=2, held=7)))
-    assert (found.apis[0].breaker, found.apis[0].held) == ("open", 7)
+    assert (found.apis[0].breaker, found.apis[0].queued) == ("open", 7)
 
 
 def test_an_api_that_is_down_has_the_latest_reason_of_all_workers_with_its_count_and_time() -> None:
@@ -89,7 +89,7 @@ def test_an_api_that_is_down_has_the_latest_reason_of_all_workers_with_its_count
     parts = (worker_part(WORKERS[0], None, old, breaker=2), worker_part(WORKERS[1], None, new, breaker=1))
     found = shown(look(0, *parts))
     assert found.apis[0].failure == ApiFailure(reason=new[0], count=57, at=datetime.fromtimestamp(1060, UTC))
-    assert "57 calls that failed: the response is not JSON, at 00:17:40 UTC" in found.verdict.troubles[0].says
+    assert "57 calls that failed: the response is not JSON, at 00:17:40 UTC" in found.health.reasons[0].message
     both = (worker_part(one, None, new, breaker=2) for one in WORKERS)
     failure = shown(look(0, *both)).apis[0].failure
     assert failure is not None
@@ -121,45 +121,45 @@ def test_a_job_has_no_figures_of_a_batch_before_its_first() -> None:
 
 def test_what_is_away_says_why_and_for_how_long() -> None:
     found = shown(look(0, job_part()), look(4, away(JOB)), look(8, away(JOB, "refused")))
-    assert (found.job[0].up, found.job[0].why, found.job[0].away_s) == (False, "refused", 8.0)
+    assert (found.job[0].up, found.job[0].error, found.job[0].unreachable_s) == (False, "refused", 8.0)
     assert found.job[0].lag is None
 
 
 def test_failures_are_those_of_the_course() -> None:
     looks = [look(0, job_part(failures=7)), look(2, job_part(failures=9)), look(4, job_part(failures=1))]
-    assert shown(*looks).failures_lately == 2
-    assert shown(look(0, job_part(failures=7))).failures_lately == 0
+    assert shown(*looks).recent_failures == 2
+    assert shown(look(0, job_part(failures=7))).recent_failures == 0
 
 
 def test_a_watermark_is_still_only_while_events_come() -> None:
-    def looks(events: float, watermark: float) -> list[Look]:
+    def looks(events: float, watermark: float) -> list[Observation]:
         return [
             look(at, job_part(watermark=1e9 + watermark * at), ends={"events": {0: round(events * at)}})
             for at in range(0, 40, 2)
         ]
 
-    assert shown(*looks(10, 0)).watermark_still_s == 38.0
-    assert shown(*looks(0, 0)).watermark_still_s == 0.0
-    assert shown(*looks(10, 1)).watermark_still_s == 0.0
+    assert shown(*looks(10, 0)).watermark_unchanged_s == 38.0
+    assert shown(*looks(0, 0)).watermark_unchanged_s == 0.0
+    assert shown(*looks(10, 1)).watermark_unchanged_s == 0.0
 
 
 def test_the_course_is_bounded_and_told_from_a_time_on() -> None:
-    course = Course(app, 2.0)
+    history = MetricsHistory(app, 2.0)
     for number in range(1000):
-        course.note(look(2.0 * number, held=(owner(lag=number),)))
-    every = course.answer(0)
+        history.record(look(2.0 * number, states=(owner(lag=number),)))
+    every = history.answer(0)
     assert every is not None
-    assert len(every.course) == 300
+    assert len(every.history) == 300
     since = round((BEGIN.timestamp() + 1990) * 1000)
-    some, none = course.answer(since), course.answer(None)
+    some, none = history.answer(since), history.answer(None)
     assert some is not None
-    assert [one.query_lag for one in some.course] == [996, 997, 998, 999]
+    assert [one.query_lag for one in some.history] == [996, 997, 998, 999]
     assert none is not None
-    assert none.course == ()
+    assert none.history == ()
 
 
 def test_the_service_tells_its_own_states() -> None:
-    (state,) = shown(look(0, held=(owner(lag=5, catching_up=1),))).states
+    (state,) = shown(look(0, states=(owner(lag=5, catching_up=1),))).states
     assert (state.name, state.lag, state.roles) == ("flights", 5, {"owner": 3, "catching_up": 1})
 
 

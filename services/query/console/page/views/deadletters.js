@@ -2,16 +2,16 @@
 
 import { Kept, arrange } from "../arrange.js";
 import { clock, count, time, value as written } from "../format.js";
-import { el, say } from "../node.js";
+import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { repeat } from "../repeat.js";
-import { ask } from "../service.js";
+import { getJson } from "../service.js";
 
 const EVERY_MS = 3000;
-const ASKED = 100;
-/** So many reasons and letters are shown at first. */
+const LIMIT = 100;
+/** The number of reasons and dead letters shown at first. */
 const REASONS = 8;
-const LETTERS = 20;
+const INITIAL = 20;
 const MEANINGS = {
   empty: "no value",
   oversized: "larger than the application allows",
@@ -30,37 +30,37 @@ const MEANINGS = {
 };
 
 /** The view: {node, title, close()}. */
-export function letters() {
+export function deadLetters() {
   const stopping = new AbortController();
   const since = el("p", { class: "muted" });
   const none = el("p", { class: "muted", role: "status" });
-  const [reasons, latest] = [el("ul", { class: "reasons" }), el("ol", { class: "letters" })];
+  const [reasons, latest] = [el("ul", { class: "reasons" }), el("ol", { class: "dead-letters" })];
   const [allReasons, more] = [el("button", { class: "fold" }), el("button", { class: "fold" })];
   const node = el("div", {}, el("h1", {}, "Dead letters"), since, reasons, allReasons, el("h2", {}, "The latest"), none, latest, more);
   const [kinds, rows] = [new Kept(), new Kept()];
-  const view = { told: null, at: null, chosen: null, isWhole: false, most: LETTERS };
-  const choose = (name) => (Object.assign(view, { chosen: view.chosen === name ? null : name, most: LETTERS }), draw());
+  const view = { response: null, at: null, chosen: null, isWhole: false, most: INITIAL };
+  const choose = (name) => (Object.assign(view, { chosen: view.chosen === name ? null : name, most: INITIAL }), draw());
   const draw = () => {
-    if (!view.told) return;
-    say(since, toldOf(view.told));
+    if (!view.response) return;
+    setText(since, summary(view.response));
     drawReasons(view, reasons, allReasons, kinds, choose);
-    const of = view.told.latest.filter((one) => view.chosen === null || one.reason === view.chosen);
+    const of = view.response.latest.filter((one) => view.chosen === null || one.reason === view.chosen);
     const listed = of.slice(0, view.most);
     const byPlace = new Map(listed.map((one) => [placeOf(one), one]));
     arrange(latest, rows.of([...byPlace.keys()], (place) => letter(byPlace.get(place))));
-    say(none, view.chosen !== null && !of.length ? `None of the latest ${view.told.latest.length} is ${view.chosen}: those came before.` : "");
+    setText(none, view.chosen !== null && !of.length ? `None of the latest ${view.response.latest.length} is ${view.chosen}: they are older.` : "");
     more.hidden = of.length <= listed.length;
-    say(more, `Show ${of.length - listed.length} more`);
+    setText(more, `Show ${of.length - listed.length} more`);
   };
   allReasons.addEventListener("click", () => ((view.isWhole = !view.isWhole), draw()));
-  more.addEventListener("click", () => ((view.most = ASKED), draw()));
+  more.addEventListener("click", () => ((view.most = LIMIT), draw()));
   const look = async () => {
     try {
-      view.told = await ask(`/v1/loop/dead_letters?limit=${ASKED}`, { signal: stopping.signal });
+      view.response = await getJson(`/v1/loop/dead_letters?limit=${LIMIT}`, { signal: stopping.signal });
       view.at = Date.now();
       draw();
     } catch (error) {
-      if (!stopping.signal.aborted) say(since, view.at === null ? error.message : `${error.message}: stale since ${clock(view.at)}`);
+      if (!stopping.signal.aborted) setText(since, view.at === null ? error.message : `${error.message}: stale since ${clock(view.at)}`);
     }
   };
   repeat(look, EVERY_MS, stopping.signal);
@@ -68,20 +68,20 @@ export function letters() {
   return { node, title: "Dead letters", close: () => stopping.abort() };
 }
 
-function toldOf(told) {
-  if (!told.since) return `There is none in ${told.topic}: every record was used.`;
-  return `Those in ${told.topic} since ${time(told.since)}, by the reason why they could not be used.`;
+function summary(response) {
+  if (!response.since) return `${response.topic} has no dead letters: every record was processed.`;
+  return `Dead letters in ${response.topic} since ${time(response.since)}, by reason.`;
 }
 
 function drawReasons(view, place, button, kinds, choose) {
-  const all = Object.entries(view.told.counts).sort(([, one], [, other]) => other - one);
+  const all = Object.entries(view.response.counts).sort(([, one], [, other]) => other - one);
   const shown = view.isWhole ? all : all.filter(([name], number) => number < REASONS || name === view.chosen);
   const most = Math.max(1, ...all.map(([, number]) => number));
   const made = kinds.of(shown.map(([name]) => name), (name) => reason(name, () => choose(name)));
   made.forEach((one, place) => one.show(shown[place][1], most, shown[place][0] === view.chosen));
   arrange(place, made.map((one) => one.node));
   button.hidden = all.length <= REASONS;
-  say(button, view.isWhole ? "Show fewer reasons" : `Show ${all.length - shown.length} more reasons`);
+  setText(button, view.isWhole ? "Show fewer reasons" : `Show ${all.length - shown.length} more reasons`);
   button.setAttribute("aria-expanded", String(view.isWhole));
 }
 
@@ -94,14 +94,14 @@ function reason(name, choose) {
   return {
     node: el("li", {}, button),
     show(number, most, isChosen) {
-      say(figure, count(number));
+      setText(figure, count(number));
       Object.assign(bar, { max: most, value: number });
       button.setAttribute("aria-pressed", String(isChosen));
     },
   };
 }
 
-/** One origin may have several letters: of each enrichment that failed. */
+/** One record may have several dead letters: one for each enrichment that failed. */
 function placeOf(one) {
   return [one.topic, one.partition, one.offset, one.enrichment, one.written].join(" ");
 }
@@ -118,7 +118,7 @@ function letter(one) {
       {},
       el("summary", {}, short, el("span", { class: "short muted small" }, `${time(one.written)}${one.key ? `, ${one.key}` : ""}`)),
       el("dl", { class: "pairs wide" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, written(value))))),
-      one.head === null ? null : el("pre", { class: "head", tabindex: 0, "aria-label": "How the record begins" }, one.head),
+      one.head === null ? null : el("pre", { class: "head", tabindex: 0, "aria-label": "Head of the record" }, one.head),
     ),
   );
 }

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.model.named_state import NamedState
 from services.query.cluster.routing import Member, Role, Standing
-from services.query.console.look import held
+from services.query.console.observation import observe_states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,5 +41,5 @@ class AllAlike:
     ],
 )
 def test_partition_is_unowned_if_nobody_answers_for_it(roles: AllAlike, unowned: int, lag: int) -> None:
-    (flights,) = held(FLIGHTS, roles)
+    (flights,) = observe_states(FLIGHTS, roles)
     assert (flights.unowned, flights.lag) == (unowned, lag)

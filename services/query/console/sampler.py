@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import ClientSession, DummyCookieJar
 
-from services.query.console.look import Look, held
-from services.query.console.scrape import Address, scrape
+from services.query.console.observation import Observation, observe_states
+from services.query.console.scrape import Target, scrape
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from services.query.cluster.routing import Roles
-    from services.query.console.course import Course
-    from services.query.console.ends import Ends
+    from services.query.console.end_offsets import EndOffsets
+    from services.query.console.metrics_history import MetricsHistory
 
 log = logging.getLogger(__name__)
 
@@ -29,24 +29,24 @@ log = logging.getLogger(__name__)
 class Sources:
     """Where a look comes from. `clock` is monotonic, in seconds; `now` is the time of day."""
 
-    addresses: Sequence[Address]
-    ends: Ends
+    targets: Sequence[Target]
+    ends: EndOffsets
     states: Mapping[str, NamedState]
     roles: Roles
     clock: Callable[[], float]
     now: Callable[[], datetime]
 
 
-def addresses(parts: Mapping[str, Sequence[str]]) -> tuple[Address, ...]:
+def targets(parts: Mapping[str, Sequence[str]]) -> tuple[Target, ...]:
     """The parts as the setting names them, by kind."""
-    return tuple(Address(kind, url) for kind, urls in parts.items() for url in urls)
+    return tuple(Target(kind, url) for kind, urls in parts.items() for url in urls)
 
 
 @asynccontextmanager
-async def gathering(sources: Sources, course: Course, every_s: float) -> AsyncIterator[None]:
-    """Note a look in the course every so many seconds, in the background."""
+async def sampling(sources: Sources, history: MetricsHistory, every_s: float) -> AsyncIterator[None]:
+    """Note a look in the history every so many seconds, in the background."""
     async with ClientSession(cookie_jar=DummyCookieJar(), trust_env=False) as session:
-        task = asyncio.create_task(_gather(session, sources, course, every_s), name="console")
+        task = asyncio.create_task(_gather(session, sources, history, every_s), name="console")
         try:
             yield
         finally:
@@ -55,24 +55,24 @@ async def gathering(sources: Sources, course: Course, every_s: float) -> AsyncIt
             await asyncio.to_thread(sources.ends.close)
 
 
-async def look(session: ClientSession, sources: Sources) -> Look:
+async def look(session: ClientSession, sources: Sources) -> Observation:
     """One look: the parts and the broker are asked at the same time."""
-    parts, ends = await asyncio.gather(scrape(session, sources.addresses), asyncio.to_thread(sources.ends.read))
-    return Look(
+    parts, ends = await asyncio.gather(scrape(session, sources.targets), asyncio.to_thread(sources.ends.read))
+    return Observation(
         at=sources.clock(),
         clock=sources.now(),
         parts=parts,
         ends=ends,
-        held=held(sources.states, sources.roles),
+        states=observe_states(sources.states, sources.roles),
         instances=tuple(sorted(member.instance for member in sources.roles.members())),
     )
 
 
-async def _gather(session: ClientSession, sources: Sources, course: Course, every_s: float) -> None:
+async def _gather(session: ClientSession, sources: Sources, history: MetricsHistory, every_s: float) -> None:
     while True:
         begun = sources.clock()
         try:
-            course.note(await look(session, sources))
+            history.record(await look(session, sources))
         except Exception:  # the console is not what the service is for: reads go on
             log.exception("the loop could not be looked at")
         await asyncio.sleep(max(0.1, begun + every_s - sources.clock()))

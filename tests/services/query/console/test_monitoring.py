@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession
 
 from examples.flights.application import app
-from services.query.console.watched import not_watched
+from services.query.console.monitoring import unmonitored
 from tests.services.query.console.looks import at_work
 
 if TYPE_CHECKING:
@@ -32,28 +32,28 @@ ALL = {"job", "enrichment", "derive"}
     ],
 )
 def test_each_component_without_a_target_is_named_with_the_setting(kinds: Collection[str], missing: list[str]) -> None:
-    found = not_watched(app, kinds)
-    assert [one.where for one in found] == missing
+    found = unmonitored(app, kinds)
+    assert [one.component for one in found] == missing
     for one in found:
-        assert "not watched: STATELOOP_PARTS" in one.says
-        assert one.do.startswith("Set STATELOOP_PARTS='{\"")
+        assert "not monitored: STATELOOP_SCRAPE_TARGETS" in one.message
+        assert one.action.startswith("Set STATELOOP_SCRAPE_TARGETS='{\"")
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_loop_is_not_healthy_while_something_is_not_watched(stage: Stage) -> None:
     """The API may be down: nobody who sees it is asked."""
     found = await asked(stage, unwatched=ALL)
-    assert found["verdict"] == {"healthy": None, "troubles": []}
-    assert [one["where"] for one in found["not_watched"]] == ["job", "workers", "api:reference", "derive"]
+    assert found["health"] == {"healthy": None, "reasons": []}
+    assert [one["component"] for one in found["unmonitored"]] == ["job", "workers", "api:reference", "derive"]
     assert [one["breaker"] for one in found["apis"]] == [None]
-    found = await asked(stage, unwatched=ALL, kafka_away=1)
-    assert found["verdict"]["healthy"] is False
+    found = await asked(stage, unwatched=ALL, kafka_unreachable=1)
+    assert found["health"]["healthy"] is False
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_loop_that_is_watched_is_healthy(stage: Stage) -> None:
     found = await asked(stage)
-    assert (found["verdict"]["healthy"], found["not_watched"]) == (True, [])
+    assert (found["health"]["healthy"], found["unmonitored"]) == (True, [])
     assert [one["breaker"] for one in found["apis"]] == ["closed"]
 
 

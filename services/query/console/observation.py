@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from contracts.metrics import Metric
     from contracts.model.named_state import NamedState
     from services.query.cluster.routing import Roles
-    from services.query.console.ends import Offsets
+    from services.query.console.end_offsets import Offsets
     from services.query.console.samples import Samples
-    from services.query.console.scrape import Scraped
+    from services.query.console.scrape import ScrapeResult
 
 Key = tuple[str, ...]
 Read = Callable[["Samples"], "dict[Key, float]"]
 
 
-class Held(NamedTuple):
+class StateObservation(NamedTuple):
     """What this instance is to one named state: how many partitions in which role, and how far it is behind."""
 
     name: str
@@ -36,23 +36,23 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
+class Observation:
     """Everything at one time. `at` is in seconds of a monotonic clock; `ends` is None while the broker is away."""
 
     at: float
     clock: datetime
-    parts: tuple[Scraped, ...]
+    parts: tuple[ScrapeResult, ...]
     ends: Offsets | None
-    held: tuple[Held, ...]
+    states: tuple[StateObservation, ...]
     instances: tuple[str, ...] = ()
 
     def of(self, kind: str) -> Iterator[tuple[str, Samples]]:
         """The parts of a kind that answered, by their address."""
-        return ((one.address.url, one.samples) for one in self.parts if one.address.kind == kind and one.samples)
+        return ((one.target.url, one.samples) for one in self.parts if one.target.kind == kind and one.samples)
 
     def samples(self, url: str) -> Samples | None:
         """What the part at this address told."""
-        return next((one.samples for one in self.parts if one.address.url == url), None)
+        return next((one.samples for one in self.parts if one.target.url == url), None)
 
     def total(self, kind: str, metric: Metric) -> float | None:
         """A figure summed over the parts of a kind; None when none of them tells it."""
@@ -67,12 +67,12 @@ class Look:
         return found
 
 
-def held(states: Mapping[str, NamedState], roles: Roles) -> tuple[Held, ...]:
+def observe_states(states: Mapping[str, NamedState], roles: Roles) -> tuple[StateObservation, ...]:
     """What this instance is to each state now."""
-    return tuple(_held(state, roles) for state in states.values())
+    return tuple(_observe_state(state, roles) for state in states.values())
 
 
-def _held(state: NamedState, roles: Roles) -> Held:
+def _observe_state(state: NamedState, roles: Roles) -> StateObservation:
     counts: Counter[Role] = Counter()
     lag = unowned = 0
     for number in range(state.partitions):
@@ -81,13 +81,13 @@ def _held(state: NamedState, roles: Roles) -> Held:
         lag += standing.lag if standing.role is not Role.ELSEWHERE else 0
         here = standing.role in (Role.OWNER, Role.STANDBY)
         unowned += not here and not roles.owners(state.name, number)
-    return Held(state.name, state.topic, dict(counts), lag, unowned)
+    return StateObservation(state.name, state.topic, dict(counts), lag, unowned)
 
 
-class Growth:
+class Increase:
     """What counters have grown by between two looks. A part that was started again has counted from 0 since."""
 
-    def __init__(self, before: Look, after: Look) -> None:
+    def __init__(self, before: Observation, after: Observation) -> None:
         self._before = before
         self._after = after
         self.seconds = max(after.at - before.at, 0.0)

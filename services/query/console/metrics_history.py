@@ -1,4 +1,4 @@
-"""The course of the loop over the last ten minutes: what each look adds to it, and what it then shows. No I/O."""
+"""The history of the loop over the last ten minutes: what each look adds to it, and what it then shows. No I/O."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from contracts.metrics import job, worker
-from services.query.console.answers import Figures, LoopAnswer, Point
 from services.query.console.figures import JOB, WORKER, figures, milliseconds
-from services.query.console.look import Growth
+from services.query.console.health_report import health_report
+from services.query.console.models import LoopMetrics, LoopResponse, MetricsPoint
+from services.query.console.observation import Increase
 from services.query.console.quantile import quantile
-from services.query.console.verdict import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contracts import Application
-    from services.query.console.look import Look
+    from services.query.console.observation import Observation
 
 KEPT_S = 600.0
 RATES_S = 10.0
 """Rates and latencies are those of this long."""
 
 
-class Course:
+class MetricsHistory:
     """The latest look, and a point for each of the last ten minutes."""
 
     def __init__(self, application: Application, every_s: float) -> None:
         self._application = application
         self._every_s = every_s
-        self._looks: deque[Look] = deque()
-        self._points: deque[Point] = deque(maxlen=max(1, round(KEPT_S / every_s)))
+        self._looks: deque[Observation] = deque()
+        self._points: deque[MetricsPoint] = deque(maxlen=max(1, round(KEPT_S / every_s)))
         self._failures: deque[float | None] = deque(maxlen=self._points.maxlen)
         self._answered: dict[str, float] = {}
         self._watermark: tuple[float | None, float] = (None, 0.0)
-        self._figures: Figures | None = None
+        self._figures: LoopMetrics | None = None
 
-    def note(self, look: Look) -> None:
+    def record(self, look: Observation) -> None:
         """Take what was seen."""
         self._looks.append(look)
         while len(self._looks) > 2 and look.at - self._looks[0].at > RATES_S:  # noqa: PLR2004  # growth is between two
@@ -45,31 +45,31 @@ class Course:
         found = figures(self._application, self._looks[0], look, self._away(look))
         self._failures.append(look.total(JOB, job.FAILURES))
         still_s, failures = self._still(look, found), _failed(self._failures)
-        self._figures = found.model_copy(update={"watermark_still_s": still_s, "failures_lately": failures})
-        self._points.append(_point(found, look, Growth(self._looks[0], look)))
+        self._figures = found.model_copy(update={"watermark_unchanged_s": still_s, "recent_failures": failures})
+        self._points.append(_point(found, look, Increase(self._looks[0], look)))
 
-    def answer(self, since: int | None) -> LoopAnswer | None:
+    def answer(self, since: int | None) -> LoopResponse | None:
         """What there is to show: with the points after a time in milliseconds, if one is given; None before a look."""
         if self._figures is None:
             return None
         points = () if since is None else tuple(one for one in self._points if one.at > since)
-        told = verdict(self._figures, self._points)
-        return LoopAnswer(**dict(self._figures), verdict=told, every_ms=round(self._every_s * 1000), course=points)
+        report = health_report(self._figures, self._points)
+        return LoopResponse(**dict(self._figures), health=report, every_ms=round(self._every_s * 1000), history=points)
 
     @property
-    def span(self) -> tuple[Look, Look] | None:
+    def span(self) -> tuple[Observation, Observation] | None:
         """The looks that rates are between now."""
         return (self._looks[0], self._looks[-1]) if self._looks else None
 
-    def _away(self, look: Look) -> dict[str, float]:
+    def _away(self, look: Observation) -> dict[str, float]:
         """For how long each part has not answered; from the first look on, for one that never did."""
         for part in look.parts:
-            if part.samples is not None or part.address.url not in self._answered:
-                self._answered[part.address.url] = look.at
-        self._answered = {part.address.url: self._answered[part.address.url] for part in look.parts}
+            if part.samples is not None or part.target.url not in self._answered:
+                self._answered[part.target.url] = look.at
+        self._answered = {part.target.url: self._answered[part.target.url] for part in look.parts}
         return {url: look.at - at for url, at in self._answered.items()}
 
-    def _still(self, look: Look, found: Figures) -> float | None:
+    def _still(self, look: Observation, found: LoopMetrics) -> float | None:
         """For how long the watermark has stood still; while nothing comes in, it need not move."""
         watermark, since = look.total(JOB, job.WATERMARK), self._watermark[1]
         idle = not found.topics["events"].rate
@@ -79,10 +79,10 @@ class Course:
         return None if watermark is None else look.at - since
 
 
-def _point(found: Figures, look: Look, growth: Growth) -> Point:
+def _point(found: LoopMetrics, look: Observation, growth: Increase) -> MetricsPoint:
     rates = {what: topic.rate for what, topic in found.topics.items()}
     calls, buckets = growth.rate(WORKER, worker.CALLS), _all_calls(growth)
-    return Point(
+    return MetricsPoint(
         at=round(look.clock.timestamp() * 1000),
         **rates,
         calls=calls.get(()),
@@ -94,7 +94,7 @@ def _point(found: Figures, look: Look, growth: Growth) -> Point:
     )
 
 
-def _all_calls(growth: Growth) -> dict[float, float]:
+def _all_calls(growth: Increase) -> dict[float, float]:
     total: dict[float, float] = {}
     for buckets in growth.buckets(WORKER, worker.CALL_SECONDS, "api").values():
         for bound, count in buckets.items():

@@ -12,9 +12,17 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.wire import DeadLetter
 from services.broker.readiness import wait_until
-from services.query.console.answers import Letter
-from services.query.console.ends import Ends
-from services.query.console.letters import KEPT, LOOKED_BACK, MOST_REASONS, OTHERS, UNREADABLE, Follower, Letters
+from services.query.console.dead_letters import (
+    KEPT,
+    LOOKED_BACK,
+    MOST_REASONS,
+    OTHERS,
+    UNREADABLE,
+    DeadLetterLog,
+    DeadLetterReader,
+)
+from services.query.console.end_offsets import EndOffsets
+from services.query.console.models import DeadLetterSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +33,8 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WITHIN_S = 30.0
 
 
-def letter(number: int, reason: str = "malformed") -> Letter:
-    return Letter(
+def letter(number: int, reason: str = "malformed") -> DeadLetterSummary:
+    return DeadLetterSummary(
         reason=reason,
         detail=None,
         key=str(number),
@@ -40,9 +48,9 @@ def letter(number: int, reason: str = "malformed") -> Letter:
 
 
 def test_all_are_counted_and_the_latest_kept() -> None:
-    letters = Letters("dead_letters")
+    letters = DeadLetterLog("dead_letters")
     for number in range(1000):
-        letters.note(letter(999 - number, "late" if number % 4 else "malformed"))
+        letters.record(letter(999 - number, "late" if number % 4 else "malformed"))
     found = letters.answer(3)
     assert found.counts == {"late": 750, "malformed": 250}
     assert [one.offset for one in found.latest] == [999, 998, 997]
@@ -51,22 +59,22 @@ def test_all_are_counted_and_the_latest_kept() -> None:
 
 
 def test_reasons_are_bounded() -> None:
-    letters = Letters("dead_letters")
+    letters = DeadLetterLog("dead_letters")
     for number in range(1000):
-        letters.note(letter(number, f"reason {number}"))
+        letters.record(letter(number, f"reason {number}"))
     found = letters.answer(1)
     assert len(found.counts) == MOST_REASONS + 1
     assert found.counts[OTHERS] == 1000 - MOST_REASONS
 
 
 def test_without_letters_there_is_nothing() -> None:
-    found = Letters("dead_letters").answer(10)
+    found = DeadLetterLog("dead_letters").answer(10)
     assert (found.since, found.counts, found.latest) == (None, {}, ())
 
 
 @pytest.mark.kafka
 def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    topic, letters, client = f"{topics_prefix}dead_letters", Letters("d"), {"bootstrap.servers": broker.bootstrap}
+    topic, letters, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
     with following(client, topic, letters):
         create(broker, topic, 1)
         write(broker, topic, [late(0, "x" * 5000), b"<html>"])
@@ -80,7 +88,7 @@ def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: st
 
 @pytest.mark.kafka
 def test_of_a_long_topic_only_the_end_is_read(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    topic, letters, client = f"{topics_prefix}dead_letters", Letters("d"), {"bootstrap.servers": broker.bootstrap}
+    topic, letters, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
     create(broker, topic, 1)
     write(broker, topic, [late(number) for number in range(LOOKED_BACK + 500)])
     with following(client, topic, letters):
@@ -94,7 +102,7 @@ def test_the_ends_of_topics_are_told(broker: EmbeddedBroker, topics_prefix: str)
     client = {"bootstrap.servers": broker.bootstrap}
     first, later = f"{topics_prefix}events", f"{topics_prefix}snapshots"
     create(broker, first, 2)
-    ends = Ends(client, [first, later])
+    ends = EndOffsets(client, [first, later])
     write(broker, first, [b"1", b"2", b"3"], partition=1)
     assert ends.read() == {first: {0: 0, 1: 3}}
     create(broker, later, 1)
@@ -105,14 +113,14 @@ def test_the_ends_of_topics_are_told(broker: EmbeddedBroker, topics_prefix: str)
 
 
 def test_a_broker_that_is_away_tells_no_ends() -> None:
-    ends = Ends({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
+    ends = EndOffsets({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
     assert ends.read() is None
     ends.close()
 
 
 @contextmanager
-def following(client: dict[str, str], topic: str, letters: Letters) -> Iterator[None]:
-    follower = Follower(client, topic, letters)
+def following(client: dict[str, str], topic: str, letters: DeadLetterLog) -> Iterator[None]:
+    follower = DeadLetterReader(client, topic, letters)
     follower.start()
     try:
         yield

@@ -1,0 +1,70 @@
+// The health report: whether the loop is healthy, and the reasons and actions if not.
+
+import { Kept, arrange } from "../arrange.js";
+import { clock } from "../format.js";
+import { el, setText } from "../node.js";
+import { to } from "../route.js";
+
+const WELL = "Every scrape target answers, no lag grows, and no API is down.";
+const UNMONITORED = "Every monitored component answers, and no lag grows. The health of these components is unknown:";
+const AGAIN = "The page retries automatically.";
+const DENIED = "The other views show what the token may read.";
+
+/** The panel: {node, tell(loop response), wait(error, time of the metrics shown)}. */
+export function healthPanel() {
+  const [sign, title] = [el("span", { class: "sign", "aria-hidden": "true" }), el("span", { role: "status" })];
+  const words = el("p", { class: "muted" });
+  const list = el("ul", { class: "problems" });
+  const node = el("section", { class: "health-report panel", "aria-label": "Health" }, el("h2", {}, sign, " ", title), words, list);
+  const kinds = new Kept();
+  const show = (status, mark, headline, text, reasons = null) => {
+    node.dataset.status = status;
+    sign.hidden = !mark;
+    words.hidden = !text;
+    list.hidden = !reasons?.length;
+    [[sign, mark], [title, headline], [words, text]].forEach(([place, text]) => setText(place, text));
+    if (!reasons) return; // unknown at the moment: opened details stay open
+    const alike = Map.groupBy(reasons, (one) => one.kind);
+    const made = kinds.of([...alike.keys()], reasonGroup);
+    [...alike.values()].forEach((those, number) => made[number].show(those));
+    arrange(list, made.map((one) => one.node));
+  };
+  return {
+    node,
+    tell(now) {
+      const { healthy, reasons } = now.health;
+      const unmonitored = now.unmonitored.map((one) => ({ ...one, kind: `unmonitored ${one.action}` }));
+      const number = reasons.length;
+      if (healthy) show("healthy", "✓", "Healthy", WELL, []);
+      else if (number) show("unhealthy", "!", number === 1 ? "One problem" : `${number} problems`, "", [...reasons, ...unmonitored]);
+      else show("unmonitored", "?", "Some components are not monitored", UNMONITORED, unmonitored);
+    },
+    wait(error, at) {
+      const said = error ? (error.kind === "not_yours" ? DENIED : AGAIN) : "The first metrics arrive in a moment.";
+      const headline = error ? error.message : "Loading…";
+      if (at === null) show("unknown", "", headline, said);
+      else show("stale", "○", headline, `The metrics shown are from ${clock(at)} and may be outdated. ${said}`);
+    },
+  };
+}
+
+/** All reasons of one kind: the first one, and the others in a fold. */
+function reasonGroup(kind) {
+  const [message, action] = [el("strong"), el("span")];
+  const link = kind === "dead_letters_increasing" ? [" ", el("a", { href: to("dead_letters") }, "See them")] : null;
+  const [summary, rest] = [el("summary"), el("ul")];
+  const more = el("details", { hidden: true }, summary, rest);
+  const others = new Kept();
+  return {
+    node: el("li", { "data-kind": kind }, message, el("span", { class: "action" }, action, link), more),
+    show(those) {
+      setText(message, those[0].message);
+      setText(action, those[0].action);
+      more.hidden = those.length === 1;
+      setText(summary, `and ${those.length - 1} more of this kind`);
+      const made = others.of(those.slice(1).map((_, number) => number), () => el("li"));
+      made.forEach((one, number) => setText(one, those[number + 1].message));
+      arrange(rest, made);
+    },
+  };
+}
