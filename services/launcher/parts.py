@@ -142,20 +142,8 @@ def replay(settings: LauncherSettings, folders: Folders, package: str) -> Part:
 
 def live(settings: LauncherSettings, folders: Folders) -> Part:
     """The live view, which has the terminal."""
-    env = shared(settings) | {
-        "STATELOOP_STATUS": str(folders.status),
-        "STATELOOP_LOGS": str(folders.logs),
-        "STATELOOP_CONSOLE": address(settings, QUERY),
-    }
-    return Part(
-        "live",
-        "the live view shows",
-        module("services.live"),
-        Runs(),
-        env,
-        finishes=True,
-        foreground=True,
-    )
+    env = {"STATELOOP_URL": address(settings, QUERY), "STATELOOP_STATUS": str(folders.status)}
+    return Part("live", "the live view shows", module("services.live"), Runs(), env, finishes=True, foreground=True)
 
 
 def shared(settings: LauncherSettings) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""The live view: the loop at work, in the terminal."""
+"""The live view: the loop in the terminal, from the query service's HTTP API."""

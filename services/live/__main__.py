@@ -1,51 +1,73 @@
-"""Shows the loop at work: `stateloop live`. Ctrl-C or SIGTERM ends it."""
+"""Shows the loop in the terminal: `stateloop live`. Ctrl-C or SIGTERM stops it."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
-import threading
-from functools import partial
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
 
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
 from rich.console import Console
 from rich.live import Live
 
 from contracts.errors import StateloopError
-from contracts.model.application import Application, load
-from contracts.settings import read
-from services.live.line import line
-from services.live.screen import screen
-from services.live.settings import LiveSettings
-from services.live.views import views
+from contracts.settings import Duration, read
+from services.live.feed import Feed
+from services.live.screen import line, screen
+from services.live.view import LiveView
 
 FRAME_S = 0.25
 
 
+class LiveSettings(BaseSettings):
+    """The settings of the view: STATELOOP_URL, STATELOOP_TOKEN, and so on."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
+
+    url: str = "http://127.0.0.1:8090"
+    """An instance of the query service; several, separated by commas."""
+    token: SecretStr = SecretStr("")
+    """A token that may read all keys, where the query service requires one."""
+    status: Path | None = None
+    """The launcher's file with the state of each process."""
+    line_every: Duration = timedelta(seconds=5)
+    """The interval between two lines when the output is not a terminal."""
+
+
 def main() -> int:
-    """Show until told to stop: 0. Or return 1 after a line that says what to do."""
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stopping.set())
+    """Show the loop until a signal stops it; return 1 when a setting is invalid."""
     try:
-        settings = read(LiveSettings)
-        show(settings, load(settings.application), stopping)
+        asyncio.run(show(read(LiveSettings)))
     except StateloopError as error:
         print(f"stateloop live: {error}", file=sys.stderr, flush=True)
         return 1
     return 0
 
 
-def show(settings: LiveSettings, application: Application, stopping: threading.Event) -> None:
-    """On a terminal the screen, elsewhere a line every so often. Raises StateloopError."""
-    console = Console(highlight=False)
-    shown = partial(views, settings, application, stopping)
-    if not console.is_terminal:
-        for view in shown(settings.line_every.total_seconds()):
-            console.print(line(view), markup=False, soft_wrap=True)
-        return
-    with Live(console=console, screen=True, auto_refresh=False) as live:
-        for view in shown(FRAME_S):
-            live.update(screen(view, *console.size), refresh=True)
+async def show(settings: LiveSettings) -> None:
+    """Draw the screen on a terminal; elsewhere print a line at each interval."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    console, view = Console(highlight=False), LiveView()
+    async with Feed(view, settings.url.split(","), settings.token.get_secret_value(), settings.status):
+        if not console.is_terminal:
+            while not await _wait(stopping, settings.line_every.total_seconds()):
+                console.print(line(view), markup=False, soft_wrap=True)
+            return
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while not await _wait(stopping, FRAME_S):
+                live.update(screen(view, *console.size), refresh=True)
+
+
+async def _wait(stopping: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stopping.wait(), seconds)
+    return stopping.is_set()
 
 
 if __name__ == "__main__":

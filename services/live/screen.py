@@ -1,134 +1,167 @@
-"""The view as a rich renderable, for a terminal of any width."""
+"""Draws the live view: as a rich renderable for a terminal of any size, or as one line of text."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
-from rich.markup import escape
+from rich.columns import Columns
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from services.live.line import duration, latency, rates
-from services.live.view import Device, Mark, View
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
 
-STYLES = {Mark.RESULT: "green", Mark.ABSENCE: "yellow", Mark.FAILURE: "red", Mark.SKIPPED: "dim", Mark.OPEN: "dim"}
-HEALTHY = ("runs", "runs again", "done")
-MOST_FIELDS = 5
-FIELD_WIDTH = 10
+    from services.live.view import Json, LiveView
+
+MARKS = {
+    "result": ("✓", "green"),
+    "absence": ("–", "yellow"),  # noqa: RUF001  # a dash, as in an empty cell of a table
+    "failure": ("✗", "red"),
+    "skipped": ("»", "dim"),
+}
+PENDING = ("·", "dim")
+RUNNING = ("runs", "runs again", "done")
+MAX_REASONS = 3
 MARGIN = 2
+FIELD_WIDTH = 10
+BARS = " ▁▂▃▄▅▆▇█"
+SPARKLINE = 30
+WIDE = 100
+"""Narrower terminals have no sparklines and no fields of the states."""
 
 
-def screen(view: View, width: int, height: int) -> RenderableType:
-    """Everything, cut to the size of the terminal."""
-    if view.trouble:
-        return Text(view.trouble, style="yellow")
-    above: list[RenderableType] = [_title(view), _figures(view)]
-    if view.dead_letters:
-        above.append(Text(f"dead letters  {_counts(view)}", style="red"))
-    if view.parts:
-        above.append(_parts(view, width))
-    used = 1 + 7 + bool(view.dead_letters) + _lines(view, width) + 3
-    return Group(*above, Text(), devices(view, width, max(1, height - used)))
+def screen(view: LiveView, width: int, height: int) -> RenderableType:
+    """Return everything, cut to the size of the terminal."""
+    if not view.loop:
+        return Text(view.error, style="yellow")
+    title = Text.assemble(
+        ("Stateloop  ", "bold"), view.loop["application"], "  ", health(view), ("   Ctrl-C stops it", "dim")
+    )
+    above = Group(title, _metrics(view, width), *_reasons(view), _processes(view))
+    lines = len(Console(width=width, height=height).render_lines(above))
+    return Group(above, Text(), _keys(view, width, max(1, height - lines - 3)))
 
 
-def devices(view: View, width: int, rows: int) -> Table:
-    """The table of the latest devices: as many fields of their states as there is room for beside the marks."""
-    shown = view.devices[:rows]
-    longest = max((len(device.device_id) for device in shown), default=len("device"))
-    headings = _headings(view.enrichments, room=width - longest - len("00") - 2 * MARGIN)
-    room = width - longest - len("00") - sum(len(heading) + MARGIN for heading in headings) - 2 * MARGIN
-    fields = telling(shown)[: max(0, min(MOST_FIELDS, room // (FIELD_WIDTH + MARGIN)))]
-    table = Table(box=None, padding=(0, MARGIN, 0, 0), header_style="dim")
-    table.add_column("device", no_wrap=True, overflow="ellipsis", ratio=1 if longest > width // 2 else None)
-    table.add_column("v", justify="right", no_wrap=True, min_width=2)
-    for name in fields:
-        table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=FIELD_WIDTH)
-    for heading in headings:
-        table.add_column(heading, justify="center", no_wrap=True, min_width=len(heading))
-    for device in shown:
-        table.add_row(*_row(device, fields, one_column=len(headings) == 1))
-    return table
+def line(view: LiveView) -> str:
+    """Return the metrics in one line of text."""
+    if not view.loop or view.error:
+        return view.error
+    cells = [("health", health(view).plain, "", ""), *_cells(view)]
+    return "   ".join(" ".join(filter(None, (name, value, detail))) for name, value, _, detail in cells)
 
 
-def telling(shown: Sequence[Device]) -> list[str]:
-    """The fields that some device has, and that its id does not tell already."""
-    names = dict.fromkeys(name for device in shown for name in device.fields)
+def health(view: LiveView) -> Text:
+    """Return the health of the loop."""
+    if view.error:
+        return Text("○ stale", style="yellow")
+    known = {True: ("● healthy", "green"), False: ("✗ unhealthy", "red"), None: ("? not all monitored", "yellow")}
+    return Text.assemble(known[view.loop["health"]["healthy"]])
+
+
+def _cells(view: LiveView) -> list[tuple[str, str, str, str]]:
+    """Return the metrics, each as (name, value, field of the history, detail)."""
+    last: Json = view.history[-1] if view.history else {}
+    topics = {
+        name: (_number(one["rate"], 1), f"{_number(one['end'])} records") for name, one in view.loop["topics"].items()
+    }
+    lags = ", ".join(f"{name} {_number(last.get(f'{name}_lag'))}" for name in ("job", "worker", "query"))
     return [
-        name
-        for name in names
-        if any(device.fields.get(name) for device in shown)
-        and not all(device.fields.get(name, "") in device.device_id for device in shown)
+        ("events/s", topics["events"][0], "events", topics["events"][1]),
+        ("snapshots/s", topics["snapshots"][0], "snapshots", topics["snapshots"][1]),
+        ("calls/s", _number(last.get("calls"), 1), "calls", _sums(api["calls"] for api in view.loop["apis"])),
+        ("feedback/s", topics["feedback"][0], "feedback", _sums(node["rates"] for node in view.graph["nodes"])),
+        ("dead letters/s", topics["dead_letters"][0], "dead_letters", topics["dead_letters"][1]),
+        ("lag", _number(last.get("job_lag")), "job_lag", lags),
+        ("API call", "", "p95_ms", _latency(last.get("p50_ms"), last.get("p95_ms"))),
+        ("answer → state", "", "", _latency(*(view.latency_ms or (None, None)))),
     ]
 
 
-def _row(device: Device, fields: Sequence[str], *, one_column: bool) -> list[Text]:
-    fresh = "bold" if device.age_s < 1 else ""
-    identity = Text(device.device_id, style="green" if device.settled else fresh)
-    values = [Text(device.fields.get(name, "")) for name in fields]
-    marks = [Text(mark, style=STYLES[mark]) for mark in device.marks.values()]
-    return [identity, Text(str(device.version), style="dim"), *values, *([Text().join(marks)] if one_column else marks)]
-
-
-def _headings(names: Sequence[str], room: int) -> list[str]:
-    """Short names for the columns of marks; where there is no room for them, one column headed by first letters."""
-    short = ["-".join(word[:4] for word in name.split("_"))[:9] for name in names]
-    fits = sum(len(name) + MARGIN for name in short) <= room
-    return short if fits else ["".join(name[0] for name in names)]
-
-
-def _title(view: View) -> Text:
-    title = Text.assemble(("Stateloop", "bold"), f"  {view.application} on {view.kafka}, ", f"{duration(view.up_s)}")
-    if view.console:
-        title.append(f"   {view.console}", style=f"bold link {view.console}")
-    title.append("   Ctrl-C stops it", style="dim")
-    title.no_wrap, title.overflow = True, "ellipsis"
-    return title
-
-
-def _figures(view: View) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True, min_width=16)
+def _metrics(view: LiveView, width: int) -> Table:
+    table = Table.grid(padding=(0, MARGIN, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
     table.add_column(justify="right", no_wrap=True, min_width=7)
+    table.add_column(style="cyan", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
-    answered = sum(view.totals.get(status, 0) for status in view.feedback)
-    table.add_row("events/s", f"{view.events:,.1f}", f"[dim]{view.totals.get('events', 0):,} seen[/]")
-    table.add_row("snapshots/s", f"{view.snapshots:,.1f}", f"[dim]{view.totals.get('snapshots', 0):,} seen[/]")
-    table.add_row("calls/s", f"{sum((view.calls or {}).values()):,.1f}", f"[dim]{escape(rates(view.calls))}[/]")
-    table.add_row(
-        "feedback/s",
-        f"{sum(view.feedback.values()):,.1f}",
-        f"[dim]{escape(rates(view.feedback))}; {answered:,} seen[/]",
-    )
-    worker_lag = "?" if view.worker_lag is None else f"{view.worker_lag:,}"
-    table.add_row("lag", f"{view.job_lag:,}", f"before the job, {worker_lag} before the workers")
-    table.add_row("event → snapshot", "", latency(view.to_snapshot))
-    table.add_row("event → enriched", "", latency(view.to_enriched))
+    for name, value, field, detail in _cells(view):
+        chart = _sparkline([point.get(field) for point in view.history]) if width >= WIDE else ""
+        table.add_row(name, value, chart, Text(detail, style="dim" if value else ""))
     return table
 
 
-def _counts(view: View) -> str:
-    return ", ".join(f"{reason} {count:,}" for reason, count in view.dead_letters.items())
+def _sparkline(values: Sequence[float | None]) -> str:
+    """Return the values as bars, the newest at the right; each bar is the mean of as many values."""
+    size = max(1, len(values) // SPARKLINE)
+    known = [one or 0.0 for one in values][-size * SPARKLINE :]
+    means = [sum(known[at : at + size]) / size for at in range(0, len(known) - size + 1, size)]
+    return "".join(BARS[round(mean / (max(means) or 1) * (len(BARS) - 1))] for mean in means).rjust(SPARKLINE)
 
 
-def _parts(view: View, width: int) -> Text:
-    """The parts with their marks, in as many lines as they need: none is broken."""
-    title = "parts"
-    lines = [Text(title, style="dim")]
-    for name, state in view.parts.items():
-        well = state in HEALTHY
-        mark = ("● ", "green") if well else ("◌ ", "yellow")
-        part = Text.assemble(mark, (name if state == "runs" else f"{name} ({state})", "" if well else "yellow"))
-        if lines[-1].cell_len + 2 + part.cell_len > width:
-            lines.append(Text(" " * len(title)))
-        lines[-1].append("  ").append_text(part)
-    return Text("\n").join(lines)
+def _reasons(view: LiveView) -> list[Text]:
+    reasons = view.loop["health"]["reasons"][:MAX_REASONS]
+    found = [Text.assemble((f"✗ {one['message']}", "red"), (f". {one['action']}", "dim")) for one in reasons]
+    return [Text(view.error, style="yellow"), *found] if view.error else found
 
 
-def _lines(view: View, width: int) -> int:
-    return _parts(view, width).plain.count("\n") + 1 if view.parts else 0
+def _processes(view: LiveView) -> Columns:
+    parts = [
+        Text.assemble(("● ", "green"), name if state == "runs" else f"{name} ({state})")
+        if state in RUNNING
+        else Text(f"◌ {name} ({state})", style="yellow")
+        for name, state in view.processes.items()
+    ]
+    return Columns(parts, padding=(0, MARGIN))
+
+
+def _keys(view: LiveView, width: int, count: int) -> Table:
+    """Return the table of the latest keys: some fields of the state, and a mark for each enrichment."""
+    names, answers = [node["name"] for node in view.graph["nodes"]], list(view.keys.values())[:count]
+    headings = ["-".join(word[:4] for word in name.split("_"))[:9] for name in names]
+    room = width - max((len(one["key"]) for one in answers), default=0) - sum(len(one) + MARGIN for one in headings)
+    fields = _fields(answers)[: max(0, room // (FIELD_WIDTH + MARGIN))] if width >= WIDE else []
+    table = Table(box=None, padding=(0, MARGIN, 0, 0), header_style="dim")
+    table.add_column("key", no_wrap=True)
+    table.add_column("v", justify="right", no_wrap=True, style="dim")
+    for name in fields:
+        table.add_column(name, no_wrap=True, max_width=FIELD_WIDTH)
+    for heading in headings:
+        table.add_column(heading, justify="center", no_wrap=True)
+    now = datetime.now(UTC)
+    for one in answers:
+        results, state = one["value"].get("enrichments", {}), one["value"].get("state", {})
+        marks = [MARKS.get(results[name]["status"], PENDING) if name in results else PENDING for name in names]
+        fresh = "bold" if (now - one["received"]).total_seconds() < 1 else ""
+        key = Text(one["key"], style=fresh if PENDING in marks else "green")
+        values = [Text("" if state.get(name) is None else str(state[name])) for name in fields]
+        table.add_row(key, str(one["version"]), *values, *(Text(*mark) for mark in marks))
+    return table
+
+
+def _fields(answers: Sequence[Json]) -> list[str]:
+    """Return the fields of the states that are short text and not in the key already."""
+    found: dict[str, None] = {}
+    for one in answers:
+        state = one["value"].get("state", {})
+        texts = {name: value for name, value in state.items() if isinstance(value, str) and len(value) <= FIELD_WIDTH}
+        found |= dict.fromkeys(name for name, value in texts.items() if value not in one["key"])
+    return list(found)
+
+
+def _sums(rates: Iterable[Json]) -> str:
+    total: dict[str, Any] = {}
+    for one in rates:
+        for name, rate in one.items():
+            total[name] = total.get(name, 0.0) + rate
+    return ", ".join(f"{name} {rate:.1f}" for name, rate in total.items() if rate)
+
+
+def _number(number: float | None, digits: int = 0) -> str:
+    return "?" if number is None else f"{number:,.{digits}f}"
+
+
+def _latency(p50: float | None, p95: float | None) -> str:
+    return "none yet" if p50 is None or p95 is None else f"{p50:,.0f} ms p50, {p95:,.0f} ms p95"

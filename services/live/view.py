@@ -1,69 +1,60 @@
-"""What the live view shows, as frozen data: made by services.live.watch, drawn by services.live.screen and line."""
+"""The data of the live view: the latest responses of the query service. No I/O; times are passed in."""
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from datetime import datetime
+from statistics import quantiles
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+Json = dict[str, Any]
 
-    from services.live.figures import Quantiles
-
-
-class Mark(StrEnum):
-    """Where an enrichment of a device stands, in one character."""
-
-    RESULT = "✓"
-    ABSENCE = "–"  # noqa: RUF001  # a dash, for that is what a table has where there is nothing
-    FAILURE = "✗"
-    SKIPPED = "»"
-    """What it needs was not found, or its condition is false."""
-    OPEN = "·"
-    """Waiting for what it needs, or under way."""
+MAX_ROWS = 80
+MAX_POINTS = 600
+LATENCIES = 500
 
 
-@dataclass(frozen=True)
-class Device:
-    """One row of the table."""
+@dataclass
+class LiveView:
+    """The state of the screen. `error` is set while the query service does not answer."""
 
-    device_id: str
-    version: int
-    age_s: float
-    """Since its last snapshot arrived."""
-    fields: Mapping[str, str]
-    marks: Mapping[str, Mark]
-    settled: bool
+    loop: Json = field(default_factory=dict)
+    """The latest response of /v1/loop; empty before the first."""
+    graph: Json = field(default_factory=lambda: {"nodes": ()})
+    processes: dict[str, str] = field(default_factory=dict)
+    """The state of each process, by the launcher."""
+    error: str = "Waiting for the query service"
+    history: deque[Json] = field(default_factory=lambda: deque(maxlen=MAX_POINTS))
+    keys: OrderedDict[str, Json] = field(default_factory=OrderedDict)
+    """The latest versions with the time at which they were received, the last one first."""
+    _latencies: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCIES))
 
+    def update_loop(self, loop: Json, graph: Json) -> None:
+        """Store the responses, and append the new points to the history."""
+        self.loop, self.graph, self.error = loop, graph, ""
+        self.history.extend(point for point in loop["history"] if point["at"] > self.newest_point)
 
-@dataclass(frozen=True)
-class View:
-    """All figures at one time. Rates are per second, lags in records, and None is unknown."""
+    @property
+    def newest_point(self) -> int:
+        """The time of the newest point of the history, in milliseconds since 1970."""
+        return int(self.history[-1]["at"]) if self.history else 0
 
-    application: str
-    kafka: str
-    up_s: float
-    events: float
-    snapshots: float
-    feedback: Mapping[str, float]
-    """By status: result, absence, failure, skipped."""
-    calls: Mapping[str, float] | None
-    """By outcome, as the workers counted them."""
-    totals: Mapping[str, int]
-    to_snapshot: Quantiles | None
-    to_enriched: Quantiles | None
-    job_lag: int
-    """Records that wait for their snapshot."""
-    worker_lag: int | None
-    """Snapshots that the workers have not finished."""
-    dead_letters: Mapping[str, int] = field(default_factory=dict)
-    """By reason, since the view began."""
-    enrichments: tuple[str, ...] = ()
-    devices: tuple[Device, ...] = ()
-    parts: Mapping[str, str] = field(default_factory=dict)
-    """What each part of the launcher does now."""
-    console: str | None = None
-    """Where the console is."""
-    trouble: str | None = None
-    """What keeps the view itself from its data."""
+    def update_key(self, answer: Json, now: datetime) -> None:
+        """Put the key first. A new result of an enrichment gives a latency."""
+        key, results = answer["key"], answer["value"].get("enrichments", {})
+        if len(results) > len(self.keys.get(key, answer)["value"].get("enrichments", {})):
+            answered = max(datetime.fromisoformat(result["ts"]) for result in results.values())
+            self._latencies.append((now - answered).total_seconds() * 1000)
+        self.keys[key] = answer | {"received": now}
+        self.keys.move_to_end(key, last=False)
+        while len(self.keys) > MAX_ROWS:
+            self.keys.popitem()
+
+    @property
+    def latency_ms(self) -> tuple[float, float] | None:
+        """The p50 and p95 of the time from an API's answer at the worker until the new state is received here."""
+        if len(self._latencies) < 2:  # noqa: PLR2004  # quantiles need two
+            return None
+        cuts = quantiles(self._latencies, n=20)
+        return cuts[9], cuts[18]

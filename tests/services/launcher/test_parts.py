@@ -52,7 +52,7 @@ def test_every_port_and_folder_is_the_settings() -> None:
     assert by_name["worker-1"].env["STATELOOP_ALLOWED_NETWORKS"] == '["127.0.0.0/8"]', "or it may not call them"
     assert by_name["job"].env["STATELOOP_CHECKPOINT"] == "/data/checkpoint"
     assert by_name["job"].env["STATELOOP_BATCH"] == "PT15S"
-    clients = ("topics", "job", "worker-1", "worker-2", "replay", "live")
+    clients = ("topics", "job", "worker-1", "worker-2", "replay")
     assert {by_name[name].env["STATELOOP_KAFKA"] for name in clients} == {"127.0.0.1:19092"}
     assert "/data/replay.json" in by_name["replay"].command
 
@@ -79,7 +79,7 @@ def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.Mon
         "derive": ["http://127.0.0.1:9102"],
     }
     assert unmonitored(load(settings.application), watched) == ()
-    assert found["query"].page == found["live"].env["STATELOOP_CONSOLE"] == "http://127.0.0.1:9100"
+    assert found["query"].page == found["live"].env["STATELOOP_URL"] == "http://127.0.0.1:9100"
 
 
 def test_only_the_state_is_forgotten(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-
 from services.live.figures import Quantiles
 from services.live.line import duration, line
+
 from services.live.screen import screen
 from services.live.view import Device, Mark, View
 
