@@ -1,4 +1,4 @@
-"""Decides whether the loop is healthy, and if not, which component has which problem: a pure function of its metrics."""
+"""Decides whether the loop is healthy, and if not, why: a pure function of its metrics."""
 
 from __future__ import annotations
 

@@ -1,114 +1,114 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from rich.console import Console
-from services.live.figures import Quantiles
-from services.live.line import duration, line
 
-from services.live.screen import screen
-from services.live.view import Device, Mark, View
+from services.live.screen import line, screen
+from services.live.view import LiveView
 
-MARKS = {"airline": Mark.RESULT, "aircraft": Mark.ABSENCE, "dest_airport": Mark.FAILURE, "route": Mark.OPEN}
-DEVICES = tuple(
-    Device(
-        device_id=f"2013-01-01/UA/{number}/EWR-SFO",
-        version=number,
-        age_s=0.5,
-        fields={"origin": "EWR", "status": "landed", "tailnum": f"N{number}", "gate": ""},
-        marks=MARKS,
-        settled=number % 2 == 0,
-    )
-    for number in range(1, 80)
-)
-VIEW = View(
-    application="flights",
-    kafka="127.0.0.1:9092",
-    up_s=75,
-    events=17.25,
-    snapshots=1234.5,
-    feedback={"result": 10.0, "absence": 1.5, "failure": 0.0},
-    calls={"result": 10.5, "retryable": 2.0},
-    totals={"events": 1000, "snapshots": 5000, "result": 3999, "absence": 1},
-    to_snapshot=Quantiles(100, 0.005, 0.0333),
-    to_enriched=None,
-    job_lag=3,
-    worker_lag=None,
-    dead_letters={"late": 2},
-    enrichments=tuple(MARKS),
-    devices=DEVICES,
-    parts={"broker": "runs", "job": "died, starts again in 1 s"},
-)
+ENRICHMENTS = {"airline": "result", "aircraft": "absence", "dest_airport": "failure", "weather": "skipped"}
+REASON = {"kind": "breaker_open", "component": "api:reference", "message": "The API is down", "action": "Check it"}
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def drawn(view: View, width: int, height: int) -> list[str]:
+def loop(**changed: Any) -> dict[str, Any]:
+    topic = {"rate": 17.25, "end": 1000}
+    topics = dict.fromkeys(("events", "feedback", "snapshots", "dead_letters"), topic)
+    point = {"events": 17.25, "calls": 12.5, "job_lag": 3, "worker_lag": None, "p50_ms": 5.0, "p95_ms": 33.3}
+    history = [{**point, "at": at} for at in range(1, 100)]
+    apis = [{"calls": {"result": 10.0, "retryable": 2.0}}, {"calls": {"result": 0.5, "absence": 0.0}}]
+    health = {"healthy": True, "reasons": []}
+    return {"application": "flights", "topics": topics, "history": history, "apis": apis, "health": health, **changed}
+
+
+def answer(number: int, **enrichments: str) -> dict[str, Any]:
+    results = {name: {"status": status, "ts": NOW.isoformat()} for name, status in enrichments.items()}
+    state = {"origin": "EWR", "status": "landed", "delay": 1.5, "at": "2013-01-01T00:00:00Z"}
+    value = {"state": state, "enrichments": results}
+    return {"key": f"2013-01-01/UA/{number}/EWR-SFO", "version": number, "value": value}
+
+
+def a_view(**changed: Any) -> LiveView:
+    view = LiveView()
+    view.processes = {"broker": "runs", "topics": "done", "job": "died, starts again in 1 s"}
+    nodes = [{"name": name, "rates": {"result": 2.5}} for name in (*ENRICHMENTS, "route")]
+    view.update_loop(loop(**changed), {"nodes": nodes})
+    for number in range(1, 80):
+        view.update_key(answer(number, **ENRICHMENTS), NOW)
+    return view
+
+
+def drawn(view: LiveView, width: int, height: int) -> list[str]:
     console = Console(file=io.StringIO(), width=width, height=height, highlight=False)
     console.print(screen(view, width, height))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
 
-@pytest.mark.parametrize("width", [40, 60, 72, 80, 100, 150, 220])
-@pytest.mark.parametrize("height", [15, 24, 50])
-def test_it_fits_the_terminal(width: int, height: int) -> None:
-    lines = drawn(VIEW, width, height)
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 150, 220])
+@pytest.mark.parametrize("height", [24, 50])
+def test_the_screen_fits_the_terminal(width: int, height: int) -> None:
+    view = a_view(health={"healthy": False, "reasons": [REASON] * 5})
+    lines = drawn(view, width, height)
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
 
 
-def test_a_wide_terminal_has_a_column_for_each_enrichment() -> None:
-    lines = drawn(VIEW, 120, 50)
-    (heading,) = [line.split() for line in lines if line.startswith("device")]
-    assert heading == ["device", "v", "status", "tailnum", "airl", "airc", "dest-airp", "rout"]
-    assert ["2013-01-01/UA/7/EWR-SFO", "7", "landed", "N7", "✓", "–", "✗", "·"] in [line.split() for line in lines]  # noqa: RUF001
+def test_a_key_has_its_fields_and_a_mark_for_each_enrichment() -> None:
+    lines = [line.split() for line in drawn(a_view(), 120, 50)]
+    assert ["key", "v", "status", "airl", "airc", "dest-airp", "weat", "rout"] in lines
+    assert ["2013-01-01/UA/79/EWR-SFO", "79", "landed", "✓", "–", "✗", "»", "·"] in lines  # noqa: RUF001
 
 
-def test_a_narrow_terminal_has_all_marks_in_one_column() -> None:
-    lines = drawn(VIEW, 40, 50)
-    assert ["2013-01-01/UA/7/EWR-SFO", "7", "✓–✗·"] in [line.split() for line in lines]  # noqa: RUF001
-    assert ["device", "v", "aadr"] in [line.split() for line in lines]
-
-
-def test_the_figures_are_shown() -> None:
-    text = "\n".join(drawn(VIEW, 120, 50))
-    for shown in ("17.2", "1,234.5", "12.5 (result 10.5, retryable 2.0)", "11.5 (result 10.0, absence 1.5)"):
-        assert shown in text
+def test_metrics_processes_and_health_are_shown() -> None:
+    text = "\n".join(drawn(a_view(), 120, 50))
+    for part in ("● healthy", "17.2", "1,000 records", "result 10.5, retryable 2.0", "result 12.5", "worker ?"):
+        assert part in text
     assert "5 ms p50, 33 ms p95" in text
-    assert "dead letters  late 2" in text
     assert "◌ job (died, starts again in 1 s)" in text
+    assert "● topics (done)" in text
 
 
-@pytest.mark.parametrize("width", range(30, 120, 3))
-def test_no_part_is_broken_over_two_lines(width: int) -> None:
-    names = ("broker", "reference", "worker-1", "worker-2", "derive", "query", "replay", "live")
-    lines = drawn(replace(VIEW, parts=dict.fromkeys(names, "runs") | {"topics": "done"}), width, 24)
-    assert len(lines) <= 24
-    for told in (*names, "topics (done)"):
-        assert any(f"● {told}" in line for line in lines)
+def test_reasons_are_shown_with_their_actions() -> None:
+    text = "\n".join(drawn(a_view(health={"healthy": False, "reasons": [REASON]}), 120, 50))
+    assert "✗ unhealthy" in text
+    assert "✗ The API is down. Check it" in text
 
 
-def test_trouble_is_all_that_is_shown() -> None:
-    view = replace(VIEW, trouble="Waiting for the topics on 127.0.0.1:9092")
-    assert drawn(view, 80, 24) == ["Waiting for the topics on 127.0.0.1:9092"]
-    assert line(view) == "Waiting for the topics on 127.0.0.1:9092"
+def test_an_error_is_shown_above_the_last_metrics() -> None:
+    view = LiveView(error="http://127.0.0.1:1: refused")
+    assert drawn(view, 80, 24) == [line(view)] == ["http://127.0.0.1:1: refused"]
+    view = a_view()
+    view.error = "http://127.0.0.1:1: refused"
+    text = "\n".join(drawn(view, 120, 50))
+    assert "○ stale" in text
+    assert "refused" in text
+    assert "1,000 records" in text
 
 
-def test_an_empty_view_is_drawn_too() -> None:
-    view = replace(VIEW, devices=(), enrichments=(), parts={}, calls=None, dead_letters={})
-    assert drawn(view, 80, 24)
-    assert "calls/s ?" in line(view)
-
-
-def test_the_line_has_all_figures() -> None:
-    assert line(VIEW) == (
-        "events/s 17.2   snapshots/s 1234.5   calls/s 12.5 (result 10.5, retryable 2.0)   "
-        "feedback/s 11.5 (result 10.0, absence 1.5)   job lag 3   worker lag ?   "
-        "event → snapshot 5 ms p50, 33 ms p95   event → enriched none yet   dead letters 2"
+def test_the_line_has_all_metrics() -> None:
+    assert line(a_view()) == (
+        "health ● healthy   events/s 17.2 1,000 records   snapshots/s 17.2 1,000 records   "
+        "calls/s 12.5 result 10.5, retryable 2.0   feedback/s 17.2 result 12.5   dead letters/s 17.2 1,000 records   "
+        "lag 3 job 3, worker ?, query ?   API call 5 ms p50, 33 ms p95   answer → state none yet"
     )
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.0042, "4 ms"), (1.25, "1.2 s"), (59.94, "59.9 s"), (150, "2 min")])
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+def test_the_latency_is_measured_from_new_results() -> None:
+    view = LiveView()
+    for number in range(1, 50):
+        view.update_key(answer(number), NOW)
+        view.update_key(answer(number, airline="result"), NOW + timedelta(milliseconds=7))
+        view.update_key(answer(number, airline="result"), NOW + timedelta(seconds=7))
+    assert view.latency_ms == (7.0, 7.0)
+    assert len(view.keys) == 49
+
+
+def test_points_are_appended_once() -> None:
+    view = a_view()
+    view.update_loop(loop(), {"nodes": []})
+    assert [point["at"] for point in view.history] == list(range(1, 100))
