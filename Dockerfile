@@ -37,14 +37,6 @@ RUN awk '/^[a-z]/ { part = "services" } \
 FROM python AS services-base
 COPY --from=packages /opt/packages /opt/packages
 
-FROM services-base AS services
-COPY LICENSE /opt/stateloop/
-COPY contracts /opt/stateloop/contracts
-COPY services /opt/stateloop/services
-COPY examples /opt/stateloop/examples
-RUN python3 -m compileall -q /opt/stateloop
-USER 10001:10001
-
 FROM packages AS spark-packages
 RUN $INSTALL -r spark.lock --target /opt/spark-packages \
  && cd /opt/spark-packages/pyspark && rm -rf examples data tests && find . -type d -name tests -prune -exec rm -rf {} + \
@@ -61,11 +53,22 @@ COPY --from=spark-packages /opt/spark-packages /opt/packages
 
 FROM spark-base AS jars
 COPY ivy.xml .
-RUN java -jar /opt/packages/pyspark/jars/ivy-*.jar -ivy ivy.xml -confs spark \
+RUN java -jar /opt/packages/pyspark/jars/ivy-*.jar -ivy ivy.xml -confs spark console \
     -retrieve "/opt/jars/[conf]/[artifact]-[revision].[ext]"
 
+FROM services-base AS services
+# The charts of the console.
+COPY --from=jars /opt/jars/console /opt/jars/console
+ENV STATELOOP_JARS=/opt/jars
+COPY LICENSE /opt/stateloop/
+COPY contracts /opt/stateloop/contracts
+COPY services /opt/stateloop/services
+COPY examples /opt/stateloop/examples
+RUN python3 -m compileall -q /opt/stateloop
+USER 10001:10001
+
 FROM spark-base AS spark
-COPY --from=jars /opt/jars /opt/jars
+COPY --from=jars /opt/jars/spark /opt/jars/spark
 COPY deploy/spark/entrypoint.sh /opt/entrypoint.sh
 ENTRYPOINT ["/opt/entrypoint.sh"]
 COPY LICENSE /opt/stateloop/

@@ -1,6 +1,6 @@
 """Resolves the jars that ivy.xml pins, with the Ivy that pyspark ships: `python -m services.broker.jars`.
 
-They go to `<jars>/spark` and `<jars>/broker`; a marker beside them holds the hash of the ivy.xml they were made from.
+They go to `<jars>/spark`, `<jars>/broker` and `<jars>/console`; a marker next to them holds the hash of their ivy.xml.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 IVY_XML = Path(__file__).parents[2] / "ivy.xml"
-CONFS = ("spark", "broker")
-MARKER = ".ivy-xml.sha256"
+CONFS = ("spark", "broker", "console")
+MARKER = ".resolved.sha256"
 NEEDED_MB = 250
 ATTEMPTS = 2
 INTERRUPTED = 130  # as a shell tells Ctrl-C

@@ -57,6 +57,7 @@ class Feed:
             self._view.processes = orjson.loads(self._status.read_bytes())
         loop = await self._get(f"/v1/loop?since={self._view.newest_point}")
         self._view.update_loop(loop, await self._get("/v1/loop/graph"))
+        self._view.url = self._urls[0]
 
     async def _watch(self) -> None:
         if not self._view.loop:

@@ -38,9 +38,9 @@ def screen(view: LiveView, width: int, height: int) -> RenderableType:
     """Return everything, cut to the size of the terminal."""
     if not view.loop:
         return Text(view.error, style="yellow")
-    title = Text.assemble(
-        ("Stateloop  ", "bold"), view.loop["application"], "  ", health(view), ("   Ctrl-C stops it", "dim")
-    )
+    title = Text.assemble(("Stateloop  ", "bold"), view.loop["application"], "  ", health(view))
+    title.append(f"   {view.url}", style=f"link {view.url}").append("   Ctrl-C stops it", style="dim")
+    title.no_wrap, title.overflow = True, "ellipsis"
     above = Group(title, _metrics(view, width), *_reasons(view), _processes(view))
     lines = len(Console(width=width, height=height).render_lines(above))
     return Group(above, Text(), _keys(view, width, max(1, height - lines - 3)))
@@ -121,23 +121,27 @@ def _keys(view: LiveView, width: int, count: int) -> Table:
     """Return the table of the latest keys: some fields of the state, and a mark for each enrichment."""
     names, answers = [node["name"] for node in view.graph["nodes"]], list(view.keys.values())[:count]
     headings = ["-".join(word[:4] for word in name.split("_"))[:9] for name in names]
-    room = width - max((len(one["key"]) for one in answers), default=0) - sum(len(one) + MARGIN for one in headings)
+    room = width - max((len(one["key"]) for one in answers), default=0) - len("00") - 2 * MARGIN
+    if sum(len(one) + MARGIN for one in headings) > room:
+        headings = ["".join(name[0] for name in names)]
+    room -= sum(len(one) + MARGIN for one in headings)
     fields = _fields(answers)[: max(0, room // (FIELD_WIDTH + MARGIN))] if width >= WIDE else []
     table = Table(box=None, padding=(0, MARGIN, 0, 0), header_style="dim")
     table.add_column("key", no_wrap=True)
-    table.add_column("v", justify="right", no_wrap=True, style="dim")
+    table.add_column("v", justify="right", no_wrap=True, style="dim", min_width=2)
     for name in fields:
         table.add_column(name, no_wrap=True, max_width=FIELD_WIDTH)
     for heading in headings:
-        table.add_column(heading, justify="center", no_wrap=True)
+        table.add_column(heading, justify="center", no_wrap=True, min_width=len(heading))
     now = datetime.now(UTC)
     for one in answers:
         results, state = one["value"].get("enrichments", {}), one["value"].get("state", {})
         marks = [MARKS.get(results[name]["status"], PENDING) if name in results else PENDING for name in names]
+        cells = [Text(*mark) for mark in marks] if len(headings) > 1 else [Text.assemble(*marks)]
         fresh = "bold" if (now - one["received"]).total_seconds() < 1 else ""
         key = Text(one["key"], style=fresh if PENDING in marks else "green")
         values = [Text("" if state.get(name) is None else str(state[name])) for name in fields]
-        table.add_row(key, str(one["version"]), *values, *(Text(*mark) for mark in marks))
+        table.add_row(key, str(one["version"]), *values, *cells)
     return table
 
 

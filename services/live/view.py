@@ -19,6 +19,8 @@ LATENCIES = 500
 class LiveView:
     """The state of the screen. `error` is set while the query service does not answer."""
 
+    url: str = ""
+    """The instance that answers."""
     loop: Json = field(default_factory=dict)
     """The latest response of /v1/loop; empty before the first."""
     graph: Json = field(default_factory=lambda: {"nodes": ()})

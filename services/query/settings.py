@@ -97,6 +97,8 @@ class QuerySettings(KafkaSettings):
     """How long answers under way may take when it is told to stop."""
     stuck_after: Duration = timedelta(seconds=120)
     """After how long without progress /healthz asks for a restart."""
+    jars: Path = Path(".stateloop/jars")
+    """The folder of `make jars`, which has the charts of the console."""
     scrape_targets: dict[str, tuple[Address, ...]] = Field(default_factory=dict)
     """The base URLs of the processes whose /metrics the console scrapes, by kind: {"job": ["http://host:port"], …}."""
     scrape_every: Annotated[Duration, Field(ge=timedelta(seconds=0.5))] = timedelta(seconds=2)

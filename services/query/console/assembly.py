@@ -39,4 +39,4 @@ async def console(application: Application, parts: Parts) -> AsyncIterator[Conso
         follower.start()
         stack.push_async_callback(asyncio.to_thread, follower.close)
         await stack.enter_async_context(sampling(sources, history, every_s))
-        yield Console(application, history, letters)
+        yield Console(application, history, letters, settings.jars)

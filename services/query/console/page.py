@@ -1,21 +1,28 @@
-"""The page's files, held in memory, and the headers that keep it from running or asking anything else."""
+"""The files of the console's page, in memory, and the headers that restrict it to its own scripts and requests."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import logging
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
+from zipfile import ZipFile
 
 from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from importlib.resources.abc import Traversable
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 INDEX = "index.html"
+UPLOT = ("uPlot.esm.js", "uPlot.min.css")
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -37,7 +44,7 @@ HEADERS = {
 
 
 class File(NamedTuple):
-    """One file as it is sent, plain and compressed."""
+    """One file, plain and compressed."""
 
     type: str
     body: bytes
@@ -47,13 +54,23 @@ class File(NamedTuple):
 
 @cache
 def page() -> dict[str, File]:
-    """All files of the page by their path in it. What has another suffix (a licence) is not served."""
+    """Return all files of the page by their path in it."""
     return dict(_files(files("services.query.console") / "page", ""))
 
 
-async def send(request: web.Request) -> web.Response:
-    """Answer with the file that the path names, the page itself for `/`."""
-    file = page().get(request.match_info.get("file", INDEX))
+def charts(jars: Path) -> dict[str, File]:
+    """Return the files of uPlot, which draws the charts, from its webjar; without it, nothing, and the log says so."""
+    found = sorted((jars / "console").glob("uplot-*.jar"))
+    if not found:
+        log.warning("the console has no charts: uPlot is not in %s/console: run make jars, or set STATELOOP_JARS", jars)
+        return {}
+    with ZipFile(found[-1]) as jar:
+        names = {PurePosixPath(name).name: name for name in jar.namelist() if "/dist/" in name}
+        return {f"uplot/{name}": _file(name, jar.read(names[name])) for name in UPLOT}
+
+
+def file_response(request: web.Request, file: File | None) -> web.Response:
+    """Return the file: compressed where the client accepts it, and without a body where the client has it already."""
     if file is None:
         raise web.HTTPNotFound
     headers = HEADERS | {"ETag": file.tag, "Content-Type": file.type}
@@ -68,7 +85,14 @@ def _files(folder: Traversable, at: str) -> Iterator[tuple[str, File]]:
     for one in folder.iterdir():
         if one.is_dir():
             yield from _files(one, f"{at}{one.name}/")
-        elif kind := TYPES.get(f".{one.name.rpartition('.')[2]}"):
-            body = one.read_bytes()
-            tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            yield f"{at}{one.name}", File(kind, body, gzip.compress(body, mtime=0), tag)
+        elif _suffix(one.name) in TYPES:
+            yield f"{at}{one.name}", _file(one.name, one.read_bytes())
+
+
+def _file(name: str, body: bytes) -> File:
+    tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+    return File(TYPES[_suffix(name)], body, gzip.compress(body, mtime=0), tag)
+
+
+def _suffix(name: str) -> str:
+    return f".{name.rpartition('.')[2]}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 from aiohttp import web
 
 from services.query.console.graph import graph, without_counts
-from services.query.console.page import send
+from services.query.console.page import INDEX, charts, file_response, page
 from services.query.console.parameters import DeadLettersQuery, LoopQuery
 from services.query.http.parameters import parse_query
 from services.query.http.responses import problem_response
@@ -22,24 +23,33 @@ if TYPE_CHECKING:
     from services.query.console.dead_letters import DeadLetterLog
     from services.query.console.metrics_history import MetricsHistory
 
+JARS = Path(".stateloop/jars")
+
 
 class Console:
     """Answers from what was gathered. Its figures are totals over all keys: they need a token that reads all keys."""
 
-    def __init__(self, application: Application, history: MetricsHistory, letters: DeadLetterLog) -> None:
+    def __init__(
+        self, application: Application, history: MetricsHistory, dead_letters: DeadLetterLog, jars: Path = JARS
+    ) -> None:
         self._application = application
         self._history = history
-        self._dead_letters = letters
+        self._dead_letters = dead_letters
+        self._files = page() | charts(jars)
 
     def routes(self) -> list[web.RouteDef]:
         """The page's own routes hold no data, and need no token."""
         return [
-            web.get("/", send),
-            web.get("/console/{file:.+}", send),
+            web.get("/", self.file),
+            web.get("/console/{file:.+}", self.file),
             web.get("/v1/loop", self.loop),
             web.get("/v1/loop/graph", self.graph),
             web.get("/v1/loop/dead_letters", self.dead_letters),
         ]
+
+    async def file(self, request: web.Request) -> web.Response:
+        """Return the file that the path names, the page itself for `/`."""
+        return file_response(request, self._files.get(request.match_info.get("file", INDEX)))
 
     async def loop(self, request: web.Request) -> web.Response:
         """The figures and the health; `since` (milliseconds since 1970) asks for their history after that time."""

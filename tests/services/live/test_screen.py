@@ -49,7 +49,7 @@ def drawn(view: LiveView, width: int, height: int) -> list[str]:
     return console.file.getvalue().splitlines()
 
 
-@pytest.mark.parametrize("width", [60, 72, 80, 100, 150, 220])
+@pytest.mark.parametrize("width", [50, 60, 72, 80, 100, 150, 220])
 @pytest.mark.parametrize("height", [24, 50])
 def test_the_screen_fits_the_terminal(width: int, height: int) -> None:
     view = a_view(health={"healthy": False, "reasons": [REASON] * 5})
@@ -62,6 +62,12 @@ def test_a_key_has_its_fields_and_a_mark_for_each_enrichment() -> None:
     lines = [line.split() for line in drawn(a_view(), 120, 50)]
     assert ["key", "v", "status", "airl", "airc", "dest-airp", "weat", "rout"] in lines
     assert ["2013-01-01/UA/79/EWR-SFO", "79", "landed", "✓", "–", "✗", "»", "·"] in lines  # noqa: RUF001
+
+
+def test_a_narrow_terminal_has_all_marks_in_one_column() -> None:
+    lines = [line.split() for line in drawn(a_view(), 60, 50)]
+    assert ["key", "v", "aadwr"] in lines
+    assert ["2013-01-01/UA/79/EWR-SFO", "79", "✓–✗»·"] in lines  # noqa: RUF001
 
 
 def test_metrics_processes_and_health_are_shown() -> None:

@@ -1,15 +1,18 @@
-// Lines over the last ten minutes, drawn by uPlot.
+// Line charts of the metrics history, drawn by uPlot.
 
-import { el } from "./node.js";
+import { el, setText } from "./node.js";
 import { colour, onTheme } from "./theme.js";
-import uPlot from "./vendor/uplot/uPlot.esm.js";
+
+/** Null when the service does not have uPlot's files. */
+const uPlot = await import("./uplot/uPlot.esm.js").then((module) => module.default, () => null);
+const MISSING = "The charts are missing: run make jars where the query service runs, or set its STATELOOP_JARS.";
 
 const HEIGHT = 170;
 const LEAST_S = 60;
 const LEAST = 10;
-/** Never 2.5: a count is written without its fraction. */
+/** Steps of the axes; never 2.5, since a count has no fraction. */
 const STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((one) => one * 10 ** power)).flat();
-/** Of the axis of time. */
+/** Steps of the time axis. */
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
 
 /** A chart: {node, show(points), close()}. `lines` are [label, name of the point's field, custom property of its colour]. */
@@ -20,6 +23,7 @@ export function chart(title, lines, written) {
   let points = [];
   const data = () => [points.map((one) => one.at / 1000), ...lines.map(([, field]) => points.map((one) => one[field]))];
   const draw = () => {
+    if (!uPlot) return setText(place, MISSING);
     plot?.destroy();
     plot = place.clientWidth ? new uPlot(options(lines, written, place.clientWidth), data(), place) : null;
   };

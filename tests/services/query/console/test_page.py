@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,19 +11,20 @@ import pytest
 from aiohttp import ClientSession
 
 from services.query.console import page as paging
-from services.query.console.page import page
+from services.query.console.page import charts, page
+from services.query.console.routes import JARS
 
 if TYPE_CHECKING:
     from tests.services.query.console.stage import Stage
 
 FOLDER = Path(paging.__file__).parent / "page"
-OURS = sorted(path for path in FOLDER.rglob("*") if path.is_file() and "vendor" not in path.parts)
+OURS = sorted(path for path in FOLDER.rglob("*") if path.is_file())
 UNSAFE = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser")
 of_the_session = pytest.mark.asyncio(loop_scope="session")
 
 
 def test_the_page_is_there() -> None:
-    assert {"index.html", "main.js", "style/colours.css", "vendor/uplot/uPlot.esm.js"} <= set(page())
+    assert {"index.html", "main.js", "style/colours.css"} <= set(page())
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
@@ -42,17 +41,20 @@ def test_each_file_is_short(path: Path) -> None:
 
 def test_what_is_imported_is_there() -> None:
     for name, file in page().items():
-        if name.endswith(".js") and not name.startswith("vendor/"):
+        if name.endswith(".js"):
             for wanted in re.findall(r'from "(\.[^"]+)"', file.body.decode()):
                 assert (FOLDER / name).parent.joinpath(wanted).resolve().is_file(), (name, wanted)
 
 
-def test_the_foreign_library_is_what_its_package_has() -> None:
-    folder = FOLDER / "vendor" / "uplot"
-    told = json.loads((folder / "source.json").read_text(encoding="utf-8"))
-    assert {"uPlot.esm.js", "uPlot.min.css", "LICENSE"} == set(told["sha256"])
-    for name, digest in told["sha256"].items():
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+def test_charts_come_from_the_webjar() -> None:
+    found = charts(JARS)
+    assert set(found) == {"uplot/uPlot.esm.js", "uplot/uPlot.min.css"}
+    assert b"uPlot" in found["uplot/uPlot.esm.js"].body
+
+
+def test_missing_charts_are_logged_with_the_remedy(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert charts(tmp_path) == {}
+    assert "run make jars, or set STATELOOP_JARS" in caplog.text
 
 
 @of_the_session
