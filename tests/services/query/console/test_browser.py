@@ -89,7 +89,7 @@ async def test_what_is_not_watched_is_named_with_the_setting_and_not_called_heal
     assert "The job is not monitored" in told
     assert "Set STATELOOP_SCRAPE_TARGETS" in told
     assert "Healthy" not in told
-    assert "not all watched" in await visit.text(".health")
+    assert "not all monitored" in await visit.text(".health")
     assert "no worker reports it" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
 
 
