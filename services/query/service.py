@@ -22,14 +22,10 @@ from services.query.console.assembly import console
 from services.query.dependencies import Parts
 from services.query.health import Health
 from services.query.http.assembly import state_api
-from services.query.http.batch_routes import BatchRoutes
-from services.query.http.fast_path import FastPath
-from services.query.http.forwarding import Forwarder
 from services.query.http.instance_routes import InstanceRoutes
 from services.query.http.monitoring import MonitoringRoutes
 from services.query.http.openapi import OpenApiRoutes
 from services.query.http.peer_client import HttpPeerClient
-from services.query.http.request_guard import RequestGuard
 from services.query.http.server import HttpServer, bind, url_of
 from services.query.http.watch_routes import WatchRoutes
 from services.query.ingest.kafka_ingestion import Follower
@@ -37,10 +33,7 @@ from services.query.ingest.listeners import Listeners
 from services.query.ingest.partition_counts import watched
 from services.query.ingest.tombstones import Removals, kept
 from services.query.ingest.topics import sized
-from services.query.lookup.authentication import Authenticator
-from services.query.lookup.key_waiters import KeyWaiters
-from services.query.lookup.state_reader import StateReaders
-from services.query.lookup.token_reload import reload_forever
+from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.store.lmdb_store import LmdbStore
 from services.runtime.topic_owners import TopicOwners
 
@@ -51,7 +44,8 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.model.named_state import NamedState
     from services.query.cluster.cluster import Cluster
-    from services.query.dependencies import PeerClient, Routes
+    from services.query.http.peer_client import PeerClient
+    from services.query.http.server import Routes
     from services.query.settings import QuerySettings
     from services.query.store.store import Store
 
@@ -133,31 +127,28 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     """Answer until told to stop; then leave the cluster, end what stays open, and answer what was asked."""
     parts, follower, cluster, listeners = core
     access, proxy, page, listening, _ = ways
-    gate, holdings, waits = (
-        RequestGuard(parts, access),
-        StateReaders(parts),
-        KeyWaiters(parts.settings.waits, parts.counts),
-    )
+    api = state_api(parts, access, proxy)
     push = WatchRoutes(parts)
-    listeners.on_changed += [waits.changed, push.watching.changed]
+    listeners.on_changed += [api.waiters.changed, push.watching.changed]
     listeners.on_restarted.append(push.watching.restarted)
     health = Health(parts, follower.tally, lambda: cluster.instance.holds.view.contact is not None)
-    hot = FastPath(parts, holdings, gate, BatchRoutes(parts, holdings, Forwarder(parts, proxy), gate))
     pieces: list[Routes] = [
         MonitoringRoutes(health, parts.counts),
         OpenApiRoutes(),
         InstanceRoutes(cluster, parts.states),
         push,
         page,
-        *state_api(parts, holdings, waits, gate, proxy),
+        *api.routes,
     ]
     async with asyncio.TaskGroup() as tasks:
         lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
-        renewing = reload_forever(access, hot.forget, partial(push.watching.renew, access.again))
+        renewing = watch_tokens(
+            access, api.fast_path.forget_callers, partial(push.watching.renew, access.reauthenticate)
+        )
         counting = watched(parts.states.values(), parts.settings.client())
         owned = ways.owners.check_async()
         ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing, counting, owned)]
-        async with HttpServer(parts, gate, pieces, hot).serving(listening):
+        async with HttpServer(parts, api.guard, pieces, api.fast_path).serving(listening):
             await stopped.wait()
             health.stopping = True
             await _ended(lasting[1:])  # others answer from now on; what is still asked here is handed on to them

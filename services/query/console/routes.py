@@ -12,9 +12,9 @@ from services.query.console.graph import graph, without_counts
 from services.query.console.page import INDEX, charts, file_response, page
 from services.query.console.parameters import DeadLettersQuery, LoopQuery
 from services.query.http.parameters import parse_query
+from services.query.http.request_context import principal
 from services.query.http.responses import problem_response
-from services.query.lookup.authentication import principal
-from services.query.lookup.problem import RETRY_AFTER_S, Problem
+from services.query.lookup.problems import RETRY_AFTER_S, Problem
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -64,7 +64,7 @@ class Console:
         if span is None:
             return _not_yet()
         found = graph(self._application, *span)
-        return _json(found if who.unbounded else without_counts(found))
+        return _json(found if who.is_unbounded else without_counts(found))
 
     async def dead_letters(self, request: web.Request) -> web.Response:
         """The counts by reason and the latest letters."""

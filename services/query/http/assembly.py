@@ -1,30 +1,46 @@
-"""The API of states, put together: what service.py adds to the server as its pieces."""
+"""Assembles the routes of the states, and their fast path."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.http.batch_routes import BatchRoutes
+from services.query.http.fast_path import FastPath
 from services.query.http.forwarding import Forwarder
 from services.query.http.key_routes import KeyRoutes
 from services.query.http.page_routes import PageRoutes
+from services.query.http.request_guard import RequestGuard
 from services.query.http.state_routes import StateRoutes
+from services.query.lookup.key_waiters import KeyWaiters
+from services.query.lookup.state_reader import StateReaders
 
 if TYPE_CHECKING:
-    from services.query.dependencies import Parts, PeerClient, Routes
-    from services.query.http.request_guard import RequestGuard
-    from services.query.lookup.key_waiters import KeyWaiters
-    from services.query.lookup.state_reader import StateReaders
+    from collections.abc import Sequence
+
+    from services.query.dependencies import Parts
+    from services.query.http.peer_client import PeerClient
+    from services.query.http.server import Routes
+    from services.query.lookup.authentication import Authenticator
 
 
-def state_api(
-    parts: Parts, holdings: StateReaders, waits: KeyWaiters, gate: RequestGuard, proxy: PeerClient | None
-) -> list[Routes]:
-    """What answers below /v1/states."""
-    elsewhere = Forwarder(parts, proxy)
-    return [
-        StateRoutes(parts, holdings),
-        BatchRoutes(parts, holdings, elsewhere, gate),
-        PageRoutes(parts, holdings, elsewhere, gate),
-        KeyRoutes(parts, holdings, elsewhere, waits),
+class StateApi(NamedTuple):
+    """The API of the states: its routes and fast path for the server, its waiters for the changes."""
+
+    guard: RequestGuard
+    routes: Sequence[Routes]
+    fast_path: FastPath
+    waiters: KeyWaiters
+
+
+def state_api(parts: Parts, authenticator: Authenticator, peers: PeerClient | None) -> StateApi:
+    """The API below /v1/states. Without `peers`, no request is forwarded."""
+    guard, readers, forwarder = RequestGuard(parts, authenticator), StateReaders(parts), Forwarder(parts, peers)
+    waiters = KeyWaiters(parts.settings.waits, parts.counts)
+    batches = BatchRoutes(parts, readers, forwarder)
+    routes: list[Routes] = [
+        StateRoutes(parts, readers),
+        batches,
+        PageRoutes(parts, readers, forwarder),
+        KeyRoutes(parts, readers, forwarder, waiters),
     ]
+    return StateApi(guard, routes, FastPath(parts, readers, guard, batches), waiters)

@@ -1,4 +1,4 @@
-"""One connection: it answers the hot reads itself, and hands the rest of its life to aiohttp at any other request."""
+"""Connections: one answers by the fast path until a request needs aiohttp, which then has it for good."""
 
 from __future__ import annotations
 
@@ -10,65 +10,65 @@ from typing import TYPE_CHECKING, cast
 from aiohttp import web
 from typing_extensions import override
 
-from services.query.http.fast_path import LINE
+from services.query.http.fast_path import REQUEST_LINE
 from services.query.http.responses import problem_response
-from services.query.lookup.problem import Problem
+from services.query.lookup.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from services.query.http.fast_path import FastPath
-    from services.query.http.request_guard import RateMeter
+    from services.query.lookup.rate_limit import RateMeter
 
 log = logging.getLogger(__name__)
 
-MOST, MOST_HEAD = 64 * 1024, 8 * 1024
-"""Bytes of a request, and of its head, that are answered here."""
+REQUEST_MAX, HEAD_MAX = 64 * 1024, 8 * 1024
+"""Bytes of a request, and of its head, that the fast path reads."""
 END = b"\r\n\r\n"
-PIECES = 32
-"""How many requests that came at once are read apart: as many as aiohttp lets wait."""
+PIPELINED_MAX = 32
+"""How many requests of one read are parsed separately: as many as aiohttp queues."""
 IDLE_S = 75.0
-"""How long a connection may stay without a request."""
-IN_TURN = 8
-"""How many requests that aiohttp has read are answered in one turn of the event loop: one takes 150 µs."""
+"""After how long without a request a connection is closed."""
+REQUESTS_PER_TURN = 8
+"""How many requests of aiohttp begin in one turn of the event loop: one takes 150 µs."""
 
 
 class RequestPacer:
-    """Lets requests begin in the order in which they come, so many in each turn of the event loop."""
+    """Starts requests in their order of arrival, a few in each turn of the event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def next(self) -> None:
-        """Wait until the request may begin."""
+        """Wait until the request may start."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
-            loop.call_soon(self._begin)
+            loop.call_soon(self._start)
         self._waiting.append(loop.create_future())
         await self._waiting[-1]
 
-    def _begin(self) -> None:
-        for _ in range(min(IN_TURN, len(self._waiting))):
-            one = self._waiting.popleft()
-            if not one.done():
-                one.set_result(None)
+    def _start(self) -> None:
+        for _ in range(min(REQUESTS_PER_TURN, len(self._waiting))):
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._begin)
+            asyncio.get_running_loop().call_soon(self._start)
 
 
 class AiohttpConnection(web.RequestHandler):
-    """A connection that aiohttp answers. It lets 32 requests wait, and then reads no further."""
+    """A connection that aiohttp answers. It queues 32 requests, and then stops reading."""
 
     __slots__ = ()
 
     @override
     def data_received(self, data: bytes) -> None:
-        """Feed the parser one request at a time: it drops those before one that it cannot read, if they come together.
+        """Feed the parser one request at a time: it drops those that precede an invalid one in the same read.
 
-        A cut in a body changes nothing.
+        A cut within a body does no harm.
         """
         start = 0
-        for _ in range(PIECES):
+        for _ in range(PIPELINED_MAX):
             end = data.find(END, start)
             if end < 0 or end + len(END) == len(data):
                 break
@@ -84,41 +84,43 @@ class AiohttpConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What cannot be read as HTTP is answered like every other problem, without aiohttp's words and name."""
+        """The response to data that is not HTTP: a problem, without the texts and the name of aiohttp."""
         log.debug("not HTTP", exc_info=exc)
-        response = problem_response(Problem("bad_request", "The request is no HTTP/1.1 that is understood")).response()
+        response = problem_response(Problem("bad_request", "The request is not valid HTTP/1.1")).response()
         response.headers["Server"] = "stateloop"
         response.force_close()
         return response
 
 
 class FastConnection(asyncio.Protocol):
-    """Answers one request for each time that data comes, so the work of one turn and the buffer are bounded.
+    """Answers one request per read, so that the work of one turn and the buffer are bounded.
 
-    `hand_over` makes the protocol that takes the connection, for good, at the first request that is not hot, not plain,
-    not alone or not in one piece; only the body may come later.
+    `hand_over` makes the protocol that takes over the connection, for good, at the first request that the fast path
+    does not answer, or that does not arrive alone and in one piece. Only its body may arrive later.
     """
 
     _transport: asyncio.Transport
     _meter: RateMeter
     _timer: asyncio.TimerHandle
 
-    def __init__(self, hot: FastPath, opened: set[FastConnection], hand_over: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(
+        self, fast_path: FastPath, opened: set[FastConnection], hand_over: Callable[[], asyncio.Protocol]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._hot = hot
+        self._fast_path = fast_path
         self._opened = opened
         self._hand_over = hand_over
         self._active = self._loop.time()
-        self._begun = bytearray()
-        """A request whose body is not complete."""
-        self._whole = 0
-        """How long that request is."""
+        self._partial = bytearray()
+        """A request whose body is incomplete."""
+        self._length = 0
+        """The length of that request."""
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
         peer = transport.get_extra_info("peername")
-        self._meter = self._hot.address_meter(peer[0] if peer else "")
+        self._meter = self._fast_path.address_meter(peer[0] if peer else "")
         self._timer = self._loop.call_later(IDLE_S, self._expire)
         self._opened.add(self)
 
@@ -128,17 +130,17 @@ class FastConnection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        if self._begun:
-            self._begun += data
-            if len(self._begun) < self._whole:
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._length:
                 return
-            data = bytes(self._begun)
-            self._begun.clear()
+            data = bytes(self._partial)
+            self._partial.clear()
         answer = self._answer(data)
         if answer is not None:
             self._active = self._loop.time()
             self._transport.write(answer)
-        elif not self._begun:
+        elif not self._partial:
             self._leave()
             protocol = self._hand_over()
             self._transport.set_protocol(protocol)
@@ -147,7 +149,7 @@ class FastConnection(asyncio.Protocol):
 
     @override
     def pause_writing(self) -> None:
-        """The client does not read its answers: no further request is read."""
+        """Stop reading requests: the client does not read its responses."""
         self._transport.pause_reading()
 
     @override
@@ -155,27 +157,27 @@ class FastConnection(asyncio.Protocol):
         self._transport.resume_reading()
 
     def close(self) -> None:
-        """Close it: no request is under way, since each is answered at once."""
+        """Close it. No request is in progress, since each is answered at once."""
         self._transport.close()
 
     def _answer(self, data: bytes) -> bytes | None:
-        """The response; None: the rest of the body is still to come, or aiohttp answers."""
+        """The response; None: the body is incomplete, or aiohttp must answer."""
         end = data.find(END)
-        line = LINE.match(data) if 0 <= end <= MOST_HEAD else None
-        asker = self._hot.asker(data[line.end() - 2 : end + 4]) if line else None
-        if line is None or asker is None:
+        line = REQUEST_LINE.match(data) if 0 <= end <= HEAD_MAX else None
+        caller = self._fast_path.caller(data[line.end() - 2 : end + 4]) if line else None
+        if line is None or caller is None:
             return None
-        whole = end + 4 + asker.head.length
-        if len(data) < whole <= MOST:
-            self._begun += data
-            self._whole = whole
+        length = end + 4 + caller.head.length
+        if len(data) < length <= REQUEST_MAX:
+            self._partial += data
+            self._length = length
             return None
-        if len(data) != whole:
+        if len(data) != length:
             return None
-        return self._hot.answer(line, asker, data[end + 4 :], asker.meter or self._meter)
+        return self._fast_path.answer(line, caller, data[end + 4 :], caller.meter or self._meter)
 
     def _expire(self) -> None:
-        """Close it when no request was answered for long, also if that is because the client does not read."""
+        """Close it after a long time without an answered request, also when the client does not read."""
         left_s = self._active + IDLE_S - self._loop.time()
         if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._expire)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from services.query.cluster.routing import Role
+from services.query.http.request_context import principal
 from services.query.http.responses import json_response
 from services.query.ingest.ingestion import Part
-from services.query.lookup.authentication import principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""One key: its present entry, an earlier version, or all versions that are kept."""
+"""GET of one key: its present entry, an earlier version, or all versions that are kept."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from contracts.metrics import query as metrics
+from services.query.http.key_responses import KeyResponses
 from services.query.http.parameters import KeyParameters, VersionsParameters, key_of_request, parse_query
+from services.query.http.request_context import principal
 from services.query.http.responses import JSON, HttpResponse
 from services.query.http.retry import WAITED
-from services.query.lookup.authentication import principal
 from services.query.lookup.decision import Conditions, FoundEntry
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
 
 if TYPE_CHECKING:
@@ -25,95 +26,98 @@ if TYPE_CHECKING:
     from services.query.lookup.state_reader import LookupResult, StateReader, StateReaders
 
 UNTIL = web.RequestKey("until", float)
-"""By the instance's clock: how long a request may wait."""
+"""How long a request may wait, by the instance's clock."""
 PATH = "/v1/states/{name}/{key:[^/]+}"
 
 
 class KeyRoutes:
-    """Answers about one key."""
+    """Answers requests about one key."""
 
-    def __init__(self, parts: Parts, holdings: StateReaders, elsewhere: Forwarder, waits: KeyWaiters) -> None:
+    def __init__(self, parts: Parts, readers: StateReaders, forwarder: Forwarder, waiters: KeyWaiters) -> None:
         self._parts = parts
-        self._holdings = holdings
-        self._elsewhere = elsewhere
-        self._waits = waits
+        self._readers = readers
+        self._forwarder = forwarder
+        self._waiters = waiters
+        instance = parts.settings.instance
+        self._responses = {one.state.name: KeyResponses(one, instance) for one in readers.all()}
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
-        """See Routed."""
-        return [web.get(PATH, self.get), web.get(f"{PATH}/versions", self.versions)]
+        """See Routes."""
+        return [web.get(PATH, self.get), web.get(f"{PATH}/versions", self.get_versions)]
 
     async def get(self, request: web.Request) -> web.Response:
-        """The key's entry, when it is as the conditions want it."""
-        held, key, wanted = self._of(request), key_of_request(request), parse_query(KeyParameters, request)
-        if wanted.wait > (most := self._parts.settings.wait_most.total_seconds()):
-            raise ProblemError(Problem("bad_request", f"wait: {most:g} seconds at the most"))
-        conditions = Conditions(request.headers.get("If-None-Match"), wanted.at_least, wanted.exactly)
-        if wanted.event is not None:
-            conditions = conditions._replace(event_offset=held.event_offset(key, wanted.event))
-        request.setdefault(UNTIL, self._parts.clock() + wanted.wait)  # tried again, it has no more time
-        found = await self._waited(request, held, key, conditions)
-        if _elsewhere(found) and self._elsewhere.may_ask(request):
-            return (await self._asked(request, held, found.partition)).response()
-        return self._reply(held, key, found, wanted.fields).response()
+        """The entry of the key that meets the conditions of the request. Raises ProblemError."""
+        reader, key, query = self._reader(request), key_of_request(request), parse_query(KeyParameters, request)
+        if query.wait > (longest_s := self._parts.settings.wait_most.total_seconds()):
+            raise ProblemError(Problem("bad_request", f"wait: at most {longest_s:g} seconds"))
+        conditions = Conditions(request.headers.get("If-None-Match"), query.at_least, query.exactly)
+        if query.event is not None:
+            conditions = conditions._replace(event_offset=reader.event_offset(key, query.event))
+        request.setdefault(UNTIL, self._parts.clock() + query.wait)  # a retry gets no more time
+        found = await self._read(request, reader, key, conditions)
+        if found.is_elsewhere and self._forwarder.can_forward(request):
+            return (await self._forward(request, reader, found.partition)).response()
+        entry = _entry_of(reader, key, found)
+        value = None if entry.unchanged else _select(entry.entry.value, query.fields)
+        responses = self._responses[reader.state.name]
+        return responses.found(key, entry, found.standing, self._parts.now(), value).response()
 
-    async def versions(self, request: web.Request) -> web.Response:
-        """All versions that are kept of the key's present life, the earliest first."""
-        held, key, wanted = self._of(request), key_of_request(request), parse_query(VersionsParameters, request)
-        found, kept = held.kept(key)
-        if _elsewhere(found) and self._elsewhere.may_ask(request):
-            return (await self._elsewhere.read(request, held.state.name, found.partition)).response()
-        if isinstance(found.outcome, Problem):
-            return held.form.problem(key, found.outcome, found.standing).response()
-        form, now = held.form, self._parts.now()
-        answers = (form.body(key, one, found.standing, now, _part(one.value, wanted.fields)) for one in kept)
-        headers = form.headers(found.outcome.entry.tag, found.standing.role.value, str(found.standing.lag))
+    async def get_versions(self, request: web.Request) -> web.Response:
+        """All versions kept of the key's present window, the earliest first. Raises ProblemError."""
+        reader, key = self._reader(request), key_of_request(request)
+        fields = parse_query(VersionsParameters, request).fields
+        found, versions = reader.read_versions(key)
+        if found.is_elsewhere and self._forwarder.can_forward(request):
+            return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
+        latest, standing = _entry_of(reader, key, found).entry, found.standing
+        encode, now = reader.encoder.encode, self._parts.now()
+        answers = (encode(key, one, standing, now, _select(one.value, fields)) for one in versions)
+        headers = self._responses[reader.state.name].headers(latest.tag, standing.role.value, str(standing.lag))
         body = b'{"versions":[%b]}' % b",".join(answers)
         return HttpResponse(200, (("Content-Type", JSON), *headers), body).response()
 
-    def _of(self, request: web.Request) -> StateReader:
-        """The state that the request is about, if its holder may read the key."""
-        who = principal(request)
-        held = self._holdings.held(request.match_info["name"], who)
-        who.check(held.state.name, key_of_request(request))
-        self._parts.counts.add(metrics.KEYS, held.state.name)
-        return held
+    def _reader(self, request: web.Request) -> StateReader:
+        """The reader of the state in the path, if the principal may read the key. Raises ProblemError."""
+        sender = principal(request)
+        reader = self._readers.get(request.match_info["name"], sender)
+        sender.check(reader.state.name, key_of_request(request))
+        self._parts.counts.add(metrics.KEYS, reader.state.name)
+        return reader
 
-    async def _waited(self, request: web.Request, held: StateReader, key: str, conditions: Conditions) -> LookupResult:
-        """What is said once there is what the client waits for, the time is over, or another instance answers."""
+    async def _read(self, request: web.Request, reader: StateReader, key: str, conditions: Conditions) -> LookupResult:
+        """The result once the conditions are met, the time is over, or another instance owns the key."""
         while True:
-            found = held.look(key, conditions)
+            found = reader.read(key, conditions)
             left_s = request[UNTIL] - self._parts.clock()
             if left_s <= 0 or not _may_change(found):
                 return found
-            await self._waits.change(held.state.name, key, left_s, partial(held.is_here, found.partition))
+            is_here = partial(reader.is_answered_here, found.partition)
+            await self._waiters.wait(reader.state.name, key, left_s, is_here)
             request[WAITED] = self._parts.clock()
 
-    async def _asked(self, request: web.Request, held: StateReader, partition: int) -> HttpResponse:
-        """What another instance says, which waits too. Raises ProblemError (503)."""
+    async def _forward(self, request: web.Request, reader: StateReader, partition: int) -> HttpResponse:
+        """The owner's response; the owner waits in place of this instance. Raises ProblemError (503)."""
         left_s = max(0.0, request[UNTIL] - self._parts.clock())
         try:
-            return await self._elsewhere.read(request, held.state.name, partition, left_s)
+            return await self._forwarder.forward_read(request, reader.state.name, partition, left_s)
         finally:
-            if left_s:  # once: who is cut off from the others does not hold the client for all of its time
+            if left_s:  # once: an instance that is cut off must not hold the client for all of its time
                 request.setdefault(WAITED, min(self._parts.clock(), request[UNTIL]))
 
-    def _reply(self, held: StateReader, key: str, found: LookupResult, fields: str | None) -> HttpResponse:
-        if isinstance(found.outcome, Problem):
-            return held.form.problem(key, found.outcome, found.standing)
-        value = None if found.outcome.unchanged else _part(found.outcome.entry.value, fields)
-        return held.form.found(key, found.outcome, found.standing, self._parts.now(), value)
+
+def _entry_of(reader: StateReader, key: str, found: LookupResult) -> FoundEntry:
+    """The entry. Raises ProblemError with the problem that was found in its place."""
+    if isinstance(found.outcome, Problem):
+        raise ProblemError(reader.encoder.describe(key, found.outcome, found.standing))
+    return found.outcome
 
 
-def _part(value: bytes, fields: str | None) -> bytes | None:
-    """What is wanted of the value; None: all of it."""
+def _select(value: bytes, fields: str | None) -> bytes | None:
+    """The requested part of the value; None for all of it."""
     return None if fields is None else project(value, parse_paths(fields))
 
 
 def _may_change(found: LookupResult) -> bool:
-    """Whether the next record may bring what the client waits for."""
+    """Whether the next record of the key may meet the conditions."""
     outcome = found.outcome
     return outcome.unchanged if isinstance(outcome, FoundEntry) else outcome.kind == "behind"
-
-
-def _elsewhere(found: LookupResult) -> bool:
-    return isinstance(found.outcome, Problem) and found.outcome.kind == "elsewhere"

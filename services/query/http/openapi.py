@@ -16,7 +16,7 @@ from services.query.http import openapi_watch as watches
 from services.query.http import parameters
 from services.query.http import response_models as models
 from services.query.http.responses import JSON, SECURITY, HttpResponse
-from services.query.lookup.problem import CONTENT_TYPE, TITLES
+from services.query.lookup.problems import CONTENT_TYPE, TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

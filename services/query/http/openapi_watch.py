@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from services.query.http.watch_commands import Subscribe, Unsubscribe
 from services.query.http.watch_models import MESSAGES
-from services.query.lookup.version_reference import PATTERN
+from services.query.lookup.version_reference import TAG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ LAST = {
     "name": "Last-Event-ID",
     "in": "header",
     "description": "The id of the last event that the client has: it is told what came after it",
-    "schema": {"type": "string", "pattern": PATTERN},
+    "schema": {"type": "string", "pattern": TAG},
 }
 PROTOCOL = {
     "name": "Sec-WebSocket-Protocol",

@@ -1,14 +1,15 @@
-"""What a request may say beside its path, as models: they check it, and the OpenAPI document is made from them."""
+"""The parameters and bodies of requests, as models that validate them. The OpenAPI document is made from them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from services.query.lookup.decision import VersionReference
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
+from services.query.lookup.state_reader import EventPosition
+from services.query.lookup.version_reference import REFERENCE, VersionReference, parse_reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,18 +17,17 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 PATHS = r"^[^.,]+(\.[^.,]+)*(,[^.,]+(\.[^.,]+)*)*$"
-MOST_TOLD = 3
-"""How many mistakes are told; the rest is counted."""
-LONGEST_TOLD = 100
-"""Characters of a name that nobody knows."""
-KEY_AT = 4
-"""Which segment of a path is the key, in /v1/states/{name}/{key}."""
-ORDER = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}$"
+MISTAKES_MAX = 3
+"""How many mistakes a problem lists; the others are counted."""
+NAME_MAX = 100
+"""Characters of an unknown name that a problem repeats."""
+KEY_SEGMENT = 4
+"""The segment of /v1/states/{name}/{key} that is the key."""
 PARTITION_AND_OFFSET = r"^[0-9]{1,9}:[0-9]{1,19}$"
 
 
 def _text(value: str) -> str:
-    """A text that UTF-8 can hold."""
+    """A text that UTF-8 can encode."""
     value.encode()
     return value
 
@@ -35,33 +35,24 @@ def _text(value: str) -> str:
 Text = Annotated[str, AfterValidator(_text)]
 Fields = Annotated[
     str | None,
-    Field(
-        pattern=PATHS, max_length=4096, description="Paths of the value that are wanted, as state.status,state.delay"
-    ),
+    Field(pattern=PATHS, max_length=4096, description="Paths of the value to return, as state.status,state.delay"),
 ]
 Model = TypeVar("Model", bound="Parameters")
 
 
-class EventPosition(NamedTuple):
-    """Where an event is in its topic."""
-
-    partition: int
-    offset: int
-
-
 class Parameters(BaseModel):
-    """The query of a request. What is not named is refused, so that a typing error is told."""
+    """The query of a request. Unknown parameters are rejected, so that typing errors are noticed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class KeyParameters(Parameters):
-    """Of one key."""
+    """Parameters of a GET of one key."""
 
     fields: Fields = None
     min_version: str | None = Field(
         default=None,
-        pattern=ORDER,
+        pattern=REFERENCE,
         description="Answer with this version or a later one, or 503: a version of the present window and epoch, or an "
         "ETag without its quotes",
     )
@@ -74,25 +65,25 @@ class KeyParameters(Parameters):
         default=0,
         ge=0,
         le=3600,
-        description="Seconds to wait for min_version and min_offset, or for another than If-None-Match",
+        description="Seconds to wait for min_version and min_offset, or for another version than If-None-Match",
     )
     as_of: str | None = Field(
-        default=None, pattern=ORDER, description="This version, while it is kept: written as min_version"
+        default=None, pattern=REFERENCE, description="This version, while it is kept: written as min_version"
     )
 
     @property
     def at_least(self) -> VersionReference | None:
-        """What min_version says."""
-        return _order(self.min_version)
+        """The version of min_version."""
+        return parse_reference(self.min_version)
 
     @property
     def exactly(self) -> VersionReference | None:
-        """What as_of says."""
-        return _order(self.as_of)
+        """The version of as_of."""
+        return parse_reference(self.as_of)
 
     @property
     def event(self) -> EventPosition | None:
-        """The position of the event that min_offset names."""
+        """The event of min_offset."""
         if self.min_offset is None:
             return None
         number, _, offset = self.min_offset.partition(":")
@@ -100,25 +91,25 @@ class KeyParameters(Parameters):
 
 
 class VersionsParameters(Parameters):
-    """Of the versions of a key."""
+    """Parameters of a GET of the versions of a key."""
 
     fields: Fields = None
 
 
 class PageParameters(Parameters):
-    """Of a page of keys."""
+    """Parameters of a GET of a page of keys."""
 
-    prefix: Text = Field(default="", max_length=4096, description="Keys that begin so")
+    prefix: Text = Field(default="", max_length=4096, description="Keys with this prefix")
     after: Text | None = Field(
-        default=None, max_length=4096, description="Keys after this one: the last page's `after`"
+        default=None, max_length=4096, description="Keys after this one: `after` of the last page"
     )
-    limit: int = Field(default=100, ge=1, le=100_000, description="How many keys at the most")
+    limit: int = Field(default=100, ge=1, le=100_000, description="The largest number of keys")
     where: tuple[str, ...] = Field(
-        default=(), max_length=16, description="path:value of a declared index, several times if need be"
+        default=(), max_length=16, description="path:value of a declared index; may be repeated"
     )
     fields: Fields = None
     partitions: str | None = Field(
-        default=None, pattern="^[0-9]{1,6}(,[0-9]{1,6})*$", description="Of these partitions only"
+        default=None, pattern="^[0-9]{1,6}(,[0-9]{1,6})*$", description="Keys of these partitions only"
     )
 
 
@@ -130,48 +121,40 @@ class BatchRequest(Parameters):
 
 
 def parse_query(model: type[Model], request: web.Request) -> Model:
-    """The request's query. Raises ProblemError (400) that says what is wrong with which parameter."""
-    said: dict[str, Any] = {}
+    """The query of the request. Raises ProblemError (400) that names the wrong parameters."""
+    members: dict[str, Any] = {}
     for name, value in request.rel_url.query.items():
         if name == "where":
-            said.setdefault("where", []).append(value)
-        elif name in said:
-            raise ProblemError(Problem("bad_request", f"{name} is said twice"))
+            members.setdefault("where", []).append(value)
+        elif name in members:
+            raise ProblemError(Problem("bad_request", f"{name} appears twice"))
         else:
-            said[name] = value
-    return validate(model, said)
+            members[name] = value
+    return validate(model, members)
 
 
-def validate(model: type[Model], said: object) -> Model:
-    """The model of what was said. Raises ProblemError (400), whose text stays short whatever was said."""
+def validate(model: type[Model], members: object) -> Model:
+    """The model with these members. Raises ProblemError (400), whose text is short whatever the members are."""
     known = ", ".join(model.model_fields)
-    unknown = [name for name in said if name not in model.model_fields] if isinstance(said, dict) else []
-    if unknown:  # before it is read: of each one an error would be made
-        named = _first([f"{name[:LONGEST_TOLD]}: there is no such parameter" for name in unknown[:MOST_TOLD]], unknown)
-        raise ProblemError(Problem("bad_request", f"{named}. There are: {known}"))
+    unknown = [name for name in members if name not in model.model_fields] if isinstance(members, dict) else []
+    if unknown:  # before validation, which would make one error for each
+        mistakes = [f"{name[:NAME_MAX]}: unknown parameter" for name in unknown[:MISTAKES_MAX]]
+        raise ProblemError(Problem("bad_request", f"{_list(mistakes, unknown)}. Known: {known}"))
     try:
-        return model.model_validate(said)
+        return model.model_validate(members)
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_context=False)
-        told = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in wrong[:MOST_TOLD]]
-        raise ProblemError(Problem("bad_request", f"{_first(told, wrong)}. There are: {known}")) from None
+        errors = error.errors(include_url=False, include_context=False)
+        mistakes = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in errors[:MISTAKES_MAX]]
+        raise ProblemError(Problem("bad_request", f"{_list(mistakes, errors)}. Known: {known}")) from None
 
 
-def _order(written: str | None) -> VersionReference | None:
-    """The version that is named: alone, behind its life, or, as in an ETag, behind life and epoch."""
-    if written is None:
-        return None
-    *before, version = map(int, written.split("."))
-    return VersionReference(before[0] if before else None, before[1] if len(before) > 1 else None, version)
-
-
-def _first(told: Sequence[str], of: Sequence[object]) -> str:
-    """What is told of the first of them, and how many more there are."""
-    return "; ".join(told) + (f"; and {len(of) - len(told)} more" if len(of) > len(told) else "")
+def _list(mistakes: Sequence[str], of: Sequence[object]) -> str:
+    """The first mistakes, and the number of the others."""
+    return "; ".join(mistakes) + (f"; and {len(of) - len(mistakes)} more" if len(of) > len(mistakes) else "")
 
 
 def unquote_segment(raw: str) -> str:
-    """A segment of a path, as it was sent, without its percent-encoding. Raises ProblemError (400)."""
+    """A segment of a path without its percent-encoding. Raises ProblemError (400)."""
     try:
         return unquote_to_bytes(raw).decode() if "%" in raw else raw
     except UnicodeDecodeError:
@@ -179,5 +162,5 @@ def unquote_segment(raw: str) -> str:
 
 
 def key_of_request(request: web.Request) -> str:
-    """The key that the path names. Aiohttp's own reading of a path leaves some of its encodings open."""
-    return unquote_segment(request.rel_url.raw_path.split("/")[KEY_AT])
+    """The key in the path. aiohttp's own decoding of a path leaves some encodings as they are."""
+    return unquote_segment(request.rel_url.raw_path.split("/")[KEY_SEGMENT])

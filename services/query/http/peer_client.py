@@ -1,46 +1,68 @@
-"""Asks other instances what this one cannot answer: one hop, over connections that are kept."""
+"""Forwards requests to other instances: one hop, over connections that are kept open."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
-from services.query.dependencies import HOP
 from services.query.http.responses import HttpResponse
-from services.query.lookup.problem import RETRY_AFTER_S, Problem, ProblemError
+from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
+from services.query.push.peer_relays import FORWARDED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pydantic import SecretStr
 
     from services.query.cluster.routing import Member
-    from services.query.dependencies import ForwardedRequest
+    from services.query.http.responses import Headers
 
 log = logging.getLogger(__name__)
 
+__all__ = ["FORWARDED", "PASSING_HEADER", "ForwardedRequest", "HttpPeerClient", "PeerClient"]
+
+PASSING_HEADER = "Stateloop-Passing"
+"""Header of a response to another instance: the indices of its problems that may be gone a moment later."""
 ANSWER_S = 1.0
-"""How long one instance may take, beside the time that the question wants it to wait."""
+"""How long one instance may take, in addition to the `wait` of the request."""
 CONNECT_S = 0.5
 CONNECTIONS = 100
-"""To each instance."""
-OF_THE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
+"""Connections to each instance."""
+HOP_HEADERS = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
+"""Headers of a response that are of the connection, and not passed on."""
 NOT_AN_ANSWER = {HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.UNAUTHORIZED}
 
 
+class ForwardedRequest(NamedTuple):
+    """A request to another instance. `target` is the path with its query, as the client sent it."""
+
+    target: str
+    method: str = "GET"
+    headers: Headers = ()
+    body: bytes = b""
+
+
+class PeerClient(Protocol):
+    """Sends requests to other instances. These answer from their own stores, or respond with 421."""
+
+    async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
+        """The first response that is no 421. Raises ProblemError (503) if there is none."""
+        ...
+
+
 class HttpPeerClient:
-    """Implements Proxy. `token` is what instances show each other: the client's own is not handed on."""
+    """Implements PeerClient. `token` is that of the instances: the client's own is not forwarded."""
 
     def __init__(self, token: SecretStr | None, answer_s: float = ANSWER_S) -> None:
         self._answer_s = answer_s
-        self._always = {HOP: "1"}
+        self._headers = {FORWARDED: "1"}
         if token is not None:
-            self._always["Authorization"] = f"Bearer {token.get_secret_value()}"
+            self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
 
     async def __aenter__(self) -> Self:
         self._session = ClientSession(
@@ -53,49 +75,51 @@ class HttpPeerClient:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def ask(self, members: Sequence[Member], question: ForwardedRequest) -> HttpResponse:
-        """The answer of the first of these that gives one. Raises ProblemError (503).
-
-        Who is not there or says 421 gives none; who is catching up has the last word only when nobody else answers.
-        """
-        waiting: HttpResponse | None = None
+    async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
+        """See PeerClient. The 503 of an instance that catches up counts only when no other instance answers."""
+        unavailable: HttpResponse | None = None
         for member in members:
-            reply = await self._asked(member, question)
-            if reply is not None and reply.status != HTTPStatus.SERVICE_UNAVAILABLE:
-                return reply
-            waiting = waiting or reply
-        if waiting is not None:
-            return waiting
-        asked = ", ".join(member.instance for member in members) or "nobody"
-        raise ProblemError(Problem("unreachable", f"No answer from {asked}", retry_after=RETRY_AFTER_S))
+            response = await self._send(member, request)
+            if response is not None and response.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                return response
+            unavailable = unavailable or response
+        if unavailable is not None:
+            return unavailable
+        names = ", ".join(member.instance for member in members) or "any instance"
+        raise ProblemError(Problem("unreachable", f"No answer from {names}", retry_after=RETRY_AFTER_S))
 
-    async def _asked(self, member: Member, question: ForwardedRequest) -> HttpResponse | None:
-        url = URL(member.url + question.target, encoded=True)
-        timeout = ClientTimeout(total=self._answer_s + _patience(url), sock_connect=CONNECT_S)
-        headers = dict(question.headers) | self._always
+    async def _send(self, member: Member, request: ForwardedRequest) -> HttpResponse | None:
+        url = URL(member.url + request.target, encoded=True)
+        timeout = ClientTimeout(total=self._answer_s + _wait_of(url), sock_connect=CONNECT_S)
         try:
             async with self._session.request(
-                question.method,
+                request.method,
                 url,
-                headers=headers,
-                data=question.body or None,
+                headers=dict(request.headers) | self._headers,
+                data=request.body or None,
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
                 if response.status == HTTPStatus.UNAUTHORIZED:
-                    log.warning("an instance refuses this one: give both the same STATELOOP_PEER_TOKEN")
+                    log.warning("an instance rejects the peer token: set the same STATELOOP_PEER_TOKEN on both")
                 if response.status in NOT_AN_ANSWER:
                     return None
-                kept = tuple((n, v) for n, v in response.headers.items() if n.lower() not in OF_THE_CONNECTION)
-                return HttpResponse(response.status, kept, await response.read())
+                return received(response.status, response.headers, await response.read())
         except (ClientError, TimeoutError, asyncio.IncompleteReadError) as error:
             facts = {"instance": member.instance, "detail": f"{type(error).__name__}: {error}"}
             log.warning("an instance did not answer", extra={"facts": facts})
             return None
 
 
-def _patience(url: URL) -> float:
-    """How long the question wants the answer to be waited for, in seconds."""
+def received(status: int, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+    """The response of another instance, for this instance's client."""
+    passing = tuple(int(one) for one in headers.get(PASSING_HEADER, "").split(",") if one.isdecimal())
+    own = {*HOP_HEADERS, PASSING_HEADER.lower()}
+    return HttpResponse(status, tuple((n, v) for n, v in headers.items() if n.lower() not in own), body, passing)
+
+
+def _wait_of(url: URL) -> float:
+    """The `wait` of the request, in seconds."""
     try:
         return max(0.0, float(url.query.get("wait", "0")))
     except ValueError:

@@ -1,112 +1,59 @@
-"""Lets a request in: asked under a name of its own, with a token that is known, and within its holder's rate."""
+"""Admits requests: sent to a host name of this instance, with a valid token, and within the rate of its principal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-from cachetools import LRUCache
-
 from contracts.metrics import query as metrics
 from services.query.http.allowed_hosts import AllowedHosts
-from services.query.lookup.authentication import ANONYMOUS, PEER
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
+from services.query.lookup.rate_limit import RateMeters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from aiohttp import web
 
     from services.query.dependencies import Parts
     from services.query.lookup.authentication import Authenticator, Principal
+    from services.query.lookup.rate_limit import RateMeter
 
-REMEMBERED = 10_000
-"""How many holders and addresses are told apart by their rate; the one that came least lately is forgotten."""
 OTHER_HOST = (
-    "Without tokens ask it as localhost or 127.0.0.1: a page elsewhere could let its own name mean this machine. Other "
-    "hosts and pages can be named in STATELOOP_ORIGINS; or set STATELOOP_TOKENS"
+    "Without tokens the service answers as localhost or 127.0.0.1 only: a page of another site could let its own name "
+    "resolve to this machine. Name other hosts and pages in STATELOOP_ORIGINS, or set STATELOOP_TOKENS"
 )
-BURST_S = 1.0
-"""How much of the rate may come at once."""
-CHARGED = web.RequestKey("charged", int)
-"""How many keys a request was charged for; one, when it was let in."""
-
-
-class RateMeter:
-    """How much of its rate one holder, or one address, has had. It may be exceeded by one request, not by the next."""
-
-    def __init__(self, who: str, each_s: float, clock: Callable[[], float]) -> None:
-        self.who = who
-        self._each_s = each_s
-        self._clock = clock
-        self._free_at = 0.0
-
-    def take(self, keys: int) -> bool:
-        """Whether so many keys may be asked for now; if so, they are taken from the rate."""
-        if not self._each_s:
-            return True
-        now = self._clock()
-        if self._free_at > now:
-            return False
-        self._free_at = max(self._free_at, now - BURST_S) + keys * self._each_s
-        return True
-
-    def charge(self, keys: int) -> None:
-        """Take so many more, for a request that was let in; less than none are given back."""
-        self._free_at += keys * self._each_s
-
-    def again_s(self) -> int:
-        """After how many seconds to ask again."""
-        return max(1, round(self._free_at - self._clock()))
-
-
-METER = web.RequestKey("meter", RateMeter)
-"""What counts the keys of who asks, of a request below /v1/."""
 
 
 class RequestGuard:
-    """Who is let in. The rate is that of a token, or of an address where no token is needed; instances have none."""
+    """Checks host, token and rate. Other instances have no rate limit."""
 
-    def __init__(self, parts: Parts, access: Authenticator) -> None:
-        self._access = access
+    def __init__(self, parts: Parts, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
         self._counts = parts.counts
-        self._clock = parts.clock
+        self._meters = RateMeters(parts.settings.rate, parts.clock)
         self.hosts = AllowedHosts(parts.settings)
-        self._each_s = 1 / parts.settings.rate if parts.settings.rate else 0.0
-        self._meters: LRUCache[tuple[bool, str], RateMeter] = LRUCache(REMEMBERED)
 
-    def holder(self, authorization: str | None) -> Principal | None:
-        """Whose the token is; None: nobody's."""
-        return self._access.authenticate(authorization)
+    def authenticate(self, authorization: str | None) -> Principal | None:
+        """The principal of an Authorization header; None for an unknown token."""
+        return self._authenticator.authenticate(authorization)
 
     def check_host(self, request: web.Request) -> None:
-        """Refuse who asks under a name that is not this instance's. Raises ProblemError (403)."""
-        if not self.hosts.answers(request):
+        """Raises ProblemError (403) if the request names another host or comes from another origin."""
+        if not self.hosts.allow_request(request):
             self._counts.add(metrics.REFUSED, "host")
             raise ProblemError(Problem("other_host", OTHER_HOST))
 
-    def admitted(self, authorization: str | None, address: str) -> Principal:
-        """Who asks. One key is taken from the rate. Raises ProblemError: 401 or 429."""
-        if (who := self.holder(authorization)) is None:
+    def admit(self, authorization: str | None, address: str) -> tuple[Principal, RateMeter]:
+        """The principal and its meter, charged for one key. Raises ProblemError (401, 429)."""
+        if (principal := self.authenticate(authorization)) is None:
             self._counts.add(metrics.REFUSED, "token")
-            problem = Problem("no_token", "Send one that is in the file of tokens, as Authorization: Bearer …")
+            problem = Problem("no_token", "Send a token of the token file, as Authorization: Bearer …")
             raise ProblemError(problem, (("WWW-Authenticate", "Bearer"),))
-        meter = self.meter(who, address)
+        meter = self.meter(principal, address)
         if not meter.take(1):
             self._counts.add(metrics.REFUSED, "rate")
-            detail = f"{meter.who} asks for more than its rate"
-            raise ProblemError(Problem("too_many", detail, retry_after=meter.again_s()))
-        return who
+            detail = f"{meter.name} exceeds its rate"
+            raise ProblemError(Problem("too_many", detail, retry_after=meter.retry_after_s()))
+        return principal, meter
 
-    def charge(self, request: web.Request, keys: int) -> None:
-        """Take from the rate all that the request asks for: once, however often it is tried."""
-        if (more := keys - request.get(CHARGED, 1)) > 0:
-            request[METER].charge(more)
-            request[CHARGED] = keys
-
-    def meter(self, holder: Principal, address: str) -> RateMeter:
-        """What counts the holder's keys, or the address's where there is no token."""
-        anonymous = holder is ANONYMOUS
-        kind = anonymous, address if anonymous else holder.name
-        if (found := self._meters.get(kind)) is None:
-            each_s = 0.0 if holder is PEER else self._each_s
-            found = self._meters[kind] = RateMeter(kind[1], each_s, self._clock)
-        return found
+    def meter(self, principal: Principal, address: str) -> RateMeter:
+        """The rate meter of the principal, or of the address if it is anonymous."""
+        return self._meters.of(principal, address)

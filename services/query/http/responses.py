@@ -1,4 +1,4 @@
-"""A response before it is sent, whichever way that is."""
+"""Responses as status, headers and body, before aiohttp or the fast path sends them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
-from services.query.lookup.problem import CONTENT_TYPE
+from services.query.lookup.problems import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from services.query.lookup.problem import Problem
+    from services.query.lookup.problems import Problem
 
 JSON = "application/json"
 SECURITY = (
@@ -22,34 +22,40 @@ SECURITY = (
     ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ("Referrer-Policy", "no-referrer"),
 )
-"""What every response says, unless a piece says otherwise: nothing of it is a page, and nobody frames it."""
+"""Headers of every response that does not set its own: no response is a page, or may be framed."""
+PASSING = web.ResponseKey("passing", bool)
+"""Whether the response is a problem that may be gone a moment later."""
 Headers = tuple[tuple[str, str], ...]
 
 
 class HttpResponse(NamedTuple):
-    """Status, headers in their order, and body."""
+    """A response. `passing` has the indices of its problems that may be gone a moment later; a single one is 0."""
 
     status: int
     headers: Headers
     body: bytes
+    passing: tuple[int, ...] = ()
 
     def response(self) -> web.Response:
-        """As aiohttp sends it."""
-        return web.Response(status=self.status, headers=CIMultiDict(self.headers), body=self.body)
+        """The response for aiohttp."""
+        made = web.Response(status=self.status, headers=CIMultiDict(self.headers), body=self.body)
+        if self.passing:
+            made[PASSING] = True
+        return made
 
 
 def json_response(value: Mapping[str, Any], headers: Headers = ()) -> HttpResponse:
-    """An answer that nobody keeps."""
+    """A JSON object that must not be cached."""
     return uncached_response(orjson.dumps(value), headers=headers)
 
 
-def uncached_response(body: bytes, kind: str = JSON, headers: Headers = ()) -> HttpResponse:
-    """The same, of what is text already."""
-    return HttpResponse(200, (("Content-Type", kind), *headers, ("Cache-Control", "no-store"), *SECURITY), body)
+def uncached_response(body: bytes, content_type: str = JSON, headers: Headers = ()) -> HttpResponse:
+    """A body that must not be cached."""
+    return HttpResponse(200, (("Content-Type", content_type), *headers, ("Cache-Control", "no-store"), *SECURITY), body)
 
 
 def problem_response(problem: Problem, headers: Headers = ()) -> HttpResponse:
-    """A problem, as its client gets it."""
-    again = () if problem.retry_after is None else (("Retry-After", str(problem.retry_after)),)
-    said = (("Content-Type", CONTENT_TYPE), *again, *headers, ("Cache-Control", "no-store"), *SECURITY)
-    return HttpResponse(problem.status, said, orjson.dumps(problem.members()))
+    """A problem as application/problem+json."""
+    retry = () if problem.retry_after is None else (("Retry-After", str(problem.retry_after)),)
+    sent = (("Content-Type", CONTENT_TYPE), *retry, *headers, ("Cache-Control", "no-store"), *SECURITY)
+    return HttpResponse(problem.status, sent, orjson.dumps(problem.members()))

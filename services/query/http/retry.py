@@ -1,32 +1,31 @@
-"""What is told while a partition goes from one instance to another: that takes moments, so it is waited for."""
+"""Retries requests while a partition moves from one instance to another, which takes moments."""
 
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-import orjson
 from aiohttp import web
 
 from services.query.cluster.routing import Role
-from services.query.dependencies import HOP
-from services.query.lookup.problem import ProblemError
+from services.query.http.peer_client import FORWARDED
+from services.query.http.responses import PASSING
+from services.query.lookup.problems import ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from services.query.cluster.routing import Standing
-    from services.query.lookup.problem import Problem
+    from services.query.lookup.problems import Problem
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 PATIENCE_S = 0.5
 PAUSE_S = 0.02
 NEAR = 1000
-"""Who has more records to read than this is not there in moments: its clients are told at once."""
-OF_KEY = (b'{"type":"elsewhere"', b'{"type":"unreachable"', b'{"type":"catching_up"')
-"""How the text of one key's problem begins that may pass in moments."""
+"""An instance with more records to read than this is not caught up in moments: its clients get the problem at once."""
+WAITED = web.RequestKey("waited", float)
+"""When a request last waited for a version, by the instance's clock. Its retry budget begins anew then."""
 
 
 def is_nearly_caught_up(standing: Standing) -> bool:
@@ -34,52 +33,39 @@ def is_nearly_caught_up(standing: Standing) -> bool:
     return standing.role is Role.CATCHING_UP and standing.lag < NEAR
 
 
-WAITED = web.RequestKey("waited", float)
-"""When a request that waits for a version did so last, by the instance's clock: its patience begins anew then."""
+def is_passing(problem: Problem) -> bool:
+    """Whether the problem may be gone a moment later."""
+    return problem.kind == "unreachable" or (problem.kind == "catching_up" and _lag(problem) < NEAR)
 
 
 class RetryBudget:
-    """Time for one request. A question that was handed on has none: who handed it on has it."""
+    """The time in which one request is retried. A forwarded request has none: the instance that forwards it retries."""
 
     def __init__(self, request: web.Request, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._request = request
         self._began = clock()
-        self._lasts_s = 0 if HOP in request.headers else PATIENCE_S
+        self._budget_s = 0 if FORWARDED in request.headers else PATIENCE_S
 
-    async def lasts(self) -> bool:
-        """Whether to try once more, after a pause."""
-        if self._clock() >= self._request.get(WAITED, self._began) + self._lasts_s:
+    async def pause(self) -> bool:
+        """Wait before the next attempt; returns False, at once, when the time is used up."""
+        if self._clock() >= self._request.get(WAITED, self._began) + self._budget_s:
             return False
         await asyncio.sleep(PAUSE_S)
         return True
 
 
-async def retried(request: web.Request, handler: Handler, patience: RetryBudget) -> web.StreamResponse:
-    """The handler's response; what may pass in moments is tried again. Raises what the handler raises."""
+async def with_retries(request: web.Request, handler: Handler, budget: RetryBudget) -> web.StreamResponse:
+    """The handler's response, retried while it is a problem that may pass. Raises what the handler raises."""
     while True:
         try:
             response = await handler(request)
         except ProblemError as error:
-            if not (_passes(error.problem.kind, _lag(error.problem)) and await patience.lasts()):
+            if not (is_passing(error.problem) and await budget.pause()):
                 raise
         else:
-            if not (_is_passing(response) and await patience.lasts()):
+            if not (response.get(PASSING, False) and await budget.pause()):
                 return response
-
-
-def _is_passing(response: web.StreamResponse) -> bool:
-    if response.status != HTTPStatus.SERVICE_UNAVAILABLE or not isinstance(response, web.Response):
-        return False
-    try:
-        told = orjson.loads(response.body if isinstance(response.body, bytes) else b"")
-        return _passes(told["type"], told.get("lag", {}).get("records", 0))
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):  # no problem of ours
-        return False
-
-
-def _passes(kind: str, lag: int) -> bool:
-    return kind == "unreachable" or (kind == "catching_up" and lag < NEAR)
 
 
 def _lag(problem: Problem) -> int:

@@ -1,4 +1,4 @@
-"""Answers by HTTP: the routes of all pieces, and what holds for each of them."""
+"""The HTTP server: routes of all parts of the service, with admission, retries and problems for each of them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ import logging
 import socket
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.errors import PortTakenError
 from services.query.http.connection import IDLE_S, AiohttpConnection, FastConnection, RequestPacer
-from services.query.http.credentials import credentials_of
-from services.query.http.request_guard import METER
+from services.query.http.peer_client import FORWARDED, PASSING_HEADER
+from services.query.http.request_context import METER, PRINCIPAL, credentials_of
 from services.query.http.responses import SECURITY, HttpResponse, problem_response
-from services.query.http.retry import RetryBudget, retried
-from services.query.lookup.authentication import PRINCIPAL
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.http.retry import RetryBudget, is_passing, with_retries
+from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
-    from services.query.dependencies import Parts, Routes
+    from services.query.dependencies import Parts
     from services.query.http.fast_path import FastPath
     from services.query.http.request_guard import RequestGuard
     from services.query.settings import QuerySettings
@@ -34,40 +33,48 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GUARDED = ("/v1/", "/metrics")
-"""What begins so needs a token: the states, and figures of them."""
+"""Prefixes of paths that need a token: the states, and figures about them."""
 READS = ("GET", "HEAD")
 CONNECTION: dict[str, Any] = {"access_log": None, "keepalive_timeout": IDLE_S}
 BACKLOG = 1024
 
 
-class HttpServer:
-    """One instance's HTTP server: `pieces` say what it answers, `gate` who may ask; `hot` spares aiohttp some of it."""
+class Routes(Protocol):
+    """A part of the service that answers requests."""
 
-    def __init__(self, parts: Parts, gate: RequestGuard, pieces: Iterable[Routes], hot: FastPath | None = None) -> None:
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """Its routes. A handler below /v1/ must check the scope of `principal(request)`."""
+        ...
+
+
+class HttpServer:
+    """The HTTP server of one instance. With `fast_path`, it answers the most frequent reads without aiohttp."""
+
+    def __init__(
+        self, parts: Parts, guard: RequestGuard, routes: Iterable[Routes], fast_path: FastPath | None = None
+    ) -> None:
         self._parts = parts
-        self._gate = gate
-        self._hot = hot
-        self._turns = RequestPacer()
-        self._application = web.Application(
-            middlewares=[self._answered], client_max_size=parts.settings.largest_request
-        )
-        for piece in pieces:
-            self._application.add_routes(piece.routes())
-        self._application.on_response_prepare.append(_secured)
+        self._guard = guard
+        self._fast_path = fast_path
+        self._pacer = RequestPacer()
+        self._application = web.Application(middlewares=[self._respond], client_max_size=parts.settings.largest_request)
+        for one in routes:
+            self._application.add_routes(one.routes())
+        self._application.on_response_prepare.append(_set_headers)
 
     @asynccontextmanager
     async def serving(self, listening: socket.socket | None = None) -> AsyncIterator[int]:
-        """Answer at the socket, or where the settings say, and give the port. Raises PortTakenError."""
+        """Serve on the socket, or where the settings say; yields the port. Raises PortTakenError."""
         settings = self._parts.settings
         stop_s = settings.stop_within.total_seconds()
         runner, opened = web.AppRunner(self._application, shutdown_timeout=stop_s), set[FastConnection]()
         await runner.setup()
         with bind(settings) if listening is None else nullcontext(listening) as sock:
             try:
-                taking = await asyncio.get_running_loop().create_server(self._protocol(runner, opened), sock=sock)
+                server = await asyncio.get_running_loop().create_server(self._protocol(runner, opened), sock=sock)
                 log.info("answering", extra={"facts": {"url": url_of(settings, sock)}})
                 yield sock.getsockname()[1]
-                taking.close()
+                server.close()
             finally:
                 for one in list(opened):
                     one.close()
@@ -75,51 +82,49 @@ class HttpServer:
 
     def _protocol(self, runner: web.AppRunner, opened: set[FastConnection]) -> Callable[[], asyncio.Protocol]:
         server = runner.server
-        assert server is not None  # noqa: S101  # it was set up
-        answered = partial(AiohttpConnection, server, loop=asyncio.get_running_loop(), **CONNECTION)
-        return answered if self._hot is None else partial(FastConnection, self._hot, opened, answered)
+        assert server is not None  # noqa: S101  # `setup` has made it
+        by_aiohttp = partial(AiohttpConnection, server, loop=asyncio.get_running_loop(), **CONNECTION)
+        return by_aiohttp if self._fast_path is None else partial(FastConnection, self._fast_path, opened, by_aiohttp)
 
     @web.middleware
-    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         began, response = self._parts.clock(), None
-        await self._turns.next()
+        await self._pacer.next()
         try:
-            self._gate.check_host(request)
+            self._guard.check_host(request)
             self._check_size(request)
             if request.path.startswith(GUARDED):
-                address = request.remote or ""
-                request[PRINCIPAL] = who = self._gate.admitted(credentials_of(request), address)
-                request[METER] = self._gate.meter(who, address)
-            response = await retried(request, handler, RetryBudget(request, self._parts.clock))
+                admitted = self._guard.admit(credentials_of(request), request.remote or "")
+                request[PRINCIPAL], request[METER] = admitted
+            response = await with_retries(request, handler, RetryBudget(request, self._parts.clock))
         except ProblemError as error:
-            response = problem_response(error.problem, error.headers).response()
+            response = problem_response(error.problem, _headers_of(request, error)).response()
         except web.HTTPException as error:
-            response = _refused(error, request).response()
+            response = _rejection(error, request).response()
         except web.RequestPayloadError:
-            response = problem_response(
-                Problem("bad_request", "The body is not what the request's headers say")
-            ).response()
-            request.content.feed_eof()  # nothing more can be read of this connection
+            detail = "The body does not match the headers of the request"
+            response = problem_response(Problem("bad_request", detail)).response()
+            request.content.feed_eof()  # the connection cannot be read any further
             response.force_close()
         except Exception:
             log.exception("failed to answer")
-            if request.writer.output_size:  # the answer has begun: nothing else can be said
+            if request.writer.output_size:  # the response has begun, and cannot become another
                 raise
-            response = problem_response(Problem("failed", "The service's log has the reason")).response()
+            response = problem_response(Problem("failed", "The log of the service has the reason")).response()
         self._parts.counts.add(metrics.REQUESTS, str(response.status))
-        if isinstance(response, web.Response):  # others stay open
+        if isinstance(response, web.Response):  # streams stay open
             self._parts.counts.observe(metrics.REQUEST_SECONDS, self._parts.clock() - began)
         return response
 
     def _check_size(self, request: web.Request) -> None:
-        """Refuse a body by its length, before any of it is read. Raises ProblemError (413)."""
+        """Check the length of the body before it is read. Raises ProblemError (413)."""
         most = self._parts.settings.largest_request
         if (request.content_length or 0) > most:
-            raise ProblemError(Problem("too_large", f"A request's body may have {most} bytes"))
+            raise ProblemError(Problem("too_large", f"The body of a request may have {most} bytes"))
 
 
 def bind(settings: QuerySettings) -> socket.socket:
-    """The socket at which it is to answer; who connects before it does has to wait. Raises PortTakenError."""
+    """The socket of the server. Clients that connect before it serves wait. Raises PortTakenError."""
     host, port = settings.http_host, settings.http_port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -129,32 +134,38 @@ def bind(settings: QuerySettings) -> socket.socket:
 
 
 def url_of(settings: QuerySettings, listening: socket.socket) -> str:
-    """Where others reach it."""
+    """The URL at which clients and other instances reach this one."""
     host = f"[{settings.http_host}]" if ":" in settings.http_host else settings.http_host
     return settings.url or f"http://{host}:{listening.getsockname()[1]}"
 
 
-def _refused(error: web.HTTPException, request: web.Request) -> HttpResponse:
-    """What aiohttp itself refuses. Its own words are not handed out."""
+def _headers_of(request: web.Request, error: ProblemError) -> tuple[tuple[str, str], ...]:
+    """The headers of a problem; another instance learns whether it may retry."""
+    if FORWARDED in request.headers and is_passing(error.problem):
+        return (*error.headers, (PASSING_HEADER, "0"))
+    return error.headers
+
+
+def _rejection(error: web.HTTPException, request: web.Request) -> HttpResponse:
+    """The response to a request that aiohttp rejects, as a problem."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         return _read_only(request, sorted(error.allowed_methods))
     if isinstance(error, web.HTTPNotFound):
         if request.method not in READS:
             return _read_only(request, READS)
-        return problem_response(Problem("unknown_path", "/openapi.json tells which there are"))
+        return problem_response(Problem("unknown_path", "/openapi.json lists the paths"))
     if isinstance(error, web.HTTPRequestEntityTooLarge):
-        return problem_response(Problem("too_large", "Ask for less at a time"))
+        return problem_response(Problem("too_large", "Request less at a time"))
     return problem_response(Problem("bad_request", error.reason))
 
 
 def _read_only(request: web.Request, allowed: Sequence[str]) -> HttpResponse:
-    named = ", ".join(allowed)
-    return problem_response(
-        Problem("read_only", f"{request.method} is not answered here: {named} is"), (("Allow", named),)
-    )
+    methods = ", ".join(allowed)
+    problem = Problem("read_only", f"{request.method} is not allowed here: use {methods}")
+    return problem_response(problem, (("Allow", methods),))
 
 
-async def _secured(_: web.Request, response: web.StreamResponse) -> None:
+async def _set_headers(_: web.Request, response: web.StreamResponse) -> None:
     for name, value in SECURITY:
         response.headers.setdefault(name, value)
     response.headers.popall("Server", None)

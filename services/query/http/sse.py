@@ -12,8 +12,8 @@ from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_event, event_of
 from services.query.http.parameters import key_of_request
-from services.query.lookup.authentication import principal
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.http.request_context import principal
+from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
 from services.query.push.client_stream import ProgressMark, StreamRefused, StreamReset, SubscriptionDenied
 from services.query.push.filter import Filter

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from services.query.lookup.version_reference import PATTERN
+from services.query.lookup.version_reference import TAG
 from services.query.push.filter import Filter
 
 PATHS_MOST = 8
@@ -34,7 +34,7 @@ class Subscribe(ClientMessage):
     prefix: Key | None = None
     where: dict[Path, Key] = Field(default_factory=dict, max_length=PATHS_MOST)
     current: bool = True
-    after: str | None = Field(default=None, pattern=PATTERN)
+    after: str | None = Field(default=None, pattern=TAG)
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:

@@ -11,13 +11,12 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import ValidationError
 
 from contracts.metrics import query as metrics
-from services.query.dependencies import HOP
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_message, delivery_message, websocket_frame
-from services.query.http.request_guard import METER
+from services.query.http.request_context import METER, principal
 from services.query.http.watch_commands import CLIENT_COMMAND, PEER_COMMAND, Relay, Resume, Subscribe, Unsubscribe
-from services.query.lookup.authentication import ANONYMOUS, PEER, principal
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.authentication import ANONYMOUS, PEER
+from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
 from services.query.push.client_stream import (
     InitialStateSent,
@@ -27,10 +26,11 @@ from services.query.push.client_stream import (
     StreamReset,
     SubscriptionDenied,
 )
+from services.query.push.peer_relays import FORWARDED
 
 if TYPE_CHECKING:
     from services.query.dependencies import Parts
-    from services.query.http.request_guard import RateMeter
+    from services.query.lookup.rate_limit import RateMeter
     from services.query.push.client_stream import ClientStream, ControlItem, StreamItem
     from services.query.push.push_service import PushService
 
@@ -98,8 +98,8 @@ class WatchConnection:
     def _subscribe(self, asked: Subscribe) -> None:
         if not self._meter.take(1):
             self._counts.add(metrics.REFUSED, "rate")
-            again_s = self._meter.again_s()
-            raise ProblemError(Problem("too_many", f"Subscribe again in {again_s} s", retry_after=again_s))
+            retry_after_s = self._meter.retry_after_s()
+            raise ProblemError(Problem("too_many", f"Subscribe again in {retry_after_s} s", retry_after=retry_after_s))
         most = self._watching.limits.subscriptions
         if asked.id not in self._stream.subscriptions and len(self._stream.subscriptions) >= most:
             raise ProblemError(Problem("too_many", f"A connection has {most} subscriptions at most: open another"))
@@ -150,7 +150,7 @@ class WebSockets:
             protocols=[PROTOCOL], heartbeat=PING_S, max_msg_size=limits.message_bytes, compress=False
         )
         who = principal(request)
-        relays = HOP in request.headers and who in (PEER, ANONYMOUS)
+        relays = FORWARDED in request.headers and who in (PEER, ANONYMOUS)
         with self._watching.stream(who, relays=relays) as stream, suppress(ConnectionError):
             outlet = ClientWriter(request, await socket.prepare(request), limits.stalled_s)
             conversation = WatchConnection(self._parts, self._watching, stream, request[METER], relays=relays)

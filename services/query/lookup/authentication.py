@@ -1,60 +1,65 @@
-"""Who may ask, and for what: bearer tokens with scopes, from a file."""
+"""Principals and their scopes: bearer tokens from a file that is read again when it changes."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import logging
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
-from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from services.query.errors import TokensUnreadableError
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+log = logging.getLogger(__name__)
+
 ALL_STATES = "*"
+RELOAD_EVERY_S = 1.0
 Secret = Annotated[SecretStr, Field(min_length=16)]
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks. `states` are the names that it may read, `*` all; of those, keys that begin with one of `keys`."""
+    """The sender of a request. It may read `states` (`*` for all), and of those the keys with one of the prefixes."""
 
     name: str
     states: tuple[str, ...] = (ALL_STATES,)
     keys: tuple[str, ...] = ("",)
     token: bytes = field(default=b"", repr=False, compare=False)
-    """The digest of the token by which it is known; of who needs none, nothing."""
+    """The digest of its token; empty if it needs none."""
 
     @property
-    def unbounded(self) -> bool:
+    def is_unbounded(self) -> bool:
         """Whether it may read everything."""
         return ALL_STATES in self.states and "" in self.keys
 
     def reads(self, state: str) -> bool:
-        """Whether it may ask for the state at all."""
+        """Whether it may read some keys of the state."""
         return ALL_STATES in self.states or state in self.states
 
     def reads_key(self, state: str, key: str) -> bool:
-        """Whether it may ask for the key, or for all that begin with it."""
+        """Whether it may read the key, or every key with this prefix."""
         return self.reads(state) and key.startswith(self.keys)
 
     def reads_all(self, state: str) -> bool:
-        """Whether it may ask for every key of the state."""
+        """Whether it may read every key of the state."""
         return self.reads(state) and "" in self.keys
 
     def check_all(self) -> None:
-        """Refuse figures that are totals over all keys to a token that may not read them all. Raises ProblemError."""
-        if not self.unbounded:
+        """Raises ProblemError (403) unless it may read everything: totals over all keys need that."""
+        if not self.is_unbounded:
             detail = f"These figures are totals over all keys, and the token {self.name!r} does not read all of them"
             raise ProblemError(Problem("not_yours", detail))
 
     def check(self, state: str, key: str | None = None) -> None:
-        """Refuse what is beyond the scope. `key` may be a prefix of keys. Raises ProblemError."""
+        """Raises ProblemError (403) if the state, or the key or prefix of keys, is beyond the scope."""
         if key is None:
             if not self.reads(state):
                 raise ProblemError(Problem("not_yours", f"{self.name} may not read {state!r}"))
@@ -63,33 +68,26 @@ class Principal:
 
 
 ANONYMOUS = Principal("anybody")
-"""Who asks where no token is needed."""
+"""The sender of a request where no token is needed."""
 PEER = Principal("another instance")
-"""Who hands a question on, for somebody whose scope it has looked at."""
-
-PRINCIPAL = web.RequestKey("holder", Principal)
-
-
-def principal(request: web.Request) -> Principal:
-    """Who asks, of a request below /v1/: its `check` refuses what is beyond the scope."""
-    return request[PRINCIPAL]
+"""Another instance, which forwards a request after it has checked the scope of its sender."""
 
 
 class Authenticator:
-    """Finds the holder of a token. `refresh` reads the file anew; while that is wrong, the old tokens count.
+    """Finds the principal of a token. While the file is unreadable, the tokens that were read last remain valid.
 
-    `peer` is what the instances show each other.
+    `peer` is the token that instances send each other.
     """
 
     def __init__(self, path: Path | None, peer: SecretStr | None = None) -> None:
         self._path = path
         self._peer = [] if peer is None else [(_digest(peer), PEER)]
-        self._holders: list[tuple[bytes, Principal]] = []
+        self._principals: list[tuple[bytes, Principal]] = []
         self._stamp: tuple[int, int] | None = None
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file if it has changed, and say so. Raises TokensUnreadableError."""
+        """Read the file if it has changed; returns whether it has. Raises TokensUnreadableError."""
         if self._path is None:
             return False
         try:
@@ -97,14 +95,14 @@ class Authenticator:
             stamp = found.st_mtime_ns, found.st_ino
             if stamp == self._stamp:
                 return False
-            self._holders = _holders(self._path)
+            self._principals = _read_principals(self._path)
         except OSError as error:
             raise TokensUnreadableError(self._path, error.strerror or str(error)) from error
         self._stamp = stamp
         return True
 
     def authenticate(self, authorization: str | None) -> Principal | None:
-        """Whose the header's token is; None: nobody's. Takes as long whichever token it is."""
+        """The principal of an Authorization header; None for an unknown token. Takes the same time for every token."""
         if self._path is None:
             return ANONYMOUS
         scheme, _, token = (authorization or "").partition(" ")
@@ -112,16 +110,34 @@ class Authenticator:
         if scheme.lower() != "bearer" or not token:
             return None
         digest, found = sha256(token.encode("utf-8", "surrogateescape")).digest(), None
-        for known, holder in (*self._holders, *self._peer):
+        for known, principal in (*self._principals, *self._peer):
             if hmac.compare_digest(known, digest):
-                found = holder
+                found = principal
         return found
 
-    def again(self, holder: Principal) -> Principal | None:
-        """What the same token may ask for now; None: nothing, it was taken away."""
-        if not holder.token:
-            return holder
-        return next((found for known, found in self._holders if hmac.compare_digest(known, holder.token)), None)
+    def reauthenticate(self, principal: Principal) -> Principal | None:
+        """The present principal of the same token; None if the token was revoked."""
+        if not principal.token:
+            return principal
+        return next((one for known, one in self._principals if hmac.compare_digest(known, principal.token)), None)
+
+
+async def watch_tokens(authenticator: Authenticator, *on_change: Callable[[], None]) -> None:
+    """Reload the file when it changes, until cancelled."""
+    while True:
+        await asyncio.sleep(RELOAD_EVERY_S)
+        reload_tokens(authenticator, *on_change)
+
+
+def reload_tokens(authenticator: Authenticator, *on_change: Callable[[], None]) -> None:
+    """Read the file if it has changed, then call each of `on_change`. Logs an unreadable file."""
+    try:
+        if authenticator.refresh():
+            for callback in on_change:
+                callback()
+            log.info("tokens", extra={"facts": {"read": True}})
+    except TokensUnreadableError as error:
+        log.warning("tokens", extra={"facts": {"read": False, "reason": str(error)}})
 
 
 def _digest(secret: SecretStr) -> bytes:
@@ -155,10 +171,10 @@ class _Tokens(BaseModel):
     tokens: tuple[_Token, ...]
 
 
-def _holders(path: Path) -> list[tuple[bytes, Principal]]:
+def _read_principals(path: Path) -> list[tuple[bytes, Principal]]:
     try:
         read = _Tokens.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
-        raise TokensUnreadableError(path, told) from None
+        problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
+        raise TokensUnreadableError(path, problems) from None
     return [(one.digest(), Principal(one.name, one.states, one.keys, one.digest())) for one in read.tokens]

@@ -1,4 +1,4 @@
-"""The decision on one key: an answer or a problem, from what the store holds and how this instance stands to it."""
+"""The decision on one key: an entry or a problem, from what the store has and from the role of this instance."""
 
 from __future__ import annotations
 
@@ -6,38 +6,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.cluster.routing import Role
-from services.query.lookup.problem import RETRY_AFTER_S, Problem
+from services.query.lookup.problems import RETRY_AFTER_S, Problem
 
 if TYPE_CHECKING:
     from services.query.cluster.routing import Standing
+    from services.query.lookup.version_reference import VersionReference
     from services.query.store.entry import Entry
 
 LAST_MS = 253_402_300_799_999
-"""The end of the year 9999: no later time can be written."""
-
-
-class VersionReference(NamedTuple):
-    """A version of a key that a reader names: of a life and an epoch where it said which, else of the present ones.
-
-    Lives are in milliseconds since 1970.
-    """
-
-    life: int | None
-    epoch: int | None
-    version: int
-
-    def within(self, latest: Entry) -> tuple[int, int, int]:
-        """The whole order, of a key whose latest entry this is."""
-        life = latest.life if self.life is None else self.life
-        return life, latest.epoch if self.epoch is None else self.epoch, self.version
-
-    def reached(self, entry: Entry) -> bool:
-        """Whether the entry is at least as late."""
-        return entry.order >= self.within(entry)
+"""The end of the year 9999, the last time that ISO 8601 with four digits can express."""
 
 
 class Conditions(NamedTuple):
-    """What a request wants beyond the key: If-None-Match, min_version, as_of, and the offset of min_offset."""
+    """The conditions of a request: If-None-Match, min_version, as_of, and the offset of min_offset."""
 
     none_match: str | None = None
     at_least: VersionReference | None = None
@@ -46,21 +27,21 @@ class Conditions(NamedTuple):
 
 
 class StoredKey(NamedTuple):
-    """What the store says of a key: its latest entry and whether its life has ended, and the entry that is asked for.
+    """A key as the store has it: its latest entry, whether that has expired, and the entry that was requested.
 
-    `since` is the beginning of the earliest life that is remembered, in milliseconds since 1970; 0 without lives.
-    `event_offset` is the largest offset of the events that the latest entry has merged, if a condition names an offset.
+    `remembered_since` is the start of the oldest window that is remembered, in milliseconds since 1970; 0 without
+    windows. `event_offset` is the largest offset of an event merged into the latest entry, if a condition needs it.
     """
 
     latest: Entry | None
-    ended: bool
-    asked: Entry | None
-    since: int
+    is_expired: bool
+    requested: Entry | None
+    remembered_since: int
     event_offset: int | None = None
 
 
 class FoundEntry(NamedTuple):
-    """The answer. `unchanged`: the client has it already."""
+    """The entry that answers the request. `unchanged`: the client has it already."""
 
     entry: Entry
     unchanged: bool
@@ -69,19 +50,20 @@ class FoundEntry(NamedTuple):
 NO_CONDITIONS = Conditions()
 
 
-def decide(known: StoredKey, standing: Standing, conditions: Conditions) -> FoundEntry | Problem:
-    """What the client is told. Only who has all that an earlier owner can have shown answers from its store."""
+def decide(stored: StoredKey, standing: Standing, conditions: Conditions) -> FoundEntry | Problem:
+    """The entry or the problem. Only an instance that has all records that any owner served answers from its store."""
     if standing.role is Role.ELSEWHERE:
-        return Problem("elsewhere", "Ask the instance that /v1/instances names for the key's partition")
+        return Problem("elsewhere", "Send the request to the owner of the key's partition: see /v1/instances")
     if standing.role is Role.CATCHING_UP:
-        return Problem("catching_up", f"{standing.lag} records are still to be read", retry_after=RETRY_AFTER_S)
-    if conditions.at_least and not (known.latest and conditions.at_least.reached(known.latest)):
-        return _behind(known.latest)
-    if conditions.event_offset is not None and not _has_merged(known, conditions.event_offset):
-        return _event_behind(known)
-    if known.latest is None:
-        return _never_seen(known.since)
-    return _expired(known.latest) if known.ended else _shown(known.latest, known.asked, conditions.none_match)
+        return Problem("catching_up", f"{standing.lag} records are not read yet", retry_after=RETRY_AFTER_S)
+    if conditions.at_least and not (stored.latest and conditions.at_least.is_reached_by(stored.latest)):
+        return _version_behind(stored.latest)
+    if conditions.event_offset is not None and not _has_merged(stored, conditions.event_offset):
+        return _event_behind(stored)
+    if stored.latest is None:
+        return _never_seen(stored.remembered_since)
+    latest, requested = stored.latest, stored.requested
+    return _expired(latest) if stored.is_expired else _found(latest, requested, conditions.none_match)
 
 
 def iso(milliseconds: int) -> str:
@@ -93,49 +75,52 @@ def iso(milliseconds: int) -> str:
     )
 
 
-def _never_seen(since: int) -> Problem:
-    if not since:
-        return Problem("never_seen", "No record of this key was read, or the last one removed it")
-    told = iso(since)
-    return Problem("never_seen", f"Windows that began since {told} are remembered", {"remembered_since": told})
+def _never_seen(remembered_since: int) -> Problem:
+    if not remembered_since:
+        return Problem("never_seen", "No record of this key was read, or a tombstone removed it")
+    since = iso(remembered_since)
+    return Problem("never_seen", f"Windows that began since {since} are remembered", {"remembered_since": since})
 
 
-def _behind(latest: Entry | None) -> Problem:
-    told = latest.tag if latest else None
-    detail = f"The latest version here is {told or 'none'}: ask again, or let wait= do that"
-    return Problem("behind", detail, {"latest": told}, retry_after=RETRY_AFTER_S)
+def _version_behind(latest: Entry | None) -> Problem:
+    tag = latest.tag if latest else None
+    detail = f"The latest version here is {tag or 'none'}: repeat the request, or add wait="
+    return Problem("behind", detail, {"latest": tag}, retry_after=RETRY_AFTER_S)
 
 
-def _has_merged(known: StoredKey, event_offset: int) -> bool:
-    return known.event_offset is not None and known.event_offset >= event_offset
+def _has_merged(stored: StoredKey, event_offset: int) -> bool:
+    return stored.event_offset is not None and stored.event_offset >= event_offset
 
 
-def _event_behind(known: StoredKey) -> Problem:
-    latest, offset = known.latest.tag if known.latest else None, known.event_offset
+def _event_behind(stored: StoredKey) -> Problem:
+    latest, offset = stored.latest.tag if stored.latest else None, stored.event_offset
     merged = "No event is merged here" if offset is None else f"The latest event merged here has offset {offset}"
-    detail = f"{merged}: ask again, or let wait= do that; look for a refused event in the dead letters"
+    detail = f"{merged}: repeat the request, or add wait=. A rejected event is in the dead letters"
     return Problem("behind", detail, {"latest": latest, "latest_offset": offset}, retry_after=RETRY_AFTER_S)
 
 
 def _expired(entry: Entry) -> Problem:
+    start = iso(entry.order[0])
     facts = {
         "epoch": entry.epoch,
         "version": entry.version,
-        "window_start": iso(entry.life),
+        "window_start": start,
         "event_time": iso(entry.event_time),
     }
-    return Problem("expired", f"The window that began at {iso(entry.life)} has expired", facts)
+    return Problem("expired", f"The window that began at {start} has expired", facts)
 
 
-def _shown(latest: Entry, asked: Entry | None, none_match: str | None) -> FoundEntry | Problem:
-    if asked is None:
-        return Problem("version_not_kept", "The path …/versions tells which are", {"latest": latest.tag})
-    return FoundEntry(asked, unchanged=_matches(none_match, asked.tag))
+def _found(latest: Entry, requested: Entry | None, none_match: str | None) -> FoundEntry | Problem:
+    if requested is None:
+        return Problem(
+            "version_not_kept", "The path …/versions lists the versions that are kept", {"latest": latest.tag}
+        )
+    return FoundEntry(requested, unchanged=_matches(none_match, requested.tag))
 
 
 def _matches(none_match: str | None, tag: str) -> bool:
-    """Whether If-None-Match names the tag; compared weakly, as RFC 9110 says."""
+    """Whether If-None-Match contains the tag, by weak comparison (RFC 9110)."""
     if none_match is None:
         return False
-    named = {one.strip().removeprefix("W/") for one in none_match.split(",")}
-    return "*" in named or f'"{tag}"' in named
+    tags = {one.strip().removeprefix("W/") for one in none_match.split(",")}
+    return "*" in tags or f'"{tag}"' in tags

@@ -1,4 +1,4 @@
-"""Requests that wait for a key to change: a reader of its own writes, or one that has the present version."""
+"""Requests that wait for a key to change: for a version that they need, or for one that the client does not have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from contracts.metrics import query as metrics
-from services.query.lookup.problem import RETRY_AFTER_S, Problem, ProblemError
+from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,75 +14,74 @@ if TYPE_CHECKING:
     from contracts.metrics.counts import Counts
     from services.query.store.entry import Change
 
-LOOK_EVERY_S = 0.2
-"""How often it is looked whether those who wait do so at the right instance still."""
+CHECK_EVERY_S = 0.2
+"""How often waiting requests check that this instance still answers for their key."""
 
 
 class KeyWaiters:
-    """Who waits for which key; at most so many. Changes of others cost one look into a dict."""
+    """Waiting requests by key, at most `limit` of them. A change of another key costs one dictionary lookup."""
 
-    def __init__(self, most: int, counts: Counts) -> None:
-        self._most = most
+    def __init__(self, limit: int, counts: Counts) -> None:
+        self._limit = limit
         self._counts = counts
         self._waiting: dict[tuple[str, str], dict[asyncio.Future[None], Callable[[], bool]]] = {}
-        self._looking = False
+        self._checking = False
         self.waiting = 0
-        """How many wait now."""
+        """The number of waiting requests."""
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Readers can see these since just now: wake who waits for them."""
+        """Wake the requests that wait for these keys. Readers see the changes already."""
         if not self._waiting:
             return
         for change in changes:
-            for one in self._waiting.get((change.state, change.key), ()):
-                _wake(one)
+            for future in self._waiting.get((change.state, change.key), ()):
+                _wake(future)
 
-    async def change(self, state: str, key: str, within_s: float, here: Callable[[], bool]) -> bool:
-        """Whether the key changed within this time, from now on, or is not `here` any more.
+    async def wait(self, state: str, key: str, timeout_s: float, is_here: Callable[[], bool]) -> bool:
+        """Whether the key changes within the timeout, or `is_here` becomes false.
 
-        Raises ProblemError (429) when too many wait.
+        Raises ProblemError (429) when too many requests wait.
         """
-        if self.waiting >= self._most:
+        if self.waiting >= self._limit:
             self._counts.add(metrics.REFUSED, "waits")
-            raise ProblemError(
-                Problem("too_many", "Too many requests wait: ask without wait=", retry_after=RETRY_AFTER_S)
-            )
-        one = asyncio.get_running_loop().create_future()
+            detail = "Too many requests wait: leave out wait="
+            raise ProblemError(Problem("too_many", detail, retry_after=RETRY_AFTER_S))
+        future = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault((state, key), {})
-        waiting[one] = here
+        waiting[future] = is_here
         self._count(1)
-        if not self._looking:
-            self._look_later()
+        if not self._checking:
+            self._schedule_check()
         try:
-            async with asyncio.timeout(within_s):
-                await one
+            async with asyncio.timeout(timeout_s):
+                await future
         except TimeoutError:
             return False
         finally:
             self._count(-1)
-            del waiting[one]
+            del waiting[future]
             if not waiting:
                 self._waiting.pop((state, key), None)
         return True
 
-    def _look_later(self) -> None:
-        self._looking = bool(self._waiting)
-        if self._looking:
-            asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+    def _schedule_check(self) -> None:
+        self._checking = bool(self._waiting)
+        if self._checking:
+            asyncio.get_running_loop().call_later(CHECK_EVERY_S, self._check)
 
-    def _look(self) -> None:
-        """Nobody is told when a partition goes to another instance: while somebody waits, it is looked for."""
+    def _check(self) -> None:
+        """Wake requests whose partition moved to another instance: no change reports that."""
         for waiting in self._waiting.values():
-            for one, here in waiting.items():
-                if not here():
-                    _wake(one)
-        self._look_later()
+            for future, is_here in waiting.items():
+                if not is_here():
+                    _wake(future)
+        self._schedule_check()
 
     def _count(self, by: int) -> None:
         self.waiting += by
         self._counts.set(metrics.WAITS, self.waiting)
 
 
-def _wake(one: asyncio.Future[None]) -> None:
-    if not one.done():
-        one.set_result(None)
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,4 +1,4 @@
-"""A part of a record's value, by paths."""
+"""Selects parts of a record's value by dotted paths."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 def parse_paths(fields: str) -> list[tuple[str, ...]]:
-    """The paths of `fields=`."""
+    """The paths in the parameter `fields`."""
     return [tuple(path.split(".")) for path in fields.split(",")]
 
 
-def project(value: bytes, wanted: Sequence[tuple[str, ...]]) -> bytes:
-    """What the JSON object has at these paths, each where it was. A path that is not there is left out.
+def project(value: bytes, paths: Sequence[tuple[str, ...]]) -> bytes:
+    """The members of the JSON object at these paths, each at its place. A path that is absent is left out.
 
-    Read by the standard library: another parser would give a number above 2**64 as a float. It does not read what is
-    nested some hundreds of levels deep. Raises ProblemError (400) for that.
+    The standard library parses it: orjson turns an integer above 2**64 into a float. It does not parse values that are
+    nested some hundreds of levels deep: raises ProblemError (400) for these.
     """
     found: dict[str, Any] = {}
     try:
         whole = json.loads(value)
-        for path in wanted:
-            _put(found, whole, path)
+        for path in paths:
+            _copy(found, whole, path)
         return json.dumps(found, separators=(",", ":")).encode()
     except RecursionError:
         raise ProblemError(
-            Problem("bad_request", "The value is nested too deep for fields=: ask for all of it")
+            Problem("bad_request", "The value is nested too deep for fields=: request all of it")
         ) from None
 
 
 def integer_at(value: bytes, path: Sequence[str]) -> int | None:
-    """The whole number that the JSON object has at this path; None where it has none."""
+    """The integer that the JSON object has at this path; None if there is none."""
     found = reduce(lambda level, name: level.get(name) if isinstance(level, dict) else None, path, orjson.loads(value))
     return found if type(found) is int else None
 
 
-def _put(into: dict[str, Any], whole: Any, path: tuple[str, ...]) -> None:
+def _copy(into: dict[str, Any], whole: Any, path: tuple[str, ...]) -> None:
     levels = [whole]
     for name in path:
         if not isinstance(levels[-1], dict) or name not in levels[-1]:
@@ -51,6 +51,6 @@ def _put(into: dict[str, Any], whole: Any, path: tuple[str, ...]) -> None:
         levels.append(levels[-1][name])
     for name, level in zip(path[:-1], levels[1:], strict=False):
         into = into.setdefault(name, {})
-        if into is level:  # it is there as a whole already
+        if into is level:  # another path has copied all of it
             return
     into[path[-1]] = levels[-1]

@@ -1,4 +1,4 @@
-"""One named state as this instance holds it: what reads of its keys go through, whichever way they came."""
+"""Reads the keys of one state: the entries of its store, judged by the role of this instance."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.wire.partition import partition
 from services.query.cluster.routing import Role
-from services.query.lookup.answer_encoder import AnswerEncoder, filled
+from services.query.lookup.answer_encoder import AnswerEncoder, fill
 from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry, StoredKey, decide
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import integer_at
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.cluster.routing import Standing
     from services.query.dependencies import Parts
-    from services.query.http.parameters import EventPosition
     from services.query.lookup.authentication import Principal
     from services.query.store.entry import Entry
 
@@ -27,30 +26,42 @@ ANSWERING_ROLES = (Role.OWNER, Role.STANDBY)
 _MS = timedelta(milliseconds=1)
 
 
+class EventPosition(NamedTuple):
+    """The position of an event in its topic."""
+
+    partition: int
+    offset: int
+
+
 class LookupResult(NamedTuple):
-    """What a look into the store gave, and how this instance stands to the key's partition."""
+    """The decision on one key, and what this instance is to the key's partition."""
 
     outcome: FoundEntry | Problem
     standing: Standing
     partition: int
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another instance owns the key."""
+        return isinstance(self.outcome, Problem) and self.outcome.kind == "elsewhere"
+
 
 class StateReader:
-    """A state with its store, and the way that answers about it are written."""
+    """A state with its store and the encoder of its answers."""
 
     def __init__(self, state: NamedState, parts: Parts) -> None:
         self.state = state
         self.store = parts.stores[state.name]
-        self.form = AnswerEncoder(state, parts.settings.instance)
+        self.encoder = AnswerEncoder(state, parts.settings.instance)
         self._standing = partial(parts.roles.standing, state.name)
         self._misplaced = parts.misplaced
         self._event_offset = None if state.event_offset is None else state.event_offset.split(".")
-        lifetime, asked = state.lifetime, state.query
-        remember = asked.remember if asked.remember is not None else lifetime
+        lifetime, options = state.lifetime, state.query
+        remember = options.remember if options.remember is not None else lifetime
         self._remembered = None if lifetime is None or remember is None else round((lifetime + remember) / _MS)
 
     def event_offset(self, key: str, event: EventPosition) -> int:
-        """The offset of an event of this key. Raises ProblemError (400) where no record can tell that it was merged."""
+        """The offset of an event of this key. Raises ProblemError (400) if the state or the key has no such event."""
         if self._event_offset is None:
             detail = f"min_offset: the records of {self.state.name!r} have no offset of an event. Write min_version"
             raise ProblemError(Problem("bad_request", detail))
@@ -59,105 +70,104 @@ class StateReader:
             raise ProblemError(Problem("bad_request", detail))
         return event.offset
 
-    def look(self, key: str, conditions: Conditions) -> LookupResult:
-        """What the client of this key is told now."""
+    def read(self, key: str, conditions: Conditions) -> LookupResult:
+        """The entry of the key that meets the conditions, or the problem."""
         if conditions.as_of is not None:
-            return self.kept(key, conditions)[0]
+            return self.read_versions(key, conditions)[0]
         latest = self.store.get(key)
-        return self._judged(key, latest, latest, conditions, self._standing)
+        return self._decide(key, latest, latest, conditions, self._standing)
 
-    def kept(self, key: str, conditions: Conditions = NO_CONDITIONS) -> tuple[LookupResult, Sequence[Entry]]:
-        """The same, with all versions that are kept of its present life: both as they are at one moment."""
+    def read_versions(self, key: str, conditions: Conditions = NO_CONDITIONS) -> tuple[LookupResult, Sequence[Entry]]:
+        """The same, with all versions kept of the present window, from one snapshot of the store."""
         versions = self.store.versions(key)
         latest = versions[-1] if versions else None
-        asked = latest
+        requested = latest
         if latest is not None and conditions.as_of is not None:
-            named = conditions.as_of.within(latest)
-            asked = next((one for one in versions if one.order == named), None)
-        return self._judged(key, latest, asked, conditions, self._standing), versions
+            order = conditions.as_of.resolve(latest)
+            requested = next((one for one in versions if one.order == order), None)
+        return self._decide(key, latest, requested, conditions, self._standing), versions
 
-    def looks(self, keys: Sequence[str]) -> list[LookupResult]:
-        """The same of many keys, all at one moment."""
+    def read_many(self, keys: Sequence[str]) -> list[LookupResult]:
+        """The results of many keys, from one snapshot of the store."""
         standing, entries = cache(self._standing), self.store.gets(keys)
         return [
-            self._judged(key, latest, latest, NO_CONDITIONS, standing)
+            self._decide(key, latest, latest, NO_CONDITIONS, standing)
             for key, latest in zip(keys, entries, strict=True)
         ]
 
-    def told(self, keys: Sequence[str], now: int) -> list[bytes | LookupResult]:
-        """The same of many keys, as JSON where it is what the store has: nearly always, so that is the shortest way."""
+    def encode_many(self, keys: Sequence[str], now: int) -> list[bytes | LookupResult]:
+        """The same, as JSON where the entry is simply the answer: the fast path of batches."""
         standing, entries, living = cache(self._standing), self.store.gets(keys), self.store.living_since()
-        blank = cache(lambda number: self._blank(number, standing(number)))
+        template_of = cache(lambda number: self._template(number, standing(number)))
         found: list[bytes | LookupResult] = []
         for key, entry in zip(keys, entries, strict=True):
-            if entry is not None and entry.life >= living and (form := blank(entry.partition)) is not None:
-                found.append(filled(form, key, entry, now))
+            if entry is not None and entry.life >= living and (template := template_of(entry.partition)) is not None:
+                found.append(fill(template, key, entry, now))
             else:
-                found.append(self._judged(key, entry, entry, NO_CONDITIONS, standing))
+                found.append(self._decide(key, entry, entry, NO_CONDITIONS, standing))
         return found
 
-    def _blank(self, partition: int, standing: Standing) -> bytes | None:
-        """What is filled by entries of the partition that live; None where they are not simply shown."""
-        return self.form.blank(partition, standing) if standing.role in ANSWERING_ROLES else None
+    def is_answered_here(self, partition: int) -> bool:
+        """Whether this instance answers for the partition now."""
+        return self._standing(partition).role in ANSWERING_ROLES
 
-    def _judged(
+    def _template(self, partition: int, standing: Standing) -> bytes | None:
+        return self.encoder.template(partition, standing) if standing.role in ANSWERING_ROLES else None
+
+    def _decide(
         self,
         key: str,
         latest: Entry | None,
-        asked: Entry | None,
+        requested: Entry | None,
         conditions: Conditions,
         standing_of: Callable[[int], Standing],
     ) -> LookupResult:
-        """What is said of what was read, by how this instance stands now: after it was read, not before."""
+        """The decision on a key that was read. The standing must be read after the store, not before."""
         number = partition(key.encode(), self.state.partitions) if latest is None else latest.partition
         standing = standing_of(number)
-        ended = latest is not None and self.store.ended(latest)
-        since = self.since() if latest is None else 0
+        is_expired = latest is not None and self.store.ended(latest)
+        since = self._remembered_since() if latest is None else 0
         merged = None if conditions.event_offset is None else self._merged(latest)
-        outcome = decide(StoredKey(latest, ended, asked, since, merged), standing, conditions)
+        outcome = decide(StoredKey(latest, is_expired, requested, since, merged), standing, conditions)
         if latest is None and self._misplaced.get(self.state.name) and isinstance(outcome, Problem):
             outcome = self._unless_misplaced(outcome)
         return LookupResult(outcome, standing, number)
 
     def _merged(self, latest: Entry | None) -> int | None:
-        """The largest offset of the events that the entry has merged: read from its value, for few requests want it."""
+        """The largest offset of the events merged into the entry. It is parsed on demand, for few requests need it."""
         if latest is None or self._event_offset is None:
             return None
         return integer_at(latest.value, self._event_offset)
 
     def _unless_misplaced(self, problem: Problem) -> Problem:
-        """Who does not have all partitions does not know whether a key is not there, or is where it should not be."""
-        if problem.kind != "never_seen" or all(self.is_here(one) for one in range(self.state.partitions)):
+        """An instance without all partitions cannot tell an unknown key from one in the wrong partition."""
+        if problem.kind != "never_seen" or all(self.is_answered_here(one) for one in range(self.state.partitions)):
             return problem
-        return Problem("misplaced", f"Write {self.state.topic!r} with murmur2_random: the service's log says more")
+        return Problem("misplaced", f"Write {self.state.topic!r} with murmur2_random: the log of the service has more")
 
-    def is_here(self, partition: int) -> bool:
-        """Whether this instance answers for the partition now."""
-        return self._standing(partition).role in ANSWERING_ROLES
-
-    def since(self) -> int:
-        """The beginning of the earliest life that is remembered, in milliseconds since 1970; 0 if all are."""
+    def _remembered_since(self) -> int:
+        """The start of the oldest window that is remembered, in milliseconds since 1970; 0 if all are."""
         return 0 if self._remembered is None else max(0, self.store.watermark() - self._remembered)
 
 
 class StateReaders:
-    """All states of an instance."""
+    """The readers of all states of this instance."""
 
     def __init__(self, parts: Parts) -> None:
-        self._held = {name: StateReader(state, parts) for name, state in parts.states.items()}
+        self._readers = {name: StateReader(state, parts) for name, state in parts.states.items()}
 
-    def held(self, name: str, who: Principal) -> StateReader:
-        """The state of this name, for this holder. Raises ProblemError.
+    def get(self, name: str, principal: Principal) -> StateReader:
+        """The reader of this state. Raises ProblemError (403, 404).
 
         The scope is checked first, so that a state beyond it is answered like one that does not exist.
         """
-        who.check(name)
-        found = self._held.get(name)
+        principal.check(name)
+        found = self._readers.get(name)
         if found is None:
-            known = ", ".join(one for one in self._held if who.reads(one)) or "none"
-            raise ProblemError(Problem("unknown_state", f"These can be asked: {known}", {"state": name}))
+            known = ", ".join(one for one in self._readers if principal.reads(one)) or "none"
+            raise ProblemError(Problem("unknown_state", f"The states are: {known}", {"state": name}))
         return found
 
     def all(self) -> list[StateReader]:
-        """Each of them, in the order of declaration."""
-        return list(self._held.values())
+        """All readers, in the order of declaration."""
+        return list(self._readers.values())

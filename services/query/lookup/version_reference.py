@@ -1,18 +1,45 @@
-"""Reads the tag of an entry, by which a client says what it has."""
+"""References to a version of a key, as clients write them: a version number, or the tag of an entry."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from services.query.store.entry import Order
+    from services.query.store.entry import Entry, Order
 
-PATTERN = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})$"
-"""Tags of releases before 0.2.0 have no epoch; their streams go on here."""
+REFERENCE = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}$"
+TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})$"
+"""Tags of releases before 0.2.0 lack the epoch. Streams that began with one resume here."""
+
+
+class VersionReference(NamedTuple):
+    """A version of a key. Without `window_start` (milliseconds since 1970) or `epoch` it is of the present ones."""
+
+    window_start: int | None
+    epoch: int | None
+    version: int
+
+    def resolve(self, latest: Entry) -> Order:
+        """The complete order, where `latest` is the latest entry of the key."""
+        start, epoch, _ = latest.order
+        start = start if self.window_start is None else self.window_start
+        return start, epoch if self.epoch is None else self.epoch, self.version
+
+    def is_reached_by(self, entry: Entry) -> bool:
+        """Whether the entry is this version or a later one."""
+        return entry.order >= self.resolve(entry)
+
+
+def parse_reference(text: str | None) -> VersionReference | None:
+    """The reference in a text that matches REFERENCE: version, window.version or window.epoch.version."""
+    if text is None:
+        return None
+    *before, version = map(int, text.split("."))
+    return VersionReference(before[0] if before else None, before[1] if len(before) > 1 else None, version)
 
 
 def parse_tag(tag: str) -> Order | None:
-    """The order of the entry that has this tag; None: no entry has it."""
-    found = re.fullmatch(PATTERN, tag)
+    """The order of the entry that has this tag; None if no entry can have it."""
+    found = re.fullmatch(TAG, tag)
     return None if found is None else (int(found[1] or 0), int(found[2] or 0), int(found[3]))

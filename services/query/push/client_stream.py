@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from services.query.http.client_writer import ClientWriter
     from services.query.lookup.authentication import Principal
-    from services.query.lookup.problem import Problem
+    from services.query.lookup.problems import Problem
     from services.query.push.notification import Notification
     from services.query.push.send_queue import ClientLag
     from services.query.push.store_scanner import StoreScan, StoreScanner

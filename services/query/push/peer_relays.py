@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
-from services.query.dependencies import HOP
 from services.query.push.peer_relay import PeerRelay
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
     from services.query.push.subscription import Subscription
 
+FORWARDED = "Stateloop-Hop"
+"""Header of a request from another instance: it is not forwarded again."""
 CONNECT_S = 1.0
 PING_S = 4.0
 """How often it is asked whether the other instance is there; it has half of that to answer."""
@@ -33,7 +34,7 @@ class PeerRelays:
         told: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        self._headers = {HOP: "1"}
+        self._headers = {FORWARDED: "1"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
         self._since = since

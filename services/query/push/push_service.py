@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import query as metrics
 from services.query.lookup.answer_encoder import AnswerEncoder
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
 from services.query.push.client_stream import ClientStream
 from services.query.push.fanout import ChangeFanout
 from services.query.push.peer_relays import PeerRelays
@@ -199,7 +199,7 @@ class PushService:
     def _answer(self, state: str, key: str, entry: Entry) -> bytes:
         """What a read of the key gives, at the moment when somebody is about to get it."""
         standing = self._parts.roles.standing(state, entry.partition)
-        return self._forms[state].body(key, entry, standing, self._parts.now())
+        return self._forms[state].encode(key, entry, standing, self._parts.now())
 
     def _touch(self, stream: ClientStream) -> None:
         self._touched[stream] = None

@@ -15,13 +15,10 @@ from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
 from services.query.http.assembly import state_api
-from services.query.http.request_guard import RequestGuard
 from services.query.http.server import HttpServer
 from services.query.http.watch_routes import WatchRoutes
 from services.query.limits import WatchLimits
 from services.query.lookup.authentication import Authenticator
-from services.query.lookup.key_waiters import KeyWaiters
-from services.query.lookup.state_reader import StateReaders
 from services.query.store.entry import Change, Entry
 from services.query.store.store import Update
 from tests.services.query.console.flights import flight, key_of
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.query.console.models import DeadLetterSummary
     from services.query.console.observation import Observation
-    from services.query.dependencies import Routes
+    from services.query.http.server import Routes
 
 EVERY_S = 0.2
 """How often the page looks."""
@@ -51,10 +48,9 @@ class Stage:
         self.dead_letters = DeadLetterLog("dead_letters")
         self.push = WatchRoutes(self.parts, WatchLimits(mark_every_s=1))
         console = Console(application, self.history, self.dead_letters)
-        gate = RequestGuard(self.parts, Authenticator(tokens))
-        reads = state_api(self.parts, StateReaders(self.parts), KeyWaiters(10, self.parts.counts), gate, None)
-        pieces: list[Routes] = [self.push, console, *reads]
-        self._server = HttpServer(self.parts, gate, pieces)
+        api = state_api(self.parts, Authenticator(tokens), None)
+        pieces: list[Routes] = [self.push, console, *api.routes]
+        self._server = HttpServer(self.parts, api.guard, pieces)
         self._offset = 0
         self.base = ""
 

@@ -9,23 +9,20 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from services.query.http.assembly import state_api
-from services.query.http.batch_routes import BatchRoutes
-from services.query.http.fast_path import FastPath
-from services.query.http.forwarding import Forwarder
 from services.query.http.monitoring import MonitoringRoutes
 from services.query.http.openapi import OpenApiRoutes
-from services.query.http.request_guard import RequestGuard
-from services.query.http.responses import HttpResponse
+from services.query.http.peer_client import received
 from services.query.http.server import HttpServer
 from services.query.lookup.authentication import Authenticator
-from services.query.lookup.key_waiters import KeyWaiters
-from services.query.lookup.state_reader import StateReaders
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from services.query.cluster.routing import Member
-    from services.query.dependencies import ForwardedRequest, Parts, PeerClient, Routes
+    from services.query.dependencies import Parts
+    from services.query.http.peer_client import ForwardedRequest, PeerClient
+    from services.query.http.responses import HttpResponse
+    from services.query.http.server import Routes
 
 ANSWER_S = 10.0
 DATE = re.compile(rb"\r\nDate: [^\r]+ GMT\r\n")
@@ -99,21 +96,16 @@ class Instance:
         settings = parts.settings
         self.parts = parts
         self.port = 0
-        self.waits = KeyWaiters(settings.waits, parts.counts)
         self.access = Authenticator(settings.tokens, settings.peer_token)
-        gate, holdings = RequestGuard(parts, self.access), StateReaders(parts)
-        self.hot = (
-            FastPath(parts, holdings, gate, BatchRoutes(parts, holdings, Forwarder(parts, proxy), gate))
-            if hot
-            else None
-        )
+        api = state_api(parts, self.access, proxy)
+        self.waits, self.hot = api.waiters, api.fast_path if hot else None
         pieces: list[Routes] = [
             MonitoringRoutes(Watched(), parts.counts),
             OpenApiRoutes(),
-            *state_api(parts, holdings, self.waits, gate, proxy),
+            *api.routes,
             *others,
         ]
-        self.server = HttpServer(parts, gate, pieces, self.hot)
+        self.server = HttpServer(parts, api.guard, pieces, self.hot)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Connection]:
@@ -140,15 +132,14 @@ class Peers:
         self.asked: list[str] = []
         self.targets: list[str] = []
 
-    async def ask(self, members: Sequence[Member], question: ForwardedRequest) -> HttpResponse:
-        target, method, headers, body = question
+    async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
+        target, method, headers, body = request
         self.targets.append(target)
         told = await self.instances[members[0].instance].ask(
             target, method, {**dict(headers), "Stateloop-Hop": "1"}, body
         )
         self.asked.append(members[0].instance)
-        kept = tuple(item for item in told.headers.items() if item[0] not in ("Content-Length", "Date"))
-        return HttpResponse(told.status, kept, told.body)
+        return received(told.status, told.headers, told.body)
 
 
 @asynccontextmanager

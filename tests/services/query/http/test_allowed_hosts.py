@@ -36,30 +36,30 @@ def settings(**told: Any) -> QuerySettings:
 @pytest.mark.parametrize("host", OURS)
 def test_names_of_this_machine_and_those_of_the_settings_are_its_own(host: str) -> None:
     hosts = AllowedHosts(settings(url="http://query.internal:8090", origins=(PAGE,)))
-    assert hosts.serves(host, None)
-    assert hosts.serves("localhost", f"https://{host}")
+    assert hosts.allow(host, None)
+    assert hosts.allow("localhost", f"https://{host}")
 
 
 @pytest.mark.parametrize("host", OTHERS)
 def test_other_names_are_not(host: str) -> None:
     hosts = AllowedHosts(settings(url="http://query.internal:8090", origins=(PAGE,)))
-    assert not hosts.serves(host, None)
-    assert not hosts.serves(host, "http://localhost")
-    assert not hosts.serves("localhost", f"https://{host}")
+    assert not hosts.allow(host, None)
+    assert not hosts.allow(host, "http://localhost")
+    assert not hosts.allow("localhost", f"https://{host}")
 
 
 @pytest.mark.parametrize("origin", ["null", "", "localhost", "file://", "chrome-extension://localhost"])
 def test_a_page_that_is_none_of_the_web_is_not_ours(origin: str) -> None:
-    assert not AllowedHosts(settings()).serves("localhost", origin)
+    assert not AllowedHosts(settings()).allow("localhost", origin)
 
 
 def test_who_names_no_host_is_no_browser() -> None:
-    assert AllowedHosts(settings()).serves(None, None)
+    assert AllowedHosts(settings()).allow(None, None)
 
 
 @pytest.mark.parametrize("host", [*OURS, *OTHERS])
 def test_with_tokens_any_name_will_do(host: str, tmp_path: Path) -> None:
-    assert AllowedHosts(settings(tokens=tmp_path)).serves(host, "https://evil.example")
+    assert AllowedHosts(settings(tokens=tmp_path)).allow(host, "https://evil.example")
 
 
 @pytest.mark.parametrize("hot", [True, False])

@@ -22,7 +22,7 @@ from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, pa
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from services.query.dependencies import ForwardedRequest
+    from services.query.http.peer_client import ForwardedRequest
     from services.query.http.responses import HttpResponse
     from services.query.store.store import Page
 
@@ -146,8 +146,8 @@ class Moving(Peers):
         super().__init__()
         self.here = here
 
-    async def ask(self, members: Sequence[Member], question: ForwardedRequest) -> HttpResponse:
-        reply = await super().ask(members, question)
+    async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
+        reply = await super().forward(members, request)
         assert self.here is not None
         roles, store = self.here.parts.roles, self.here.parts.stores["flights"]
         assert isinstance(roles, MemoryRoles)

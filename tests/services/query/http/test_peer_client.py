@@ -8,9 +8,9 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from services.query.cluster.routing import Member
-from services.query.dependencies import HOP, ForwardedRequest
-from services.query.http.peer_client import HttpPeerClient
-from services.query.lookup.problem import ProblemError
+from services.query.http.peer_client import ForwardedRequest, HttpPeerClient
+from services.query.lookup.problems import ProblemError
+from services.query.push.peer_relays import FORWARDED
 from tests.services.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ async def test_a_question_goes_on_as_it_is_with_one_hop_and_the_peers_token(
     others: list[Other], proxy: HttpPeerClient
 ) -> None:
     question = ForwardedRequest(PATH, "POST", (("If-None-Match", '"1"'), ("Authorization", "Bearer client's")), b"{}")
-    reply = await proxy.ask([one.member for one in others], question)
+    reply = await proxy.forward([one.member for one in others], question)
     assert (reply.status, reply.body) == (200, b"two")
     assert ("etag", '"7"') in {(name.lower(), value) for name, value in reply.headers}
     ((method, path, headers, body),) = others[0].asked
     assert (method, path, body) == ("POST", PATH, b"{}")
-    assert headers[HOP] == "1"
+    assert headers[FORWARDED] == "1"
     assert headers["Authorization"] == "Bearer of-the-instances"
     assert headers["If-None-Match"] == '"1"'
     assert others[1].asked == []
@@ -82,40 +82,40 @@ async def test_a_question_goes_on_as_it_is_with_one_hop_and_the_peers_token(
 @pytest.mark.parametrize("status", [200, 304, 404, 410])
 async def test_what_the_owner_says_is_the_answer(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
     others[0].status = status
-    assert (await proxy.ask([one.member for one in others], ForwardedRequest(PATH))).status == status
+    assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).status == status
     assert others[1].asked == []
 
 
 @pytest.mark.parametrize("status", [421, 503, 401])
 async def test_who_cannot_answer_is_passed_over(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
     others[0].status = status
-    assert (await proxy.ask([one.member for one in others], ForwardedRequest(PATH))).body == b"three"
+    assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"three"
 
 
 async def test_who_hangs_or_is_away_is_passed_over(others: list[Other], proxy: HttpPeerClient) -> None:
     others[0].slow.clear()
     away = Member("away", f"http://127.0.0.1:{free_port_pair()}")
-    assert (await proxy.ask([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
+    assert (await proxy.forward([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
 
 
 async def test_that_all_are_catching_up_is_told_as_they_say(others: list[Other], proxy: HttpPeerClient) -> None:
     others[0].status = 503
     others[1].status = 421
-    assert (await proxy.ask([one.member for one in others], ForwardedRequest(PATH))).body == b"two"
+    assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"two"
 
 
 async def test_nobody_is_a_problem_that_may_pass(others: list[Other], proxy: HttpPeerClient) -> None:
     for one in others:
         one.status = 421
     with pytest.raises(ProblemError, match="two, three") as raised:
-        await proxy.ask([one.member for one in others], ForwardedRequest(PATH))
+        await proxy.forward([one.member for one in others], ForwardedRequest(PATH))
     assert (raised.value.problem.status, raised.value.problem.retry_after) == (503, 1)
     assert [len(one.asked) for one in others] == [1, 1]
 
 
 async def test_a_question_that_waits_may_wait(others: list[Other], proxy: HttpPeerClient) -> None:
     others[0].slow.clear()
-    asking = asyncio.ensure_future(proxy.ask([others[0].member], ForwardedRequest(f"{PATH}&wait=30")))
+    asking = asyncio.ensure_future(proxy.forward([others[0].member], ForwardedRequest(f"{PATH}&wait=30")))
     done, _ = await asyncio.wait([asking], timeout=0.6)
     assert not done
     others[0].slow.set()

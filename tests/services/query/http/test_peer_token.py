@@ -12,7 +12,7 @@ from contracts.errors import InvalidSettingsError
 from contracts.settings import read
 from services.query.http.request_guard import RequestGuard
 from services.query.lookup.authentication import PEER, Authenticator
-from services.query.lookup.problem import ProblemError
+from services.query.lookup.problems import ProblemError
 from services.query.settings import QuerySettings
 from tests.services.query.in_memory import a_state, parts_of
 
@@ -61,6 +61,6 @@ def test_empty_token_is_nobodys(tmp_path: Path) -> None:
 
 def test_what_is_handed_on_is_not_counted_twice(access: Authenticator) -> None:
     gate = RequestGuard(parts_of(a_state(), rate=1), access)
-    assert all(gate.admitted(INSTANCE, "10.0.0.1") is PEER for _ in range(10))
+    assert all(gate.admit(INSTANCE, "10.0.0.1")[0] is PEER for _ in range(10))
     with pytest.raises(ProblemError, match="rate"):
-        [gate.admitted(CLIENT, "10.0.0.1") for _ in range(10)]
+        [gate.admit(CLIENT, "10.0.0.1") for _ in range(10)]

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from contracts.metrics import query as metrics
-from services.query.http.connection import IN_TURN, RequestPacer
+from services.query.http.connection import REQUESTS_PER_TURN, RequestPacer
 from tests.services.query.http.instance import Instance, answering
 from tests.services.query.http.test_connection import GET, REQUESTS, a_world
 from tests.services.query.in_memory import MemoryStore, until
@@ -61,7 +61,7 @@ async def test_a_few_requests_begin_in_a_turn_of_the_loop_in_their_order() -> No
         before = 0
         while len(begun) < 100:
             await asyncio.sleep(0)
-            assert len(begun) - before <= IN_TURN
+            assert len(begun) - before <= REQUESTS_PER_TURN
             before = len(begun)
     assert begun == list(range(100))
 

@@ -13,7 +13,7 @@ import pytest
 from services.query.cluster.routing import Member, Role, Standing
 from services.query.http.responses import HttpResponse
 from services.query.http.retry import NEAR, PATIENCE_S
-from services.query.lookup.problem import Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
 from tests.services.query.http.instance import Instance, answering
 from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
 
@@ -29,7 +29,7 @@ NEARLY = Standing(Role.CATCHING_UP, NEAR - 1)
 class Nobody:
     """A Proxy that must not be needed."""
 
-    async def ask(self, *_: object) -> None:
+    async def forward(self, *_: object) -> None:
         raise AssertionError
 
 
@@ -124,7 +124,7 @@ async def test_who_has_waited_has_patience_still_when_the_partition_moves() -> N
 
 
 class Slow:
-    """A Proxy whose first questions take a while, and are not answered."""
+    """A PeerClient whose first requests take a while, and fail."""
 
     def __init__(self, later: Later, takes_s: float, failures: int) -> None:
         self.later = later
@@ -132,7 +132,7 @@ class Slow:
         self.failures = failures
         self.asked = 0
 
-    async def ask(self, *_: object) -> HttpResponse:
+    async def forward(self, *_: object) -> HttpResponse:
         self.asked += 1
         if self.asked <= self.failures:
             self.later.by += self.takes_s

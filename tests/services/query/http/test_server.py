@@ -12,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from contracts.metrics import query as names
 from services.query.errors import PortTakenError
 from services.query.http.monitoring import MonitoringRoutes
+from services.query.http.request_context import principal
 from services.query.http.request_guard import RequestGuard
 from services.query.http.server import HttpServer
-from services.query.lookup.authentication import Authenticator, principal
+from services.query.lookup.authentication import Authenticator
 from tests.services.query.http.instance import Watched
 from tests.services.query.in_memory import a_state, parts_of
 

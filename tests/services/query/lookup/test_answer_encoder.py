@@ -1,4 +1,4 @@
-"""What is kept of an answer's form is never told after the instance stands otherwise."""
+"""What is kept of an answer's encoder is never told after the instance stands otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ STANDINGS = st.tuples(st.integers(0, 2), st.builds(Standing, st.sampled_from(Rol
 @given(asked=st.lists(STANDINGS, min_size=1, max_size=20))
 def test_an_answer_tells_how_the_instance_stands_now(asked: list[tuple[int, Standing]]) -> None:
     state = a_state()
-    form = AnswerEncoder(state, "one")
+    encoder = AnswerEncoder(state, "one")
     for partition, standing in asked:
         entry = Entry(0, 0, 1, NOW, partition, 7, b"{}")
-        assert form.body("key", entry, standing, NOW) == AnswerEncoder(state, "one").body("key", entry, standing, NOW)
+        assert encoder.encode("key", entry, standing, NOW) == AnswerEncoder(state, "one").encode(
+            "key", entry, standing, NOW
+        )

@@ -16,8 +16,7 @@ import pytest
 from services.query.cluster.routing import Role, Standing
 from services.query.errors import ExposedError, TokensUnreadableError
 from services.query.http.retry import PATIENCE_S
-from services.query.lookup.authentication import ANONYMOUS, Authenticator
-from services.query.lookup.token_reload import reload
+from services.query.lookup.authentication import ANONYMOUS, Authenticator, reload_tokens
 from services.query.settings import QuerySettings
 from tests.services.query.http.instance import Instance, answering
 from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
@@ -51,7 +50,7 @@ def test_a_token_is_known_by_its_text_or_its_digest(tokens: Path) -> None:
     access = Authenticator(tokens)
     found = access.authenticate(f"bearer {SECRET}")
     assert found is not None
-    assert (found.name, found.unbounded) == ("dashboard", False)
+    assert (found.name, found.is_unbounded) == ("dashboard", False)
     for wrong in (None, "", "Bearer", "Bearer ", f"Basic {SECRET}", SECRET, f"Bearer {SECRET}x", f"Bearer {DIGEST}"):
         assert access.authenticate(wrong) is None
     assert Authenticator(None).authenticate(None) is ANONYMOUS
@@ -145,12 +144,12 @@ async def test_a_token_that_is_taken_away_counts_no_longer(tokens: Path, caplog:
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 200
         spoilt(tokens)
         with caplog.at_level(logging.INFO):
-            reload(instance.access, instance.hot.forget)
+            reload_tokens(instance.access, instance.hot.forget_callers)
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 200
         assert [record.levelname for record in caplog.records if record.message == "tokens"] == ["WARNING"]
         written(tokens, {"name": "other", "token": "another-secret-of-it"})
         os.utime(tokens, ns=(1, 1))
-        reload(instance.access, instance.hot.forget)
+        reload_tokens(instance.access, instance.hot.forget_callers)
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 401
 
 

@@ -7,21 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.query.cluster.routing import Role, Standing
-from services.query.lookup.decision import (
-    NO_CONDITIONS,
-    Conditions,
-    FoundEntry,
-    StoredKey,
-    VersionReference,
-    decide,
-    iso,
-)
-from services.query.lookup.problem import Problem
+from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry, StoredKey, decide, iso
+from services.query.lookup.problems import Problem
+from services.query.lookup.version_reference import VersionReference
 from services.query.store.entry import Entry
 
 OWNER = Standing(Role.OWNER, 0)
 ENTRY = Entry(life=1000, epoch=70, version=5, event_time=2000, partition=1, offset=9, value=b"{}")
-SEEN = StoredKey(ENTRY, ended=False, asked=ENTRY, since=0)
+SEEN = StoredKey(ENTRY, is_expired=False, requested=ENTRY, remembered_since=0)
 
 small = st.integers(0, 3)
 entries = st.builds(
@@ -72,9 +65,9 @@ def test_an_answer_has_merged_the_event_that_the_reader_wrote(
 def test_an_answer_is_what_was_asked_for_and_lives(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
     found = decide(known, standing, wanted)
     if isinstance(found, FoundEntry):
-        assert found.entry is known.asked
+        assert found.entry is known.requested
         assert known.latest is not None
-        assert not known.ended
+        assert not known.is_expired
     if isinstance(found, FoundEntry) and found.unchanged:
         assert wanted.none_match is not None
         assert "*" in wanted.none_match or f'"{found.entry.tag}"' in wanted.none_match
@@ -91,9 +84,9 @@ def test_what_may_mend_itself_says_when_to_ask_again(known: StoredKey, standing:
     ("known", "expected"),
     [
         (SEEN, "found"),
-        (SEEN._replace(latest=None, asked=None), "never_seen"),
-        (SEEN._replace(ended=True), "expired"),
-        (SEEN._replace(asked=None), "version_not_kept"),
+        (SEEN._replace(latest=None, requested=None), "never_seen"),
+        (SEEN._replace(is_expired=True), "expired"),
+        (SEEN._replace(requested=None), "version_not_kept"),
     ],
 )
 def test_never_seen_expired_and_not_kept_are_three_things(known: StoredKey, expected: str) -> None:
@@ -117,13 +110,13 @@ def test_never_seen_expired_and_not_kept_are_three_things(known: StoredKey, expe
 )
 def test_a_version_is_one_of_its_life_and_epoch(wanted: VersionReference, expected: str) -> None:
     assert kind(SEEN, wanted=Conditions(at_least=wanted)) == expected
-    gone = kind(SEEN._replace(latest=None, asked=None), wanted=Conditions(at_least=wanted))
+    gone = kind(SEEN._replace(latest=None, requested=None), wanted=Conditions(at_least=wanted))
     assert gone == "behind", "what the reader saw was there: it is this instance that has not read it yet"
 
 
 def test_a_later_life_that_a_reader_saw_is_waited_for_though_the_earlier_one_has_ended() -> None:
-    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=VersionReference(1001, 70, 1))) == "behind"
-    assert kind(SEEN._replace(ended=True), wanted=Conditions(at_least=VersionReference(1000, 70, 5))) == "expired"
+    assert kind(SEEN._replace(is_expired=True), wanted=Conditions(at_least=VersionReference(1001, 70, 1))) == "behind"
+    assert kind(SEEN._replace(is_expired=True), wanted=Conditions(at_least=VersionReference(1000, 70, 5))) == "expired"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +136,9 @@ def test_what_the_client_has_is_not_sent_again(named: str, expected: str) -> Non
 
 
 def test_it_is_said_since_when_ended_lives_are_remembered() -> None:
-    found = decide(StoredKey(None, ended=False, asked=None, since=1_700_000_000_000), OWNER, NO_CONDITIONS)
+    found = decide(
+        StoredKey(None, is_expired=False, requested=None, remembered_since=1_700_000_000_000), OWNER, NO_CONDITIONS
+    )
     assert isinstance(found, Problem)
     assert found.facts == {"remembered_since": "2023-11-14T22:13:20.000Z"}
 

@@ -9,7 +9,7 @@ import pytest
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from services.query.lookup.key_waiters import KeyWaiters
-from services.query.lookup.problem import ProblemError
+from services.query.lookup.problems import ProblemError
 from services.query.store.entry import Change, Entry
 from tests.services.query.in_memory import until
 
@@ -22,7 +22,7 @@ def here() -> bool:
 
 async def test_only_who_waits_for_the_key_is_woken() -> None:
     waits = KeyWaiters(10, Counts(CATALOGUE))
-    one, other = (asyncio.create_task(waits.change("flights", key, 10, here)) for key in ("UA1", "UA2"))
+    one, other = (asyncio.create_task(waits.wait("flights", key, 10, here)) for key in ("UA1", "UA2"))
     await until(lambda: waits.waiting == 2)
     waits.changed([Change("planes", "UA1", ENTRY), Change("flights", "UA1", ENTRY), Change("flights", "UA1", None)])
     assert await one
@@ -34,32 +34,32 @@ async def test_only_who_waits_for_the_key_is_woken() -> None:
 
 async def test_nobody_waits_longer_than_said() -> None:
     waits = KeyWaiters(10, Counts(CATALOGUE))
-    assert not await waits.change("flights", "UA1", 0.01, here)
+    assert not await waits.wait("flights", "UA1", 0.01, here)
     assert waits.waiting == 0
     waits.changed([Change("flights", "UA1", ENTRY)])
 
 
 async def test_so_many_may_wait() -> None:
     waits = KeyWaiters(1, Counts(CATALOGUE))
-    first = asyncio.create_task(waits.change("flights", "UA1", 10, here))
+    first = asyncio.create_task(waits.wait("flights", "UA1", 10, here))
     await until(lambda: waits.waiting == 1)
     with pytest.raises(ProblemError) as refused:
-        await waits.change("flights", "UA2", 10, here)
+        await waits.wait("flights", "UA2", 10, here)
     assert (refused.value.problem.status, refused.value.problem.retry_after) == (429, 1)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    assert not await waits.change("flights", "UA2", 0.01, here), "there is room again"
+    assert not await waits.wait("flights", "UA2", 0.01, here), "there is room again"
 
 
 async def test_who_waits_at_the_wrong_instance_is_woken() -> None:
     waits, places = KeyWaiters(10, Counts(CATALOGUE)), {"UA1": True, "UA2": True}
-    one, other = (asyncio.create_task(waits.change("flights", key, 10, lambda at=key: places[at])) for key in places)  # type: ignore[misc]
+    one, other = (asyncio.create_task(waits.wait("flights", key, 10, lambda at=key: places[at])) for key in places)  # type: ignore[misc]
     await until(lambda: waits.waiting == 2)
     places["UA1"] = False
     assert await asyncio.wait_for(one, 5)
     assert not other.done()
     places["UA2"] = False
     assert await asyncio.wait_for(other, 5), "it is looked on"
-    again = asyncio.create_task(waits.change("flights", "UA1", 10, lambda: places["UA1"]))
+    again = asyncio.create_task(waits.wait("flights", "UA1", 10, lambda: places["UA1"]))
     assert await asyncio.wait_for(again, 5), "also for those that come after all have gone"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.query.cluster.routing import Role, Standing
 from services.query.lookup.decision import NO_CONDITIONS
-from services.query.lookup.problem import Problem
+from services.query.lookup.problems import Problem
 from services.query.lookup.state_reader import LookupResult, StateReader
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
 
@@ -48,12 +48,12 @@ def test_any_keys_in_any_store_however_the_instance_stands(
     for key, facts in entries.items():
         store.put(key, **facts)
     store.advance(NOW)
-    held = StateReader(state, parts)
-    assert held.told(asked, NOW) == [_alone(held, key) for key in asked]
+    reader = StateReader(state, parts)
+    assert reader.encode_many(asked, NOW) == [_alone(reader, key) for key in asked]
 
 
-def _alone(held: StateReader, key: str) -> bytes | LookupResult:
-    looked = held.look(key, NO_CONDITIONS)
-    if isinstance(looked.outcome, Problem):
-        return looked
-    return held.form.body(key, looked.outcome.entry, looked.standing, NOW)
+def _alone(reader: StateReader, key: str) -> bytes | LookupResult:
+    found = reader.read(key, NO_CONDITIONS)
+    if isinstance(found.outcome, Problem):
+        return found
+    return reader.encoder.encode(key, found.outcome.entry, found.standing, NOW)

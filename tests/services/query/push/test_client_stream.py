@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from services.query.lookup.authentication import ANONYMOUS
-from services.query.lookup.problem import Problem
+from services.query.lookup.problems import Problem
 from services.query.push.client_stream import ClientStream, SubscriptionDenied
 from services.query.push.filter import Filter
 from services.query.push.notification import Notification, NotificationKind

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import WSCloseCode, WSMsgType
 
-from services.query.lookup.token_reload import reload
+from services.query.lookup.authentication import reload_tokens
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import Instance, connected, eventually, watching
 
@@ -41,7 +41,7 @@ class Guarded:
     def renew(self, **token: Any) -> None:
         self.write(**token)
         access = self.instance.access
-        reload(access, partial(self.instance.watching.renew, access.again))
+        reload_tokens(access, partial(self.instance.watching.renew, access.reauthenticate))
 
 
 @pytest.fixture

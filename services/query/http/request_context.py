@@ -1,0 +1,52 @@
+"""What the server attaches to a request: its principal and rate meter, read from its credentials."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import urlsafe_b64decode
+
+from aiohttp import web
+
+from services.query.lookup.authentication import Principal
+from services.query.lookup.rate_limit import RateMeter
+
+BEARER = "stateloop.bearer."
+"""A WebSocket subprotocol with this prefix is a token: its bytes in base64url, without padding.
+
+A page cannot send headers with a WebSocket, and a token in a URL would be in logs and histories.
+"""
+PRINCIPAL = web.RequestKey("principal", Principal)
+METER = web.RequestKey("meter", RateMeter)
+"""The rate meter of the principal of a request."""
+CHARGED = web.RequestKey("charged", int)
+"""How many keys a request was charged for. Admission charges one."""
+
+
+def principal(request: web.Request) -> Principal:
+    """The principal of a request to a guarded path. Its `check` rejects requests beyond the scope."""
+    return request[PRINCIPAL]
+
+
+def charge(request: web.Request, keys: int) -> None:
+    """Charge the request for this many keys in all: once, however often it is retried."""
+    if (more := keys - request.get(CHARGED, 1)) > 0:
+        request[METER].charge(more)
+        request[CHARGED] = keys
+
+
+def credentials_of(request: web.Request) -> str | None:
+    """The Authorization header, or its equivalent in the subprotocols of a WebSocket."""
+    header = request.headers.get("Authorization")
+    if header is not None or request.headers.get("Upgrade", "").lower() != "websocket":
+        return header
+    for name in request.headers.get("Sec-WebSocket-Protocol", "").split(","):
+        if name.strip().startswith(BEARER):
+            return f"Bearer {_decode(name.strip().removeprefix(BEARER))}"
+    return None
+
+
+def _decode(token: str) -> str:
+    try:
+        return urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("utf-8", "surrogateescape")
+    except (binascii.Error, ValueError):
+        return ""
