@@ -1,49 +1,48 @@
-"""Asks the query service from Python: `async with Client("http://127.0.0.1:8090") as states`."""
+"""The Python client of the query service: `async with Client("http://127.0.0.1:8090") as states`."""
 
+from contracts.errors import PermanentError, RetryableError
 from services.client.answers import Answer, Expired, Found, NeverSeen, Source
 from services.client.client import Client
 from services.client.errors import (
-    AccessDenied,
-    AddressWrong,
-    CatchingUp,
-    ModelRefused,
-    NoAnswer,
-    NotYet,
-    PermanentError,
-    QueryError,
-    Refused,
-    RetryableError,
-    SteppedBack,
-    Unreadable,
+    AccessDeniedError,
+    CatchingUpError,
+    ClientError,
+    InvalidAddressError,
+    InvalidResponseError,
+    ModelMismatchError,
+    NoAnswerError,
+    NotArrivedError,
+    RejectedError,
+    StaleReadError,
 )
 from services.client.pages import Page, StateInfo
-from services.client.subscriptions import Interest
-from services.client.updates import Left, Mark, Removed, Update
+from services.client.subscriptions import WatchFilter
+from services.client.watch_updates import Left, Mark, Removed, Update
 
 __all__ = [
-    "AccessDenied",
-    "AddressWrong",
+    "AccessDeniedError",
     "Answer",
-    "CatchingUp",
+    "CatchingUpError",
     "Client",
+    "ClientError",
     "Expired",
     "Found",
-    "Interest",
+    "InvalidAddressError",
+    "InvalidResponseError",
     "Left",
     "Mark",
-    "ModelRefused",
+    "ModelMismatchError",
     "NeverSeen",
-    "NoAnswer",
-    "NotYet",
+    "NoAnswerError",
+    "NotArrivedError",
     "Page",
     "PermanentError",
-    "QueryError",
-    "Refused",
+    "RejectedError",
     "Removed",
     "RetryableError",
     "Source",
+    "StaleReadError",
     "StateInfo",
-    "SteppedBack",
-    "Unreadable",
     "Update",
+    "WatchFilter",
 ]

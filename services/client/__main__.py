@@ -15,7 +15,7 @@ from contracts.settings import read
 from services.client.arguments import arguments
 from services.client.client import Client
 from services.client.commands import Code, Commands
-from services.client.errors import AddressWrong, UnknownField
+from services.client.errors import InvalidAddressError, UnknownFieldError
 from services.client.settings import ClientSettings
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def main(given: Sequence[str]) -> int:
-    """Do it; an error is told in one line that says what to do."""
-    told = arguments(given)
+    """Run the command; write an error as one line with its remedy."""
+    options = arguments(given)
     try:
-        return asyncio.run(_run(told))
+        return asyncio.run(_run(options))
     except StateloopError as error:
         print(f"stateloop: {error}", file=sys.stderr)
-        return Code.USAGE if isinstance(error, AddressWrong | UnknownField) else Code.ERROR
+        return Code.USAGE if isinstance(error, InvalidAddressError | UnknownFieldError) else Code.ERROR
     except BrokenPipeError:
         # Whoever read has enough, as `head` has; Python would complain at its end that it cannot write the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -44,11 +44,11 @@ def run() -> None:
     sys.exit(main(sys.argv[1:]))
 
 
-async def _run(told: Namespace) -> int:
+async def _run(options: Namespace) -> int:
     settings = read(ClientSettings)
-    urls = (told.url or settings.url).split(",")
-    async with Client(urls, token=settings.secret(told.token_file), discover=told.command != "states") as client:
-        return await Commands(client, Console(highlight=False), _write, _time).run(told)
+    urls = (options.url or settings.url).split(",")
+    async with Client(urls, token=settings.secret(options.token_file), discover=options.command != "states") as client:
+        return await Commands(client, Console(highlight=False), _write, _time).run(options)
 
 
 def _write(line: str) -> None:

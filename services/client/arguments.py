@@ -40,10 +40,10 @@ def arguments(given: Sequence[str]) -> Namespace:
     _watch(add("watch", help="what becomes of a key, or of all keys with a prefix, as it happens"))
     _keys(add("keys", help="the keys of a state, one a line"))
     add("states", help="the states that may be asked")
-    told = parser.parse_args(given)
-    if told.command == "watch" and (told.key is None) == (told.prefix is None):
+    options = parser.parse_args(given)
+    if options.command == "watch" and (options.key is None) == (options.prefix is None):
         parser.error("watch: write either a KEY or --prefix P")
-    return told
+    return options
 
 
 def _get(parser: ArgumentParser) -> None:

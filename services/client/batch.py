@@ -1,4 +1,4 @@
-"""Many keys at once: each owner is asked for its own, and only what gave no answer is asked again."""
+"""Reads many keys: one request to each owner, repeated only for the keys that failed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from services.client.answers import Found
-from services.client.calls import TRY_S, Call
-from services.client.errors import SteppedBack, Unreadable
-from services.client.reading import reader
-from services.client.replies import Elsewhere, answer, content
-from services.client.targets import state_target
-from services.client.transport import Reply
-from services.client.tries import TryAgain
+from services.client.decoding import reader
+from services.client.errors import InvalidResponseError, StaleReadError
+from services.client.request_sender import ATTEMPT_S, Request
+from services.client.request_targets import state_target
+from services.client.responses import MisdirectedError, answer, content
+from services.client.retrier import AttemptFailedError
+from services.client.transport import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from services.client.answers import Answer
-    from services.client.calls import Calls
     from services.client.discovery import Discovery
-    from services.client.highest import Highest
-    from services.client.tries import Tries, Try
+    from services.client.high_water_marks import HighWaterMarks
+    from services.client.request_sender import RequestSender
+    from services.client.retrier import Attempt, Retrier
 
-KEYS_A_REQUEST = 100
-AT_ONCE = 8
-"""Requests of one batch under way."""
+KEYS_PER_REQUEST = 100
+CONCURRENT_REQUESTS = 8
+"""Concurrent requests of one batch."""
 
 
 @dataclass
-class Batch:
-    """Keys of one state to be answered. `fields` as of one key."""
+class BatchRequest:
+    """The keys to read from one state, and their results so far."""
 
     state: str
     keys: Sequence[str]
@@ -44,26 +44,28 @@ class Batch:
 
     @property
     def open(self) -> list[str]:
-        """The keys without an answer, each once."""
+        """The distinct keys without a result."""
         return [key for key in dict.fromkeys(self.keys) if key not in self.answers]
 
 
-class Batches:
-    """Answers batches."""
+class BatchReader:
+    """Reads batches."""
 
-    def __init__(self, calls: Calls, discovery: Discovery, tries: Tries, highest: Highest) -> None:
-        self._calls = calls
+    def __init__(
+        self, sender: RequestSender, discovery: Discovery, retrier: Retrier, high_water_marks: HighWaterMarks
+    ) -> None:
+        self._sender = sender
         self._discovery = discovery
-        self._tries = tries
-        self._highest = highest
+        self._retrier = retrier
+        self._high_water_marks = high_water_marks
 
-    async def answered(self, batch: Batch, deadline_s: float) -> list[Answer[Any]]:
-        """The answers in the order of the keys. Raises as for one key, of the first that gave none."""
-        room = asyncio.Semaphore(AT_ONCE)
+    async def read(self, batch: BatchRequest, deadline_s: float) -> list[Answer[Any]]:
+        """Return the results in the order of the keys. Raises as for one key, for the first that failed."""
+        room = asyncio.Semaphore(CONCURRENT_REQUESTS)
 
-        async def once(one: Try) -> None:
+        async def once(one: Attempt) -> None:
             requests = [
-                self._asked(room, batch, url, some)
+                self._send_group(room, batch, url, some)
                 for url, keys in self._by_instance(batch).items()
                 for some in _pieces(keys)
             ]
@@ -71,55 +73,57 @@ class Batches:
                 async with asyncio.timeout(one.left_s):  # also of those that wait for room
                     failures = [each for each in await asyncio.gather(*requests, return_exceptions=True) if each]
             except TimeoutError:
-                raise TryAgain(f"{len(batch.open)} keys were not answered in time") from None
-            for each in sorted(failures, key=lambda each: isinstance(each, TryAgain)):
+                raise AttemptFailedError(f"{len(batch.open)} keys were not answered in time") from None
+            for each in sorted(failures, key=lambda each: isinstance(each, AttemptFailedError)):
                 raise each
 
         if batch.open:
-            await self._tries.made(f"{len(batch.keys)} keys of {batch.state}", deadline_s, once)
+            await self._retrier.run(f"{len(batch.keys)} keys of {batch.state}", deadline_s, once)
         return [batch.answers[key] for key in batch.keys]
 
-    def _by_instance(self, batch: Batch) -> dict[str, list[str]]:
+    def _by_instance(self, batch: BatchRequest) -> dict[str, list[str]]:
         groups = defaultdict(list)
         for key in batch.open:
             groups[self._discovery.candidates((batch.state, key))[0]].append(key)
         return groups
 
-    async def _asked(self, room: asyncio.Semaphore, batch: Batch, url: str, keys: Sequence[str]) -> None:
+    async def _send_group(self, room: asyncio.Semaphore, batch: BatchRequest, url: str, keys: Sequence[str]) -> None:
         body = {"keys": keys, **({"fields": ",".join(batch.fields)} if batch.fields else {})}
         what = f"{len(keys)} keys of {batch.state}"
-        call = Call(what, f"{state_target(batch.state)}:batchGet", TRY_S, body=body)
+        call = Request(what, f"{state_target(batch.state)}:batchGet", ATTEMPT_S, body=body)
         async with room:
-            await self._calls.asked(url, call, TRY_S, lambda reply: self._read(batch, keys, reply))
+            await self._sender.send_to(url, call, ATTEMPT_S, lambda reply: self._read(batch, keys, reply))
 
-    def _read(self, batch: Batch, keys: Sequence[str], reply: Reply) -> None:
-        """Take the answers; what of them is none is told after all others were taken."""
-        told = content(reply, batch.state).get("answers")
-        if not isinstance(told, list) or len(told) != len(keys):
-            raise Unreadable(reply.url, f"not {len(keys)} answers to {len(keys)} keys")
-        left: TryAgain | None = None
-        for key, one in zip(keys, told, strict=True):
+    def _read(self, batch: BatchRequest, keys: Sequence[str], reply: Response) -> None:
+        """Store the results; an invalid one raises after all others are stored."""
+        body = content(reply, batch.state).get("answers")
+        if not isinstance(body, list) or len(body) != len(keys):
+            raise InvalidResponseError(reply.url, f"not {len(keys)} answers to {len(keys)} keys")
+        left: AttemptFailedError | None = None
+        for key, one in zip(keys, body, strict=True):
             try:
-                self._take(batch, key, Reply(reply.url, _status(one), one, reply.after_s))
-            except TryAgain as failed:
-                left = left if isinstance(left, Elsewhere) else failed
+                self._take(batch, key, Response(reply.url, _status(one), one, reply.after_s))
+            except AttemptFailedError as failed:
+                left = left if isinstance(left, MisdirectedError) else failed
         if left:
             raise left
 
-    def _take(self, batch: Batch, key: str, reply: Reply) -> None:
+    def _take(self, batch: BatchRequest, key: str, reply: Response) -> None:
         got = answer(reply, batch.state, key, reader(batch.state, key, batch.model))
         if isinstance(got, Found):
             self._discovery.answered(reply.url, got.instance)
-        if not self._highest.admits(got):
-            raise TryAgain(f"{reply.url} gave an earlier version of {key} than was shown", kind=SteppedBack)
+        if not self._high_water_marks.admits(got):
+            raise AttemptFailedError(
+                f"{reply.url} returned an earlier version of {key} than before", kind=StaleReadError
+            )
         batch.answers[key] = got
 
 
 def _pieces(keys: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (keys[at : at + KEYS_A_REQUEST] for at in range(0, len(keys), KEYS_A_REQUEST))
+    return (keys[at : at + KEYS_PER_REQUEST] for at in range(0, len(keys), KEYS_PER_REQUEST))
 
 
 def _status(one: Any) -> int:
-    """An answer has no status of its own, a problem has."""
+    """Return the status of one item: only a problem has one."""
     status = one.get("status") if isinstance(one, dict) else None
     return status if type(status) is int else 200

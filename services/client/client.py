@@ -10,41 +10,41 @@ from pydantic import BaseModel
 
 from services.client import pages
 from services.client.answers import Found
-from services.client.batch import Batch, Batches
-from services.client.calls import TRY_S, Call, Calls
-from services.client.conversation import Conversation
+from services.client.batch import BatchReader, BatchRequest
+from services.client.decoding import Value, reader
 from services.client.discovery import Discovery
-from services.client.errors import SteppedBack
-from services.client.highest import Highest
-from services.client.lasting import PATIENCE_S, Lasting
-from services.client.reading import Value, reader
-from services.client.replies import answer
-from services.client.targets import ROOT, Asking, key_target, page_target
-from services.client.transport import Transport
-from services.client.tries import Tries, TryAgain
-from services.client.watch import Watch, Watched
+from services.client.errors import StaleReadError
+from services.client.high_water_marks import HighWaterMarks
+from services.client.key_watch import KeyWatch, WatchedKey
+from services.client.multi_watch import MultiWatch
+from services.client.reconnecting_stream import PATIENCE_S, ReconnectingStream
+from services.client.request_sender import ATTEMPT_S, Request, RequestSender
+from services.client.request_targets import ROOT, ReadOptions, key_target, page_target
+from services.client.responses import answer
+from services.client.retrier import AttemptFailedError, Retrier
+from services.client.transport import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
     from services.client.answers import Answer
     from services.client.pages import Page, StateInfo
-    from services.client.subscriptions import Interest
-    from services.client.transport import Reply
-    from services.client.updates import Mark, Update
+    from services.client.subscriptions import WatchFilter
+    from services.client.transport import Response
+    from services.client.watch_updates import Mark, Update
 
 M = TypeVar("M", bound=BaseModel)
 DEADLINE_S = 10.0
-REMEMBERED = 100_000
+MAX_KEYS = 100_000
 CONNECTIONS = 100
 
 
 class Client:
-    """Asks the named states. `url` is that of any instance, or several of them in case one is away.
+    """Reads and watches named states. `url` is that of any instance, or several.
 
-    All tries of one call take `deadline` seconds at most. Of the keys asked last, so many as `remember` says, nothing
-    is shown that is older than what was shown before. Without `discover` only the given addresses are asked, as
-    through a proxy. So many `connections` are pooled for reads; each watch has one beside them.
+    All attempts of one request take `deadline` seconds at most. For the most recent `remember` keys, no version is
+    returned that is older than one returned before. Without `discover` only the given addresses are used, as behind a
+    proxy. `connections` is the size of the pool for reads; each watch has one more.
     """
 
     def __init__(  # noqa: PLR0913  # each stands for itself, and none is needed
@@ -53,19 +53,19 @@ class Client:
         *,
         token: str | None = None,
         deadline: float = DEADLINE_S,
-        remember: int = REMEMBERED,
+        remember: int = MAX_KEYS,
         discover: bool = True,
         connections: int = CONNECTIONS,
     ) -> None:
         urls = [url] if isinstance(url, str) else list(url)
         self._deadline_s = deadline
-        self._transport = Transport(token, connections)
+        self._transport = HttpTransport(token, connections)
         self._discovery = Discovery(urls, self._transport, time.monotonic, ask=discover)
-        self._tries = Tries(time.monotonic, asyncio.sleep)
-        self._calls = Calls(self._transport, self._discovery, self._tries)
-        self._highest = Highest(remember)
-        self._lasting = Lasting(self._discovery, self._tries, time.monotonic)
-        self._batches = Batches(self._calls, self._discovery, self._tries, self._highest)
+        self._retrier = Retrier(time.monotonic, asyncio.sleep)
+        self._sender = RequestSender(self._transport, self._discovery, self._retrier)
+        self._high_water_marks = HighWaterMarks(remember)
+        self._stream = ReconnectingStream(self._discovery, self._retrier, time.monotonic)
+        self._batch_reader = BatchReader(self._sender, self._discovery, self._retrier, self._high_water_marks)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -76,29 +76,31 @@ class Client:
         await self._transport.__aexit__()
 
     @overload
-    async def get(self, state: str, key: str, *, model: type[M], **asking: Unpack[Asking]) -> Answer[M]: ...
+    async def get(self, state: str, key: str, *, model: type[M], **options: Unpack[ReadOptions]) -> Answer[M]: ...
 
     @overload
-    async def get(self, state: str, key: str, *, model: None = None, **asking: Unpack[Asking]) -> Answer[Value]: ...
+    async def get(
+        self, state: str, key: str, *, model: None = None, **options: Unpack[ReadOptions]
+    ) -> Answer[Value]: ...
 
     async def get(
-        self, state: str, key: str, *, model: type[BaseModel] | None = None, **asking: Unpack[Asking]
+        self, state: str, key: str, *, model: type[BaseModel] | None = None, **options: Unpack[ReadOptions]
     ) -> Answer[Any]:
-        """What is known of the key: Found, NeverSeen or Expired. Raises NoAnswer, Refused and other QueryErrors."""
+        """Return Found, NeverSeen or Expired. Raises NoAnswerError, RejectedError and other ClientErrors."""
         read = reader(state, key, model)
 
-        def take(reply: Reply) -> Answer[Any]:
+        def take(reply: Response) -> Answer[Any]:
             got = answer(reply, state, key, read)
             if isinstance(got, Found):
                 self._discovery.answered(reply.url, got.instance)
-            if "as_of" not in asking and not self._highest.admits(got):
-                raise TryAgain(f"{reply.url} gave an earlier version than was shown", kind=SteppedBack)
+            if "as_of" not in options and not self._high_water_marks.admits(got):
+                raise AttemptFailedError(f"{reply.url} gave an earlier version than was shown", kind=StaleReadError)
             return got
 
-        wait_s = asking.get("wait", 0.0)
-        deadline_s = asking.get("deadline", max(self._deadline_s, wait_s + TRY_S))
-        call = Call(f"{state}/{key}", key_target(state, key, asking), deadline_s, (state, key), wait_s)
-        return await self._calls.made(call, take)
+        wait_s = options.get("wait", 0.0)
+        deadline_s = options.get("deadline", max(self._deadline_s, wait_s + ATTEMPT_S))
+        call = Request(f"{state}/{key}", key_target(state, key, options), deadline_s, (state, key), wait_s)
+        return await self._sender.send(call, take)
 
     @overload
     async def get_many(
@@ -125,9 +127,9 @@ class Client:
         fields: Sequence[str] = (),
         deadline: float | None = None,
     ) -> list[Answer[Any]]:
-        """The same of many keys, in their order. All must be answered within the deadline."""
-        batch = Batch(state, keys, fields, model)
-        return await self._batches.answered(batch, self._deadline_s if deadline is None else deadline)
+        """Return the results of many keys, in their order, within the deadline."""
+        batch = BatchRequest(state, keys, fields, model)
+        return await self._batch_reader.read(batch, self._deadline_s if deadline is None else deadline)
 
     async def page(  # noqa: PLR0913  # as the service's own query
         self,
@@ -141,7 +143,7 @@ class Client:
     ) -> Page[Value]:
         """The next keys with this prefix, and with these values of indexed fields, in their order."""
         call = self._call(state, page_target(state, prefix, where or {}, after, limit), deadline)
-        return await self._calls.made(call, lambda reply: pages.page(reply, state, None))
+        return await self._sender.send(call, lambda reply: pages.page(reply, state, None))
 
     async def items(
         self, state: str, *, prefix: str = "", where: Mapping[str, str] | None = None
@@ -164,7 +166,7 @@ class Client:
     async def versions(self, state: str, key: str, *, deadline: float | None = None) -> list[Found[Value]]:
         """The versions that are kept of the key's present life, the earliest first."""
         call = self._call(f"{state}/{key}", key_target(state, key, {}, "/versions"), deadline, (state, key))
-        return await self._calls.made(call, lambda reply: pages.versions(reply, state, key, None))
+        return await self._sender.send(call, lambda reply: pages.versions(reply, state, key, None))
 
     @overload
     def watch(
@@ -190,24 +192,24 @@ class Client:
         marks: bool = False,
         patience: float = PATIENCE_S,
     ) -> AsyncGenerator[Any, None]:
-        """What the key is now, and then what becomes of it. Of changes in quick succession the last one is told.
+        """Yield the present value of the key, and then its changes; of changes in quick succession, the last one.
 
-        It goes on at another instance when a stream breaks, and ends with NoAnswer when nobody has spoken for so many
-        seconds as `patience` says. `marks`: it tells a few times a minute, too, how far it is behind.
+        It reconnects when a stream breaks, and raises NoAnswerError after `patience` seconds without
+        a message. With `marks` it also yields how far it is behind, a few times a minute.
         """
         target = key_target(state, key, {}, "/watch")
-        watched = Watched(state, key, target, marks, patience, reader(state, key, model))
-        return Watch(watched, self._transport, self._highest).updates(self._lasting)
+        watched = WatchedKey(state, key, target, marks, patience, reader(state, key, model))
+        return KeyWatch(watched, self._transport, self._high_water_marks).updates(self._stream)
 
     def watch_many(
-        self, *interests: Interest, marks: bool = False, patience: float = PATIENCE_S
+        self, *filters: WatchFilter, marks: bool = False, patience: float = PATIENCE_S
     ) -> AsyncGenerator[Update[Value] | Mark, None]:
-        """The same of many keys, prefixes and filters over one connection."""
-        return Conversation(interests, self._transport, self._highest, marks=marks).updates(self._lasting, patience)
+        """Watch many keys, prefixes and filters over one connection."""
+        return MultiWatch(filters, self._transport, self._high_water_marks, marks=marks).updates(self._stream, patience)
 
     async def states(self, *, deadline: float | None = None) -> list[StateInfo]:
-        """The states that this client may ask."""
-        return await self._calls.made(self._call("the states", ROOT, deadline), pages.states)
+        """Return the states that this client may read."""
+        return await self._sender.send(self._call("the states", ROOT, deadline), pages.states)
 
-    def _call(self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None) -> Call:
-        return Call(what, target, self._deadline_s if deadline is None else deadline, place)
+    def _call(self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None) -> Request:
+        return Request(what, target, self._deadline_s if deadline is None else deadline, place)

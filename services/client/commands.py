@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from services.client.answers import Expired, Found, NeverSeen
-from services.client.errors import UnknownField
+from services.client.errors import UnknownFieldError
 from services.client.flat import rows
+from services.client.json_lines import line
 from services.client.paths import has_path, unknown_path
-from services.client.subscriptions import Interest
+from services.client.subscriptions import WatchFilter
 from services.client.tables import fields, happened, heading, missing, states
-from services.client.told import line
-from services.client.updates import Mark
+from services.client.watch_updates import Mark
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from services.client.client import Client
-    from services.client.targets import Asking
+    from services.client.request_targets import ReadOptions
 
-FOLLOWED = 10_000
+MAX_WATCHED_KEYS = 10_000
 """Keys of which a watch remembers what it showed, to tell what has changed."""
 
 
@@ -50,22 +50,24 @@ class Commands:
     write: Callable[[str], None]
     time: Callable[[], str]
 
-    async def run(self, told: Namespace) -> Code:
+    async def run(self, options: Namespace) -> Code:
         """Do what the arguments say."""
-        match told.command:
+        match options.command:
             case "get":
-                return await self._get(told)
+                return await self._get(options)
             case "watch":
-                return await self._watch(told)
+                return await self._watch(options)
             case "keys":
-                return await self._keys(told)
-        return await self._states(told)
+                return await self._keys(options)
+        return await self._states(options)
 
-    async def _get(self, told: Namespace) -> Code:
-        answer = await self.client.get(told.state, told.key, **_asking(told))
+    async def _get(self, options: Namespace) -> Code:
+        answer = await self.client.get(options.state, options.key, **_read_options(options))
         if isinstance(answer, Found):
-            await self._check_fields(told.state, [path for path in told.fields if not has_path(answer.value, path)])
-        if told.json:
+            await self._check_fields(
+                options.state, [path for path in options.fields if not has_path(answer.value, path)]
+            )
+        if options.json:
             self.write(line(answer))
         elif isinstance(answer, Found):
             self.console.print(heading(answer))
@@ -77,39 +79,41 @@ class Commands:
         return Code.EXPIRED if isinstance(answer, Expired) else Code.FOUND
 
     async def _check_fields(self, state: str, missing: Sequence[str]) -> None:
-        """Raise UnknownField for a path that no record of the state has. One that only this record lacks is empty."""
+        """Raise UnknownFieldError for a path that no record of the state has, not one that this record lacks."""
         if not missing:
             return
         schema: Mapping[str, Any] = next(
-            (one.told["schema"] for one in await self.client.states() if one.name == state), {}
+            (one.facts["schema"] for one in await self.client.states() if one.name == state), {}
         )
         for path in missing:
             if unknown := unknown_path(schema, path):
-                raise UnknownField(state, unknown)
+                raise UnknownFieldError(state, unknown)
 
-    async def _keys(self, told: Namespace) -> Code:
+    async def _keys(self, options: Namespace) -> Code:
         """A key is written as it is, also for people: it is there to be piped on."""
-        async for key in self.client.keys(told.state, prefix=told.prefix, where=dict(told.where)):
-            self.write(line(key) if told.json else key)
+        async for key in self.client.keys(options.state, prefix=options.prefix, where=dict(options.where)):
+            self.write(line(key) if options.json else key)
         return Code.FOUND
 
-    async def _states(self, told: Namespace) -> Code:
+    async def _states(self, options: Namespace) -> Code:
         known = await self.client.states()
-        if told.json:
+        if options.json:
             for one in known:
                 self.write(line(one))
         else:
             self.console.print(states(known))
         return Code.FOUND
 
-    async def _watch(self, told: Namespace) -> Code:
-        before: LRUCache[str, Mapping[str, str]] = LRUCache(FOLLOWED)
-        if told.key is None:
-            updates = self.client.watch_many(Interest(told.state, prefix=told.prefix, where=dict(told.where)))
+    async def _watch(self, options: Namespace) -> Code:
+        before: LRUCache[str, Mapping[str, str]] = LRUCache(MAX_WATCHED_KEYS)
+        if options.key is None:
+            updates = self.client.watch_many(
+                WatchFilter(options.state, prefix=options.prefix, where=dict(options.where))
+            )
         else:
-            updates = self.client.watch(told.state, told.key)
+            updates = self.client.watch(options.state, options.key)
         async for update in updates:
-            if told.json or isinstance(update, Mark):
+            if options.json or isinstance(update, Mark):
                 self.write(line(update))
                 continue
             self.console.print(happened(update, before.get(update.key), self.time()), no_wrap=False)
@@ -120,14 +124,14 @@ class Commands:
         return Code.FOUND
 
 
-def _asking(told: Namespace) -> Asking:
-    asking: Asking = {"fields": told.fields}
-    if told.version is not None:
-        asking["as_of"] = told.version
-    if told.min_version is not None:
-        asking["min_version"] = told.min_version
-    if told.min_offset is not None:
-        asking["min_offset"] = told.min_offset
-    if told.wait is not None:
-        asking["wait"] = told.wait
-    return asking
+def _read_options(options: Namespace) -> ReadOptions:
+    found: ReadOptions = {"fields": options.fields}
+    if options.version is not None:
+        found["as_of"] = options.version
+    if options.min_version is not None:
+        found["min_version"] = options.min_version
+    if options.min_offset is not None:
+        found["min_offset"] = options.min_offset
+    if options.wait is not None:
+        found["wait"] = options.wait
+    return found

@@ -1,4 +1,4 @@
-"""Finds the instances of the service, and remembers which ones do not answer."""
+"""Discovers the instances of the service, and tracks which ones do not answer."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from services.client.errors import AddressWrong, QueryError
+from services.client.errors import ClientError, InvalidAddressError
 from services.client.instances import Directory, candidates, directory
-from services.client.replies import content
-from services.client.tries import TryAgain
+from services.client.responses import content
+from services.client.retrier import AttemptFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from services.client.transport import Transport
+    from services.client.transport import HttpTransport
 
 WITHIN_S = 2.0
 PAUSE_S = 1.0
 """Between two looks at who is there."""
-FIRST_DOUBT_S = 1.0
-MOST_DOUBT_S = 60.0
+FIRST_SUSPICION_S = 1.0
+MAX_SUSPICION_S = 60.0
 PATH = "/v1/instances"
 
 
 class Discovery:
     """The instances as this client knows them: those it was given, and those that they tell of, if it is to ask."""
 
-    def __init__(self, urls: Sequence[str], transport: Transport, clock: Callable[[], float], *, ask: bool) -> None:
+    def __init__(self, urls: Sequence[str], transport: HttpTransport, clock: Callable[[], float], *, ask: bool) -> None:
         self._seeds = [_seed(url) for url in urls]
         self._scheme = urlsplit(self._seeds[0]).scheme
         self._transport = transport
@@ -53,8 +53,8 @@ class Discovery:
 
     def failed(self, url: str) -> None:
         """It did not answer: it comes last for a while, for longer each time. Perhaps others know who is there now."""
-        _, waited = self._doubts.get(url, (0.0, FIRST_DOUBT_S / 2))
-        longer = min(waited * 2, MOST_DOUBT_S)
+        _, waited = self._doubts.get(url, (0.0, FIRST_SUSPICION_S / 2))
+        longer = min(waited * 2, MAX_SUSPICION_S)
         self._doubts[url] = self._clock() + longer, longer
         self.look()
 
@@ -63,7 +63,7 @@ class Discovery:
         self._doubts.pop(url, None)
 
     def answered(self, url: str, instance: str) -> None:
-        """Who was asked here had the answer from this instance: if that is another, partitions have moved."""
+        """Note which instance produced a result: if it is not the one at this address, partitions have moved."""
         if self._directory.names.get(url, instance) != instance:
             self.look()
 
@@ -84,14 +84,14 @@ class Discovery:
     async def _look(self) -> None:
         """Nobody waits for this: as long as it fails, what was known before, or given, has to do."""
         for url in self.candidates(None):
-            with suppress(TryAgain, QueryError, KeyError, TypeError, ValueError, AttributeError):
-                told = content(await self._transport.ask(url, PATH, WITHIN_S), PATH)
-                self._directory = directory(told).of_scheme(self._scheme)
+            with suppress(AttemptFailedError, ClientError, KeyError, TypeError, ValueError, AttributeError):
+                body = content(await self._transport.ask(url, PATH, WITHIN_S), PATH)
+                self._directory = directory(body).of_scheme(self._scheme)
                 return
 
 
 def _seed(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise AddressWrong(url)
+        raise InvalidAddressError(url)
     return url.rstrip("/")

@@ -1,11 +1,11 @@
-"""What can go wrong between a caller and the query service. "Never seen" and "expired" are answers, not errors."""
+"""The errors of the client. "Never seen" and "expired" are results, not errors."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError, RetryableError, StateloopError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,23 +13,15 @@ if TYPE_CHECKING:
     from services.client.paths import UnknownPath
 
 CLOSE = 0.75
-"""How alike two paths are, from 0 to 1, of which one is taken for the other misspelt."""
+"""The similarity of two paths, from 0 to 1, above which one is suggested for the other."""
 
 
-class QueryError(StateloopError):
-    """The base of the client's errors."""
+class ClientError(StateloopError):
+    """The base of the client's errors. Each is also a RetryableError or a PermanentError of contracts.errors."""
 
 
-class RetryableError(QueryError):
-    """A later call may succeed."""
-
-
-class PermanentError(QueryError):
-    """Nothing changes until somebody does what the message says."""
-
-
-class NoAnswer(RetryableError):
-    """No instance gave an answer within the deadline. `last` is what the last try met, and who was tried."""
+class NoAnswerError(ClientError, RetryableError):
+    """No instance returned a result within the deadline. `last` describes the last attempt."""
 
     advice = "check that the query service runs, and that its address is right"
 
@@ -41,16 +33,16 @@ class NoAnswer(RetryableError):
         self.last = last
 
 
-class CatchingUp(NoAnswer):
-    """The instances that have the key are there, and do not yet hold all that was shown before."""
+class CatchingUpError(NoAnswerError):
+    """The instances of the key are up, and have not yet caught up with its topic."""
 
     advice = "Ask again in a while, or allow more time with deadline="
 
 
-class NotYet(RetryableError):
-    """The version or the event that was asked for has not arrived. `latest` is the tag of what has, if something has.
+class NotArrivedError(ClientError, RetryableError):
+    """The requested version or event has not arrived. `latest` is the tag of the latest version, if there is one.
 
-    `latest_offset` is the offset of the latest event that has, where one was asked for.
+    `latest_offset` is the offset of the latest event, where one was requested.
     """
 
     def __init__(self, what: str, facts: Mapping[str, Any]) -> None:
@@ -61,37 +53,37 @@ class NotYet(RetryableError):
         self.latest_offset = facts.get("latest_offset")
 
 
-class SteppedBack(NoAnswer):
-    """All that came was older than what this client has shown of the key."""
+class StaleReadError(NoAnswerError):
+    """All responses were older than what this client has returned for the key before."""
 
     advice = "An instance is behind, or the topic was made anew: then open a new Client"
 
 
-class Refused(PermanentError):
-    """The service does not answer such a query. `facts` is what it said, as in RFC 9457."""
+class RejectedError(ClientError, PermanentError):
+    """The service rejected the request. `facts` are the members of its problem (RFC 9457)."""
 
     def __init__(self, what: str, status: int, facts: Mapping[str, Any]) -> None:
-        told = facts.get("detail") or facts.get("title") or "it does not say why"
-        super().__init__(f"{what} was refused ({status}): {told}")
+        detail = facts.get("detail") or facts.get("title") or "no reason given"
+        super().__init__(f"{what} was refused ({status}): {detail}")
         self.status = status
         self.kind = str(facts.get("type", ""))
         self.facts = facts
 
 
-class AccessDenied(Refused):
-    """The token is missing, unknown, or not good for this state and key."""
+class AccessDeniedError(RejectedError):
+    """The token is missing, unknown, or does not cover this state and key."""
 
 
-class AddressWrong(PermanentError):
-    """An address cannot be that of a query service."""
+class InvalidAddressError(ClientError, PermanentError):
+    """An address is not a valid URL of a query service."""
 
     def __init__(self, url: str) -> None:
         super().__init__(f"{url!r} is no address of a query service: write one such as http://127.0.0.1:8090")
         self.url = url
 
 
-class UnknownField(PermanentError):
-    """No record of the state has this field. `names` are the fields that there are in its place."""
+class UnknownFieldError(ClientError, PermanentError):
+    """No record of the state has this field. `names` are the fields at its place."""
 
     def __init__(self, state: str, unknown: UnknownPath) -> None:
         above = f"{unknown.parent}." if unknown.parent else ""
@@ -105,8 +97,8 @@ class UnknownField(PermanentError):
         self.names = tuple(known)
 
 
-class Unreadable(PermanentError):
-    """What answered does not speak as the query service does."""
+class InvalidResponseError(ClientError, PermanentError):
+    """A response is not one of the query service."""
 
     def __init__(self, url: str, problem: str) -> None:
         super().__init__(f"{url} answered what no query service answers ({problem}): check the address")
@@ -114,8 +106,8 @@ class Unreadable(PermanentError):
         self.problem = problem
 
 
-class ModelRefused(PermanentError):
-    """A value is not of the model that it was to be read as."""
+class ModelMismatchError(ClientError, PermanentError):
+    """A value does not match the requested model."""
 
     def __init__(self, state: str, key: str, model: str, problem: str) -> None:
         super().__init__(f"the value of {state}/{key} is no {model} ({problem}): correct the model, or leave it out")
@@ -124,8 +116,8 @@ class ModelRefused(PermanentError):
         self.model = model
 
 
-class NoToken(PermanentError):
-    """The file of the token cannot be read."""
+class TokenFileError(ClientError, PermanentError):
+    """The token file cannot be read."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"the token cannot be read from {path} ({problem}): write one line of text there")

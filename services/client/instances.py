@@ -1,4 +1,4 @@
-"""Who is asked about a key, in which order: pure decisions on what the instances tell of each other."""
+"""Orders the instances for a key, by their membership and ownership: pure functions."""
 
 from __future__ import annotations
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from services.client.answers import Found, T, found
-from services.client.errors import Unreadable
-from services.client.reading import reader
-from services.client.replies import content
+from services.client.decoding import reader
+from services.client.errors import InvalidResponseError
+from services.client.responses import content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pydantic import BaseModel
 
-    from services.client.transport import Reply
+    from services.client.transport import Response
 
 
 @dataclass(frozen=True)
@@ -30,42 +30,42 @@ class Page(Generic[T]):
 class StateInfo:
     """A state that can be asked, as one instance tells: `keys` are those that it holds, `lag` its lag in records.
 
-    `keys` is None for a token that may not read all of them. `told` is all that it tells, the schema among it.
+    `keys` is None for a token that may not read all of them. `facts` is all that it tells, the schema among it.
     """
 
     name: str
     partitions: int
     keys: int | None
     lag: int
-    told: Mapping[str, Any]
+    facts: Mapping[str, Any]
 
 
-def page(reply: Reply, state: str, model: type[BaseModel] | None) -> Page[Any]:
-    """The page in a reply. Raises TryAgain, Refused or Unreadable."""
-    told = content(reply, state)
-    return Page(_items(reply, told, "items", state, model), told.get("after"))
+def page(reply: Response, state: str, model: type[BaseModel] | None) -> Page[Any]:
+    """The page in a reply. Raises AttemptFailedError, RejectedError or InvalidResponseError."""
+    body = content(reply, state)
+    return Page(_items(reply, body, "items", state, model), body.get("after"))
 
 
-def versions(reply: Reply, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
+def versions(reply: Response, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
     """The versions in a reply, the earliest first."""
     return _items(reply, content(reply, f"{state}/{key}"), "versions", state, model)
 
 
-def states(reply: Reply) -> list[StateInfo]:
+def states(reply: Response) -> list[StateInfo]:
     """The states in a reply."""
     try:
         return [_state(one) for one in content(reply, "states")["states"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise Unreadable(reply.url, f"of a state, {error}") from error
+        raise InvalidResponseError(reply.url, f"of a state, {error}") from error
 
 
 def _items(
-    reply: Reply, told: Mapping[str, Any], name: str, state: str, model: type[BaseModel] | None
+    reply: Response, body: Mapping[str, Any], name: str, state: str, model: type[BaseModel] | None
 ) -> list[Found[Any]]:
     try:
-        return [found(one, reader(state, one["key"], model)) for one in told[name]]
+        return [found(one, reader(state, one["key"], model)) for one in body[name]]
     except (KeyError, TypeError, ValueError) as error:
-        raise Unreadable(reply.url, f"of an item's fields, {error}") from error
+        raise InvalidResponseError(reply.url, f"of an item's fields, {error}") from error
 
 
 def _state(one: Mapping[str, Any]) -> StateInfo:

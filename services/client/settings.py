@@ -1,4 +1,4 @@
-"""What the command is told by environment variables with the prefix STATELOOP_."""
+"""The settings of the command, from environment variables with the prefix STATELOOP_."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from services.client.errors import NoToken
+from services.client.errors import TokenFileError
 
 
 class ClientSettings(BaseSettings):
-    """Where the query service is, and who asks."""
+    """The address of the query service, and the token."""
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
@@ -22,14 +22,16 @@ class ClientSettings(BaseSettings):
     token_file: Path | None = None
 
     def secret(self, file: Path | None) -> str | None:
-        """The token: from this file, that of the settings, or the environment. Raises NoToken."""
+        """The token: from this file, that of the settings, or the environment. Raises TokenFileError."""
         path = file or self.token_file
         if path is None:
             return self.token.get_secret_value() if self.token else None
         try:
             text = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeError) as error:
-            raise NoToken(str(path), error.strerror or "" if isinstance(error, OSError) else "no UTF-8") from error
+            raise TokenFileError(
+                str(path), error.strerror or "" if isinstance(error, OSError) else "no UTF-8"
+            ) from error
         if not text or "\n" in text:
-            raise NoToken(str(path), "more than one line" if text else "it is empty")
+            raise TokenFileError(str(path), "more than one line" if text else "it is empty")
         return text

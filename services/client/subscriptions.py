@@ -1,4 +1,4 @@
-"""What one connection asks for, as the service's WebSocket wants it said: pure."""
+"""The filters of a watch, and their messages to the WebSocket."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Interest:
+class WatchFilter:
     """A key of a state; or, where `key` is None, all keys with this prefix and these values of fields.
 
-    `current`: what is there now is told first. Without, what changes while a connection is broken is not told.
+    `current`: the present values are delivered first. Without it, changes during a reconnect are not delivered.
     """
 
     state: str
@@ -23,9 +23,9 @@ class Interest:
     current: bool = True
 
 
-def subscribe(name: str, interest: Interest, after: str | None) -> dict[str, Any]:
-    """The message that asks for it under this name. `after` is the tag of the last that was told of the key."""
-    asked = {"type": "subscribe", "id": name, "state": interest.state, "current": interest.current}
+def subscribe(name: str, interest: WatchFilter, after: str | None) -> dict[str, Any]:
+    """Return the message that subscribes under this name. `after` is the tag of the last update of the key."""
+    message = {"type": "subscribe", "id": name, "state": interest.state, "current": interest.current}
     if interest.key is not None:
-        return {**asked, "key": interest.key, **({"after": after} if after else {})}
-    return {**asked, "prefix": interest.prefix, "where": dict(interest.where)}
+        return {**message, "key": interest.key, **({"after": after} if after else {})}
+    return {**message, "prefix": interest.prefix, "where": dict(interest.where)}

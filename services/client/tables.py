@@ -9,7 +9,7 @@ from rich.text import Text
 
 from services.client.answers import Expired, Found, NeverSeen
 from services.client.flat import changes, rows, text
-from services.client.updates import Removed
+from services.client.watch_updates import Removed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from services.client.pages import StateInfo
-    from services.client.updates import Update
+    from services.client.watch_updates import Update
 
 MINUTE = 60
 HOUR = 60 * MINUTE
@@ -27,44 +27,44 @@ ITS_ORDER = ("device_id", "key", "first_seen", "epoch", "version", "as_of")
 """Fields of records that say what the beginning of a watch's line does, or change each time."""
 
 
-def heading(told: Found[Any]) -> Text:
+def heading(update: Found[Any]) -> Text:
     """The key, its version and age, and where the answer came from."""
-    line = Text.assemble((told.key, "bold"), f"  version {told.version}", (f"  {age(told.age)} old", "green"))
-    if told.epoch:
-        line.append(f"  epoch {told.epoch}", style="dim")
-    if told.window_start:
-        line.append(f"  window of {told.window_start:%Y-%m-%d %H:%M:%S %Z}", style="dim")
-    behind = f", {told.lag:,} behind" if told.lag else ""
-    origin = f"\n{told.source.topic}/{told.source.partition} offset {told.source.offset:,}"
-    return line.append(f"{origin}, from {told.instance} ({told.role}{behind})", style="dim")
+    line = Text.assemble((update.key, "bold"), f"  version {update.version}", (f"  {age(update.age)} old", "green"))
+    if update.epoch:
+        line.append(f"  epoch {update.epoch}", style="dim")
+    if update.window_start:
+        line.append(f"  window of {update.window_start:%Y-%m-%d %H:%M:%S %Z}", style="dim")
+    behind = f", {update.lag:,} behind" if update.lag else ""
+    origin = f"\n{update.source.topic}/{update.source.partition} offset {update.source.offset:,}"
+    return line.append(f"{origin}, from {update.instance} ({update.role}{behind})", style="dim")
 
 
-def fields(told: Found[Any]) -> Table:
+def fields(update: Found[Any]) -> Table:
     """All fields of its value."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in rows(told.value).items():
+    for name, value in rows(update.value).items():
         table.add_row(Text(name), Text(value))
     return table
 
 
-def missing(told: NeverSeen | Expired) -> Text:
+def missing(update: NeverSeen | Expired) -> Text:
     """Why there is nothing to show."""
-    known = {name: value for name, value in told.facts.items() if name not in ("type", "title", "status", "detail")}
-    line = Text.assemble((told.key, "bold"), f"  {told.facts.get('detail') or type(told).__name__}")
+    known = {name: value for name, value in update.facts.items() if name not in ("type", "title", "status", "detail")}
+    line = Text.assemble((update.key, "bold"), f"  {update.facts.get('detail') or type(update).__name__}")
     facts = ", ".join(f"{name} {text(value)}" for name, value in known.items() if name not in ("state", "key"))
     return line.append(f"\n{facts}", style="dim") if facts else line
 
 
-def happened(told: Update[Any], before: Mapping[str, str] | None, time: str) -> Text:
+def happened(update: Update[Any], before: Mapping[str, str] | None, time: str) -> Text:
     """One line: what has changed since the last one of the key, or all of it."""
-    line = Text.assemble((time, "dim"), "  ", (told.key, "bold"), "  ")
-    if not isinstance(told, Found):
-        style = "yellow" if isinstance(told, Expired | Removed) else "dim"
-        return line.append({"NeverSeen": "never seen"}.get(type(told).__name__, type(told).__name__.lower()), style)
-    line.append(f"v{told.version}  ", style="cyan")
-    for name, (old, new) in changes(before or {}, rows(told.value)).items():
+    line = Text.assemble((time, "dim"), "  ", (update.key, "bold"), "  ")
+    if not isinstance(update, Found):
+        style = "yellow" if isinstance(update, Expired | Removed) else "dim"
+        return line.append({"NeverSeen": "never seen"}.get(type(update).__name__, type(update).__name__.lower()), style)
+    line.append(f"v{update.version}  ", style="cyan")
+    for name, (old, new) in changes(before or {}, rows(update.value)).items():
         if name in ITS_ORDER:
             continue
         line.append(f"{name} ", style="dim")

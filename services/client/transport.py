@@ -1,4 +1,4 @@
-"""One exchange with one instance over pooled connections."""
+"""HTTP requests to one instance over pooled connections."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from services.client.errors import Unreadable
-from services.client.tries import TryAgain
+from services.client.errors import InvalidResponseError
+from services.client.retrier import AttemptFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
 CONNECT_S = 1.0
 HEARTBEAT_S = 10.0
 PROTOCOL = "stateloop.v1"
-FAR_TOO_LONG = 100
-"""Characters of a failure's text that are worth telling."""
+MAX_ERROR_LENGTH = 100
+"""The number of characters of an error that the message contains."""
 
 
-class Reply(NamedTuple):
-    """An instance's answer. `body` is its JSON; None where there is none."""
+class Response(NamedTuple):
+    """The response of an instance. `body` is its JSON, or None."""
 
     url: str
     status: int
     body: Any
     after_s: float | None
-    """What Retry-After asks for."""
+    """Retry-After, in seconds."""
 
 
-class Unreachable(TryAgain):
+class UnreachableError(AttemptFailedError):
     """The instance did not answer."""
 
 
-class Transport:
+class HttpTransport:
     """Asks instances over HTTP. `async with`. What lasts has connections of its own: reads never wait for it."""
 
     def __init__(self, token: str | None, connections: int) -> None:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._connections = connections
         self._reads: aiohttp.ClientSession | None = None
-        self._lasting: aiohttp.ClientSession | None = None
+        self._stream: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._reads, self._lasting = self._pool(self._connections), self._pool(0)
+        self._reads, self._stream = self._pool(self._connections), self._pool(0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for one in (self._reads, self._lasting):
+        for one in (self._reads, self._stream):
             if one:
                 await one.close()
 
     def _pool(self, connections: int) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=self._headers)
 
-    async def ask(self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None) -> Reply:
-        """The reply to a GET, or to a POST of this body. Raises Unreachable."""
+    async def ask(self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None) -> Response:
+        """The reply to a GET, or to a POST of this body. Raises UnreachableError."""
         timeout = aiohttp.ClientTimeout(total=within_s, connect=CONNECT_S)
         method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
         headers = {"Content-Type": "application/json"} if data else {}
@@ -66,19 +66,19 @@ class Transport:
             async with _open(self._reads).request(
                 method, full(url, target), data=data, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
-                return Reply(url, answer.status, _json(url, answer.status, await answer.read()), after_s(answer))
+                return Response(url, answer.status, _json(url, answer.status, await answer.read()), after_s(answer))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(url, error) from error
 
     def stream(self, url: str, target: str, headers: Mapping[str, str], silence_s: float) -> Stream:
         """A GET whose answer goes on; silence for so long ends it."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=silence_s)
-        return _open(self._lasting).get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
+        return _open(self._stream).get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
 
     def socket(self, url: str, target: str) -> Socket:
         """A WebSocket. Pings see to it that a dead one is noticed."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CONNECT_S)
-        return _open(self._lasting).ws_connect(
+        return _open(self._stream).ws_connect(
             full(url, target), protocols=[PROTOCOL], heartbeat=HEARTBEAT_S, timeout=timeout, max_msg_size=0
         )
 
@@ -106,12 +106,12 @@ def after_s(answer: aiohttp.ClientResponse) -> float | None:
     return float(text[:9]) if text.isascii() and text.isdigit() else None
 
 
-def unreachable(url: str, error: BaseException) -> Unreachable:
-    """What is told of a failed exchange."""
-    told = str(error)[:FAR_TOO_LONG] or (
+def unreachable(url: str, error: BaseException) -> UnreachableError:
+    """Return the error for a failed request."""
+    detail = str(error)[:MAX_ERROR_LENGTH] or (
         "it took too long" if isinstance(error, TimeoutError) else type(error).__name__
     )
-    return Unreachable(f"{url}: {told}")
+    return UnreachableError(f"{url}: {detail}")
 
 
 def _json(url: str, status: int, body: bytes) -> Any:
@@ -120,5 +120,5 @@ def _json(url: str, status: int, body: bytes) -> Any:
         return orjson.loads(body)
     except ValueError as error:
         if status == 200:  # noqa: PLR2004
-            raise Unreadable(url, f"{body[:20]!r} is no JSON") from error
+            raise InvalidResponseError(url, f"{body[:20]!r} is no JSON") from error
         return None

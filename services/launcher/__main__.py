@@ -15,7 +15,7 @@ from contracts.settings import read
 from services.launcher.browser import browser, browsing
 from services.launcher.folders import Folders
 from services.launcher.launch import launch
-from services.launcher.parts import parts
+from services.launcher.process_specs import process_specs
 from services.launcher.settings import LauncherSettings
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -33,7 +33,7 @@ def main() -> int:
         folders = Folders(settings.data)
         wanted = settings.browse and not options.headless
         browse = browser(os.environ, wanted=browsing(os.environ, wanted=wanted, terminal=console.is_terminal))
-        found = parts(settings, folders, headless=options.headless)
+        found = process_specs(settings, folders, headless=options.headless)
         launch(found, folders, console, stopping, fresh=options.fresh, browse=browse)
     except StateloopError as error:
         console.print(f"stateloop: {error}", style="red", markup=False)

@@ -7,11 +7,11 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from services.launcher import leftovers, processes
-from services.launcher.last_words import last_words
+from services.launcher.last_error import last_error
 
 if TYPE_CHECKING:
     from services.launcher.folders import Folders
-    from services.launcher.part import Part
+    from services.launcher.process_spec import ProcessSpec
 
 TAIL = 64 * 1024
 
@@ -19,7 +19,7 @@ TAIL = 64 * 1024
 class Child:
     """A process of a part; each start is a new one."""
 
-    def __init__(self, part: Part, folders: Folders) -> None:
+    def __init__(self, part: ProcessSpec, folders: Folders) -> None:
         self._part = part
         self._run = folders.run
         self._log = folders.logs / f"{part.name}.log"
@@ -50,11 +50,11 @@ class Child:
             log.seek(self._begin)
             return log.read(TAIL).decode(errors="replace")
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The line of its output that says best why it ended."""
         with self._log.open("rb") as log:
             log.seek(max(self._begin, self._log.stat().st_size - TAIL))
-            return last_words(log.read().decode(errors="replace"))
+            return last_error(log.read().decode(errors="replace"))
 
     def stop(self) -> bool:
         """Ask it to stop, and kill it with its group if it does not; whether it stopped by itself."""

@@ -1,28 +1,20 @@
-"""What ends a launch. Each message says what to do, or what the part itself said."""
+"""The errors that end a launch. Each message has the remedy, or the last output of the process."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError, RetryableError, StateloopError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 class LaunchError(StateloopError):
-    """The base of what ends a launch. All that was started is stopped then."""
+    """The base of the errors that end a launch: the launcher stops all processes then."""
 
 
-class RetryableError(LaunchError):
-    """The same launch may succeed later."""
-
-
-class PermanentError(LaunchError):
-    """Nothing changes until somebody does what the message says."""
-
-
-class AlreadyRunningError(PermanentError):
+class AlreadyRunningError(LaunchError, PermanentError):
     """Another launcher works in the data folder."""
 
     def __init__(self, data: Path, pid: int) -> None:
@@ -33,7 +25,7 @@ class AlreadyRunningError(PermanentError):
         self.pid = pid
 
 
-class StillStoppingError(RetryableError):
+class StillStoppingError(LaunchError, RetryableError):
     """The processes of a launcher that was killed are not gone yet."""
 
     def __init__(self, data: Path, waited_s: float) -> None:
@@ -41,7 +33,7 @@ class StillStoppingError(RetryableError):
         self.waited_s = waited_s
 
 
-class FolderUnusableError(PermanentError):
+class DataFolderError(LaunchError, PermanentError):
     """The data folder cannot be made, written or emptied."""
 
     def __init__(self, data: Path, cause: str) -> None:
@@ -49,7 +41,7 @@ class FolderUnusableError(PermanentError):
         self.data = data
 
 
-class PartFailedError(PermanentError):
+class StartFailedError(LaunchError, PermanentError):
     """A part ended before it was ready. `why` is what it said last."""
 
     def __init__(self, part: str, why: str, log: Path) -> None:
@@ -58,7 +50,7 @@ class PartFailedError(PermanentError):
         self.why = why
 
 
-class NotReadyError(RetryableError):
+class StartTimeoutError(LaunchError, RetryableError):
     """A part runs, but was not ready in time."""
 
     def __init__(self, part: str, waited_s: float, why: str, log: Path) -> None:
@@ -66,7 +58,7 @@ class NotReadyError(RetryableError):
         self.part = part
 
 
-class KeepsDyingError(RetryableError):
+class RestartLimitError(LaunchError, RetryableError):
     """A part was started again as often as its policy allows, and died again."""
 
     def __init__(self, part: str, deaths: int, within_s: float, why: str, log: Path) -> None:

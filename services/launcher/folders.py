@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from services.launcher.errors import FolderUnusableError
+from services.launcher.errors import DataFolderError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,21 +64,21 @@ class Folders:
         return self.data / "scratch"
 
     def prepare(self) -> None:
-        """Make the folders, without what the last launch left there and nobody needs. Raises FolderUnusableError."""
+        """Make the folders, without what the last launch left there and nobody needs. Raises DataFolderError."""
         try:
             for folder in (self.logs, self.scratch):
                 shutil.rmtree(folder, ignore_errors=True)
             for folder in (self.logs, self.run, self.scratch):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FolderUnusableError(self.data, error.strerror or str(error)) from error
+            raise DataFolderError(self.data, error.strerror or str(error)) from error
 
     def state(self) -> list[Path]:
         """What makes the next launch go on where this one was, as far as it is there."""
         return [path for path in (self.broker, self.checkpoint, self.position, self.query) if path.exists()]
 
     def forget(self) -> None:
-        """Remove the state. Raises FolderUnusableError."""
+        """Remove the state. Raises DataFolderError."""
         try:
             for path in self.state():
                 if path.is_dir():
@@ -86,4 +86,4 @@ class Folders:
                 else:
                     path.unlink()
         except OSError as error:
-            raise FolderUnusableError(self.data, error.strerror or str(error)) from error
+            raise DataFolderError(self.data, error.strerror or str(error)) from error

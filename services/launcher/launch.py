@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from services.launcher import leftovers
 from services.launcher.child import Child
 from services.launcher.lock import alone
-from services.launcher.notices import Notices
+from services.launcher.notices import TerminalNotices
 from services.launcher.supervisor import Supervisor
 from services.launcher.watchdog import Watchdog
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from services.launcher.folders import Folders
-    from services.launcher.part import Part
+    from services.launcher.process_spec import ProcessSpec
 
 
 def launch(  # noqa: PLR0913  # what a launch is made of
-    parts: Sequence[Part],
+    parts: Sequence[ProcessSpec],
     folders: Folders,
     console: Console,
     stopping: threading.Event,
@@ -39,7 +39,7 @@ def launch(  # noqa: PLR0913  # what a launch is made of
     """
     with alone(folders.lock) as lock:
         clean(folders, console, fresh=fresh)
-        notices = Notices(console, folders, lambda: datetime.now(UTC), browse)
+        notices = TerminalNotices(console, folders, lambda: datetime.now(UTC), browse)
         with Watchdog(folders.run, lock) as watchdog:
 
             def pause(seconds: float) -> bool:

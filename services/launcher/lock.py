@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from services.launcher import processes
-from services.launcher.errors import AlreadyRunningError, FolderUnusableError, StillStoppingError
+from services.launcher.errors import AlreadyRunningError, DataFolderError, StillStoppingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def alone(lock: Path, stopping_s: float = STOPPING_S) -> Iterator[int]:
         lock.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise FolderUnusableError(data, error.strerror or str(error)) from error
+        raise DataFolderError(data, error.strerror or str(error)) from error
     try:
         _take(descriptor, data, stopping_s)
         os.ftruncate(descriptor, 0)

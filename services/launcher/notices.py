@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from services.launcher.folders import Folders
-    from services.launcher.part import Part
+    from services.launcher.process_spec import ProcessSpec
 
 LONGEST_WHY = 300
 
 
-class Notices:
+class TerminalNotices:
     """Implements services.launcher.supervisor.Notices."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Notices:
         self._status: Status = console.status("")
         self._quiet = False
 
-    def starting(self, part: Part) -> None:
+    def starting(self, part: ProcessSpec) -> None:
         """Show that it is waited for; a part in the foreground gets the terminal."""
         self._note(part, "starting")
         if part.foreground:
@@ -42,7 +42,7 @@ class Notices:
             self._status.update(f"[dim]{part.name} …[/]")
             self._status.start()
 
-    def ready(self, part: Part, after_s: float) -> None:
+    def ready(self, part: ProcessSpec, after_s: float) -> None:
         """Show that it is ready."""
         if self._states[part.name] != "done":
             self._note(part, "runs")
@@ -50,17 +50,17 @@ class Notices:
         if part.page:
             self._browse(part.page)
 
-    def died(self, part: Part, why: str, pause_s: float) -> None:
+    def died(self, part: ProcessSpec, why: str, pause_s: float) -> None:
         """Show that it died, and what it said."""
         self._note(part, f"died, starts again in {pause_s:g} s")
         self._say(f"[yellow]![/] {part.name} died, and starts again in {pause_s:g} s", why)
 
-    def again(self, part: Part) -> None:
+    def again(self, part: ProcessSpec) -> None:
         """Show that it was started again."""
         self._note(part, "runs again")
         self._say(f"[green]✓[/] {part.name} was started again")
 
-    def done(self, part: Part) -> None:
+    def done(self, part: ProcessSpec) -> None:
         """Show that it has finished."""
         self._note(part, "done")
         if part.foreground:
@@ -74,7 +74,7 @@ class Notices:
             self._console.show_cursor()
         self._quiet = False
 
-    def stopping(self, part: Part) -> None:
+    def stopping(self, part: ProcessSpec) -> None:
         """Show that it is told to stop."""
         self._note(part, "stopping")
         if not part.foreground:
@@ -82,7 +82,7 @@ class Notices:
             self._status.update(f"[dim]stopping {part.name} …[/]")
             self._status.start()
 
-    def stopped(self, part: Part, *, by_itself: bool) -> None:
+    def stopped(self, part: ProcessSpec, *, by_itself: bool) -> None:
         """Show that it is gone."""
         self._note(part, "stopped")
         if part.foreground:
@@ -97,7 +97,7 @@ class Notices:
         if detail:
             self._console.print(f"  {detail[:LONGEST_WHY]}", style="dim", markup=False)
 
-    def _note(self, part: Part, state: str) -> None:
+    def _note(self, part: ProcessSpec, state: str) -> None:
         """One line in the launcher's own log, and the states of all parts for the live view."""
         self._states[part.name] = state
         with (self._folders.logs / "launcher.log").open("a", encoding="utf-8") as log:

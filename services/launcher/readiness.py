@@ -27,7 +27,7 @@ class Started(Protocol):
 class Readiness(Protocol):
     """A condition that comes true once."""
 
-    def holds(self, started: Started) -> bool:
+    def is_ready(self, started: Started) -> bool:
         """Whether it is true now; takes a second at most."""
         ...
 
@@ -36,7 +36,7 @@ class Readiness(Protocol):
 class Runs:
     """Ready as soon as it runs."""
 
-    def holds(self, started: Started) -> bool:
+    def is_ready(self, started: Started) -> bool:
         """See Readiness."""
         return started.exit_code() is None
 
@@ -45,7 +45,7 @@ class Runs:
 class Finished:
     """Ready when it has done its work."""
 
-    def holds(self, started: Started) -> bool:
+    def is_ready(self, started: Started) -> bool:
         """See Readiness."""
         return started.exit_code() == 0
 
@@ -56,7 +56,7 @@ class Says:
 
     text: str
 
-    def holds(self, started: Started) -> bool:
+    def is_ready(self, started: Started) -> bool:
         """See Readiness."""
         return self.text in started.output()
 
@@ -67,9 +67,9 @@ class All:
 
     conditions: tuple[Readiness, ...]
 
-    def holds(self, started: Started) -> bool:
+    def is_ready(self, started: Started) -> bool:
         """See Readiness."""
-        return all(condition.holds(started) for condition in self.conditions)
+        return all(condition.is_ready(started) for condition in self.conditions)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class KafkaAnswers:
 
     bootstrap: str
 
-    def holds(self, started: Started) -> bool:
+    def is_ready(self, started: Started) -> bool:
         """See Readiness."""
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100})
         try:
@@ -95,7 +95,7 @@ class HttpOk:
     port: int
     path: str = "/healthz"
 
-    def holds(self, started: Started) -> bool:
+    def is_ready(self, started: Started) -> bool:
         """See Readiness."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
         try:

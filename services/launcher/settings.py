@@ -58,7 +58,9 @@ class LauncherSettings(BaseSettings):
         """Or a part would end, and be started again, until the launch gives up."""
         for (one, ports), (other, others) in combinations(self._ports().items(), 2):
             if ports.start < others.stop and others.start < ports.stop:
-                raise ValueError(f"STATELOOP_{one} and STATELOOP_{other} take the same port: move one ({_told(ports)})")
+                raise ValueError(
+                    f"STATELOOP_{one} and STATELOOP_{other} take the same port: move one ({_taken(ports)})"
+                )
         return self
 
     def _ports(self) -> dict[str, range]:
@@ -69,5 +71,5 @@ class LauncherSettings(BaseSettings):
         return {name: range(first[name], first[name] + count) for name, count in taken.items()}
 
 
-def _told(ports: range) -> str:
+def _taken(ports: range) -> str:
     return f"{ports.start} to {ports.stop - 1} are taken" if len(ports) > 1 else f"{ports.start} is taken"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from services.launcher.errors import KeepsDyingError, NotReadyError, PartFailedError
+from services.launcher.errors import RestartLimitError, StartFailedError, StartTimeoutError
 from services.launcher.restarts import Restarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from services.launcher.part import Part
+    from services.launcher.process_spec import ProcessSpec
 
 POLL_S = 0.1
 
 
-class Process(Protocol):
+class RunningProcess(Protocol):
     """What the supervisor does with a process; services.launcher.child is the real one."""
 
     def exit_code(self) -> int | None:
@@ -27,7 +27,7 @@ class Process(Protocol):
         """The beginning of what it wrote."""
         ...
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The line that says best why it ended."""
         ...
 
@@ -43,31 +43,31 @@ class Process(Protocol):
 class Notices(Protocol):
     """Is told of what happens to the parts."""
 
-    def starting(self, part: Part) -> None:
+    def starting(self, part: ProcessSpec) -> None:
         """It is started for the first time, and waited for."""
         ...
 
-    def ready(self, part: Part, after_s: float) -> None:
+    def ready(self, part: ProcessSpec, after_s: float) -> None:
         """The next part may start."""
         ...
 
-    def died(self, part: Part, why: str, pause_s: float) -> None:
+    def died(self, part: ProcessSpec, why: str, pause_s: float) -> None:
         """It ended, and starts again after a pause."""
         ...
 
-    def again(self, part: Part) -> None:
+    def again(self, part: ProcessSpec) -> None:
         """It was started again."""
         ...
 
-    def done(self, part: Part) -> None:
+    def done(self, part: ProcessSpec) -> None:
         """It has finished what it had to do."""
         ...
 
-    def stopping(self, part: Part) -> None:
+    def stopping(self, part: ProcessSpec) -> None:
         """It is told to stop."""
         ...
 
-    def stopped(self, part: Part, *, by_itself: bool) -> None:
+    def stopped(self, part: ProcessSpec, *, by_itself: bool) -> None:
         """It is gone; by itself, or killed."""
         ...
 
@@ -75,10 +75,10 @@ class Notices(Protocol):
 class Supervised:
     """One part and its process, if it has one now."""
 
-    def __init__(self, part: Part, start: Callable[[Part], Process], now: float) -> None:
+    def __init__(self, part: ProcessSpec, start: Callable[[ProcessSpec], RunningProcess], now: float) -> None:
         self.part = part
         self._start = start
-        self.process: Process | None = start(part)
+        self.process: RunningProcess | None = start(part)
         self.since = now
         self.restarts = Restarts(part.restart)
         self.ready = False
@@ -87,7 +87,7 @@ class Supervised:
 
     def is_ready(self) -> bool:
         """Whether those that come after it may start; once true, it stays so."""
-        self.ready = self.ready or (self.process is not None and self.part.ready.holds(self.process))
+        self.ready = self.ready or (self.process is not None and self.part.ready.is_ready(self.process))
         return self.ready
 
     def start_again(self) -> None:
@@ -100,8 +100,8 @@ class Supervisor:
 
     def __init__(  # noqa: PLR0913  # the seams of its tests: everything that is not a decision
         self,
-        parts: Sequence[Part],
-        start: Callable[[Part], Process],
+        parts: Sequence[ProcessSpec],
+        start: Callable[[ProcessSpec], RunningProcess],
         notices: Notices,
         logs: Path,
         *,
@@ -125,14 +125,14 @@ class Supervisor:
             while not run.is_ready():
                 self._look()
                 if self._clock() - run.since > part.patience_s:
-                    raise NotReadyError(part.name, part.patience_s, self._why(run), self._log(part))
+                    raise StartTimeoutError(part.name, part.patience_s, self._why(run), self._log(part))
                 if self._pause(POLL_S):
                     return False
             self._notices.ready(part, self._clock() - run.since)
         return True
 
     def watch(self) -> None:
-        """Keep all parts running until told to stop, or a foreground part finishes. Raises KeepsDyingError."""
+        """Keep all parts running until told to stop, or a foreground part finishes. Raises RestartLimitError."""
         while not any(run.part.foreground and run.done for run in self._runs):
             self._look()
             if self._pause(POLL_S):
@@ -160,27 +160,27 @@ class Supervisor:
             run.start_again()
             self._notices.again(run.part)
 
-    def _ended(self, run: Supervised, process: Process, code: int) -> None:
+    def _ended(self, run: Supervised, process: RunningProcess, code: int) -> None:
         if code == 0 and run.part.finishes:
             run.is_ready()
             run.done = True
             process.clear()
             self._notices.done(run.part)
             return
-        why = process.last_words()
+        why = process.last_error()
         if code > 0 and not run.ready:  # it ended on purpose, and would again; a signal is no purpose of its own
-            raise PartFailedError(run.part.name, why, self._log(run.part))
+            raise StartFailedError(run.part.name, why, self._log(run.part))
         process.clear()
         run.process = None
         pause_s = run.restarts.died(self._clock())
         if pause_s is None:
             policy = run.part.restart
-            raise KeepsDyingError(run.part.name, policy.most + 1, policy.within_s, why, self._log(run.part))
+            raise RestartLimitError(run.part.name, policy.most + 1, policy.within_s, why, self._log(run.part))
         run.start_at = self._clock() + pause_s
         self._notices.died(run.part, why, pause_s)
 
     def _why(self, run: Supervised) -> str:
-        return run.process.last_words() if run.process else ""
+        return run.process.last_error() if run.process else ""
 
-    def _log(self, part: Part) -> Path:
+    def _log(self, part: ProcessSpec) -> Path:
         return self._logs / f"{part.name}.log"

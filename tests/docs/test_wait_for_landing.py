@@ -12,7 +12,7 @@ import pytest
 
 from services.client.arguments import arguments
 from tests.docs.wait_for_landing import wait_for_landing
-from tests.services.client.fake import entry, problem
+from tests.services.client.fake_service import entry, problem
 from tests.services.client.streaming import Streaming, event
 
 KEY = "2013-01-01/UA/1545/EWR-IAH"

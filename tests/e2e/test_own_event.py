@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from contracts.model.topics import PARTITIONER
-from services.client import Client, Found, NotYet
+from services.client import Client, Found, NotArrivedError
 from tests.services.query.fleet import START
 from tests.services.query.running import Fleet
 from tests.spark_app.running import PATIENCE_S, Job
@@ -64,7 +64,7 @@ async def test_a_producer_reads_the_state_that_has_merged_its_event(
                     assert isinstance(found, Found)
                     assert (found.version, found.value["event_offset"]) == (number + 1, position[1])
                 duplicate = sender.send(CAR, "2", "P2")
-                with pytest.raises(NotYet) as behind:
+                with pytest.raises(NotArrivedError) as behind:
                     await states.get("cars", CAR, min_offset=duplicate, wait=1.0)
                 assert behind.value.latest_offset == position[1], "the job drops the duplicate"
     finally:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.services.client.fake import Fake, cluster
+from tests.services.client.fake_service import Fake, cluster
 from tests.services.client.streaming import Streaming
 
 if TYPE_CHECKING:

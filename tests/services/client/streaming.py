@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import WSMsgType, web
 
-from tests.services.client.fake import Fake, until
+from tests.services.client.fake_service import Fake, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -6,8 +6,18 @@ import time
 
 import pytest
 
-from services.client import CatchingUp, Client, Expired, Found, NeverSeen, NoAnswer, Refused, SteppedBack, Unreadable
-from tests.services.client.fake import Fake, entry, hanging, problem, resetting, saying, telling
+from services.client import (
+    CatchingUpError,
+    Client,
+    Expired,
+    Found,
+    InvalidResponseError,
+    NeverSeen,
+    NoAnswerError,
+    RejectedError,
+    StaleReadError,
+)
+from tests.services.client.fake_service import Fake, entry, hanging, problem, resetting, saying, telling
 from tests.services.client.test_get import Flight
 from tests.services.client.test_routes import KEYS, fill, informed, owner
 
@@ -44,7 +54,7 @@ async def test_many_keys_are_split(fake: Fake) -> None:
 async def test_only_what_gave_no_answer_is_asked_again(fake: Fake) -> None:
     fake.put(entry("a", 1), {"state": "flights", "key": "b", **problem("catching_up", 503)})
     async with Client(fake.url) as states:
-        with pytest.raises(CatchingUp):
+        with pytest.raises(CatchingUpError):
             await states.get_many("flights", ["a", "b"], deadline=0.2)
         assert fake.batches[:3] == [["a", "b"], ["b"], ["b"]]
         fake.put(entry("b", 1))
@@ -72,7 +82,7 @@ async def test_a_batch_of_any_size_ends_with_its_deadline(fake: Fake) -> None:
     keys = [f"k{number}" for number in range(4000)]
     async with Client(fake.url) as states:
         began = time.monotonic()
-        with pytest.raises(NoAnswer, match="not answered in time"):
+        with pytest.raises(NoAnswerError, match="not answered in time"):
             await states.get_many("flights", keys, deadline=0.5)
         assert time.monotonic() - began < 1.0, "not once for each turn of requests"
 
@@ -82,7 +92,7 @@ async def test_nothing_of_a_batch_goes_back(fake: Fake) -> None:
     async with Client(fake.url) as states:
         await states.get("flights", "a")
         fake.put(entry("a", 4))
-        with pytest.raises(SteppedBack):
+        with pytest.raises(StaleReadError):
             await states.get_many("flights", ["a", "b"], deadline=0.1)
 
 
@@ -90,12 +100,12 @@ async def test_nothing_of_a_batch_goes_back(fake: Fake) -> None:
 async def test_answers_that_are_none_are_told(fake: Fake, body: bytes) -> None:
     fake.always = saying(body)
     async with Client(fake.url, deadline=0.1) as states:
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponseError):
             await states.get_many("flights", ["a"])
 
 
 async def test_a_refusal_of_one_is_told(fake: Fake) -> None:
     fake.put(entry("a", 1), {"state": "flights", "key": "b", **problem("not_yours", 403)})
     async with Client(fake.url) as states:
-        with pytest.raises(Refused, match="flights/b was refused"):
+        with pytest.raises(RejectedError, match="flights/b was refused"):
             await states.get_many("flights", ["a", "b"])

@@ -9,25 +9,25 @@ import pytest
 from pydantic import BaseModel
 
 from services.client import (
-    AccessDenied,
-    AddressWrong,
-    CatchingUp,
+    AccessDeniedError,
+    CatchingUpError,
     Client,
     Expired,
     Found,
-    ModelRefused,
+    InvalidAddressError,
+    InvalidResponseError,
+    ModelMismatchError,
     NeverSeen,
-    NoAnswer,
-    NotYet,
-    Refused,
+    NoAnswerError,
+    NotArrivedError,
+    RejectedError,
     Source,
-    SteppedBack,
-    Unreadable,
+    StaleReadError,
 )
-from tests.services.client.fake import LIFE, entry, hanging, late, older, problem, resetting, saying, telling
+from tests.services.client.fake_service import LIFE, entry, hanging, late, older, problem, resetting, saying, telling
 
 if TYPE_CHECKING:
-    from tests.services.client.fake import Fake, Fault
+    from tests.services.client.fake_service import Fake, Fault
 
 KEY = "UA/1545/2013-01-01"
 AWKWARD = ["a/b", "a b", "ä€😀", "..", ".", "100%", "%2F", "a?b#c", "a+b&c=d", '"', "\\", "a//b", "/", "x" * 200]
@@ -88,7 +88,9 @@ async def test_a_model_is_what_the_value_is_read_as(fake: Fake) -> None:
         found = await states.get("flights", KEY, model=Flight)
         assert isinstance(found, Found)
         assert found.value == Flight(device_id=KEY, state=Status(status="landed"))
-        with pytest.raises(ModelRefused, match=r"flights/UA/1545/2013-01-01 is no Status \(status: Field required\)"):
+        with pytest.raises(
+            ModelMismatchError, match=r"flights/UA/1545/2013-01-01 is no Status \(status: Field required\)"
+        ):
             await states.get("flights", KEY, model=Status)
 
 
@@ -98,7 +100,7 @@ async def test_the_question_is_on_the_wire(fake: Fake) -> None:
         await states.get("flights", "k", fields=["state.status", "state.a b"], min_version=3, wait=1.5)
         await states.get("flights", "k", as_of=2)
         await states.get("flights", "k", min_offset=(2, 1047), wait=5)
-    assert fake.asked == [
+    assert fake.requests == [
         "/v1/states/flights/k?fields=state.status%2Cstate.a%20b&min_version=3&wait=1.5",
         "/v1/states/flights/k?as_of=2",
         "/v1/states/flights/k?min_offset=2%3A1047&wait=5",
@@ -122,14 +124,14 @@ async def test_what_passes_is_tried_again(fake: Fake, fault: str) -> None:
     fake.faults.extend([FAULTS[fault]] * 3)
     async with Client(fake.url) as states:
         assert isinstance(await states.get("flights", "k"), Found)
-    assert len(fake.asked) == 4
+    assert len(fake.requests) == 4
 
 
 async def test_retry_after_is_obeyed(fake: Fake) -> None:
     fake.put(entry("k", 1))
     fake.faults.append(telling("catching_up", 503, **{"Retry-After": "1"}))
     async with Client(fake.url) as states:
-        with pytest.raises(CatchingUp, match=r"no answer within 0.9 s and 1 try; .* 503 it is catching_up"):
+        with pytest.raises(CatchingUpError, match=r"no answer within 0.9 s and 1 try; .* 503 it is catching_up"):
             await states.get("flights", "k", deadline=0.9)
         assert isinstance(await states.get("flights", "k", deadline=5.0), Found)
 
@@ -138,34 +140,34 @@ async def test_a_storm_ends_with_the_deadline(fake: Fake) -> None:
     fake.always = telling("catching_up", 503)
     began = datetime.now(UTC)
     async with Client(fake.url, deadline=0.4) as states:
-        with pytest.raises(CatchingUp, match="allow more time") as caught:
+        with pytest.raises(CatchingUpError, match="allow more time") as caught:
             await states.get("flights", "k")
     assert (datetime.now(UTC) - began).total_seconds() < 2
-    assert caught.value.tries == len(fake.asked) > 2
+    assert caught.value.tries == len(fake.requests) > 2
 
 
 async def test_silence_ends_with_the_deadline(fake: Fake) -> None:
     fake.always = hanging
     async with Client(fake.url, deadline=0.3) as states:
-        with pytest.raises(NoAnswer, match=r"took too long|[Tt]imeout") as caught:
+        with pytest.raises(NoAnswerError, match=r"took too long|[Tt]imeout") as caught:
             await states.get("flights", "k")
-    assert type(caught.value) is NoAnswer
+    assert type(caught.value) is NoAnswerError
 
 
 async def test_nobody_there_is_told(fake: Fake) -> None:
     await fake.stop()
     async with Client(fake.url, deadline=0.3) as states:
-        with pytest.raises(NoAnswer, match="check that the query service runs"):
+        with pytest.raises(NoAnswerError, match="check that the query service runs"):
             await states.get("flights", "k")
 
 
 REFUSALS: list[tuple[str, int, type[Exception]]] = [
-    ("bad_request", 400, Refused),
-    ("no_token", 401, AccessDenied),
-    ("not_yours", 403, AccessDenied),
-    ("unknown_state", 404, Refused),
-    ("version_not_kept", 404, Refused),
-    ("too_large", 413, Refused),
+    ("bad_request", 400, RejectedError),
+    ("no_token", 401, AccessDeniedError),
+    ("not_yours", 403, AccessDeniedError),
+    ("unknown_state", 404, RejectedError),
+    ("version_not_kept", 404, RejectedError),
+    ("too_large", 413, RejectedError),
 ]
 
 
@@ -175,7 +177,7 @@ async def test_what_does_not_pass_is_asked_once(fake: Fake, kind: str, status: i
     async with Client(fake.url) as states:
         with pytest.raises(error, match=rf"flights/k was refused \({status}\): it is {kind}"):
             await states.get("flights", "k")
-    assert len(fake.asked) == 1
+    assert len(fake.requests) == 1
 
 
 GARBAGE: list[bytes] = [
@@ -193,7 +195,7 @@ GARBAGE: list[bytes] = [
 async def test_garbage_is_no_answer(fake: Fake, body: bytes) -> None:
     fake.always = saying(body)
     async with Client(fake.url) as states:
-        with pytest.raises(Unreadable, match="check the address"):
+        with pytest.raises(InvalidResponseError, match="check the address"):
             await states.get("flights", "k")
 
 
@@ -201,22 +203,22 @@ async def test_the_answer_to_another_question_is_none(fake: Fake) -> None:
     fake.put({**entry("other", 1), "key": "k"}, entry("k", 1))
     fake.entries["flights", "k"] = entry("other", 1)
     async with Client(fake.url) as states:
-        with pytest.raises(Unreadable, match="flights/other, asked for flights/k"):
+        with pytest.raises(InvalidResponseError, match="flights/other, asked for flights/k"):
             await states.get("flights", "k")
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host", "http://", "http://host?a=b"])
 def test_a_wrong_address_is_told(url: str) -> None:
-    with pytest.raises(AddressWrong, match=r"such as http://127\.0\.0\.1:8090"):
+    with pytest.raises(InvalidAddressError, match=r"such as http://127\.0\.0\.1:8090"):
         Client(url)
 
 
 async def test_a_version_that_has_not_arrived_is_told(fake: Fake) -> None:
     fake.always = telling("behind", 503)
     async with Client(fake.url) as states:
-        with pytest.raises(NotYet, match=r"it is behind \(allow more time with wait=\)"):
+        with pytest.raises(NotArrivedError, match=r"it is behind \(allow more time with wait=\)"):
             await states.get("flights", "k", min_version="1767268800000.0.9", wait=0.1)
-    assert fake.asked == ["/v1/states/flights/k?min_version=1767268800000.0.9&wait=0.1"]
+    assert fake.requests == ["/v1/states/flights/k?min_version=1767268800000.0.9&wait=0.1"]
 
 
 async def test_a_long_wait_makes_the_deadline_longer(fake: Fake) -> None:
@@ -236,9 +238,9 @@ async def test_nothing_goes_back(fake: Fake) -> None:
         again = await states.get("flights", "k")
         assert isinstance(again, Found)
         assert again.version == 7
-        assert len(fake.asked) == 3
+        assert len(fake.requests) == 3
         fake.always = older(6)
-        with pytest.raises(SteppedBack, match="an earlier version than was shown"):
+        with pytest.raises(StaleReadError, match="an earlier version than was shown"):
             await states.get("flights", "k", deadline=0.2)
         assert isinstance(await states.get("flights", "k", as_of=6), Found)
 
@@ -250,7 +252,7 @@ async def test_a_later_life_begins_with_a_low_version(fake: Fake) -> None:
         fake.put(entry("k", 1, window_start="2026-01-02T12:00:00Z"))
         assert _version(await states.get("flights", "k")) == 1
         fake.put(entry("k", 8))
-        with pytest.raises(SteppedBack):
+        with pytest.raises(StaleReadError):
             await states.get("flights", "k", deadline=0.2)
 
 
@@ -276,12 +278,12 @@ async def test_what_was_shown_before_a_life_ended_does_not_come_after_it(fake: F
         assert isinstance(await states.get("flights", "k"), Expired)
         for version in (6, 8):
             fake.put(entry("k", version))
-            with pytest.raises(SteppedBack):
+            with pytest.raises(StaleReadError):
                 await states.get("flights", "k", deadline=0.1)
         fake.put(entry("k", 1, window_start="2026-01-02T12:00:00Z"))
         assert _version(await states.get("flights", "k")) == 1
         fake.put(ended("k", 9))
-        with pytest.raises(SteppedBack):
+        with pytest.raises(StaleReadError):
             await states.get("flights", "k", deadline=0.1)
 
 
@@ -295,7 +297,7 @@ async def test_an_end_that_tells_no_version_forgets_nothing(fake: Fake, facts: d
         fake.put({"state": "flights", "key": "k", **problem("expired", 410, **facts)})
         assert isinstance(await states.get("flights", "k"), Expired)
         fake.put(entry("k", 6))
-        with pytest.raises(SteppedBack):
+        with pytest.raises(StaleReadError):
             await states.get("flights", "k", deadline=0.1)
 
 
@@ -305,7 +307,7 @@ async def test_so_many_keys_are_remembered(fake: Fake) -> None:
         await states.get("flights", "a")
         await states.get("flights", "b")
         fake.put(entry("a", 6), entry("b", 6))
-        with pytest.raises(SteppedBack):
+        with pytest.raises(StaleReadError):
             await states.get("flights", "b", deadline=0.1)
         assert _version(await states.get("flights", "a")) == 6
     async with Client(fake.url, remember=0) as states:
@@ -328,10 +330,10 @@ async def test_a_rebuilt_state_is_shown_and_the_epoch_before_it_is_not(fake: Fak
         fake.put(entry("k", 1, epoch=200))
         assert _version(await states.get("flights", "k")) == 1
         fake.put(entry("k", 62, epoch=100))
-        with pytest.raises(SteppedBack):
+        with pytest.raises(StaleReadError):
             await states.get("flights", "k", deadline=0.2)
         fake.put({**ended("k", 62), "epoch": 100})
-        with pytest.raises(SteppedBack):
+        with pytest.raises(StaleReadError):
             await states.get("flights", "k", deadline=0.2)
         fake.put({**ended("k", 1), "epoch": 200})
         assert isinstance(await states.get("flights", "k"), Expired)

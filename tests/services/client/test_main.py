@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.client.__main__ import main
-from tests.services.client.fake import Fake, entry, problem, telling
+from tests.services.client.fake_service import Fake, entry, problem, telling
 from tests.services.client.streaming import Streaming, event, message
-from tests.services.client.test_watch import KEY, PLACE, told
+from tests.services.client.test_key_watch import KEY, PLACE, answer_json
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -60,7 +60,7 @@ async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture
         ["state.status", "landed"],
         ["state.delay.minutes", "5"],
     ]
-    assert fake.asked == ["/v1/states/flights/UA%2F1545?fields=state.status%2Cstate.delay"]
+    assert fake.requests == ["/v1/states/flights/UA%2F1545?fields=state.status%2Cstate.delay"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ async def test_get_writes_json(fake: Fake, capsys: pytest.CaptureFixture[str]) -
     found = json.loads(capsys.readouterr().out)
     assert (found["result"], found["version"], found["age_s"]) == ("found", 7, 1.234)
     assert found["value"]["state"] == {"status": "landed"}
-    assert fake.asked == ["/v1/states/flights/UA%2F1545?as_of=7"]
+    assert fake.requests == ["/v1/states/flights/UA%2F1545?as_of=7"]
 
 
 async def test_get_names_a_version_by_its_tag(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,13 +123,13 @@ async def test_get_names_a_version_by_its_tag(fake: Fake, capsys: pytest.Capture
     assert "UA/1545  version 7  1.2 s old  epoch 1767225600000  window of" in capsys.readouterr().out
     assert await command("get", "flights", KEY, "--version", tag, "--json", url=fake.url) == 0
     assert json.loads(capsys.readouterr().out)["epoch"] == 1_767_225_600_000
-    assert fake.asked == [f"/v1/states/flights/UA%2F1545?{name}={tag}" for name in ("min_version", "as_of")]
+    assert fake.requests == [f"/v1/states/flights/UA%2F1545?{name}={tag}" for name in ("min_version", "as_of")]
 
 
 async def test_get_waits_for_an_event(fake: Fake) -> None:
     fake.put(entry(KEY, 7))
     assert await command("get", "flights", KEY, "--min-offset", "2:1047", "--wait", "5", url=fake.url) == 0
-    assert fake.asked == ["/v1/states/flights/UA%2F1545?min_offset=2%3A1047&wait=5.0"]
+    assert fake.requests == ["/v1/states/flights/UA%2F1545?min_offset=2%3A1047&wait=5.0"]
 
 
 @pytest.mark.parametrize("position", ["1047", "2:", ":1047", "2:x", "-2:1"])
@@ -206,9 +206,9 @@ async def test_watch_tells_what_changes_until_it_is_interrupted(streaming: Strea
     assert running.stdout
     assert running.stderr
     opened = await streaming.connection(0)
-    after = told(2)
+    after = answer_json(2)
     after["value"] = {"device_id": KEY, "state": {"status": "cancelled"}}
-    opened.queue.put_nowait(event(told(1)) + event(after) + event(PLACE, "expired"))
+    opened.queue.put_nowait(event(answer_json(1)) + event(after) + event(PLACE, "expired"))
     async with asyncio.timeout(20):
         lines = [(await running.stdout.readline()).decode().split(maxsplit=1)[1].rstrip() for _ in range(3)]
         running.send_signal(signal.SIGINT)
@@ -225,7 +225,7 @@ async def test_watch_of_a_prefix_writes_json(streaming: Streaming) -> None:
     running = await process("watch", "flights", "--prefix", "UA/", "--json", url=streaming.url)
     assert running.stdout
     opened = await streaming.connection(0)
-    opened.queue.put_nowait(message(told(1), "0"))
+    opened.queue.put_nowait(message(answer_json(1), "0"))
     opened.queue.put_nowait(message(PLACE, "0", kind="left"))
     async with asyncio.timeout(20):
         lines = [json.loads(await running.stdout.readline()) for _ in range(2)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.client import Client, Refused, Unreadable
-from tests.services.client.fake import SCHEMA, Fake, entry, saying, telling
+from services.client import Client, InvalidResponseError, RejectedError
+from tests.services.client.fake_service import SCHEMA, Fake, entry, saying, telling
 
 
 async def test_keys_come_page_by_page(fake: Fake) -> None:
@@ -16,7 +16,7 @@ async def test_keys_come_page_by_page(fake: Fake) -> None:
         page = await states.page("flights", limit=4, after="k1")
     assert [item.key for item in page.items] == ["k2", "k3", "k4", "other"]
     assert page.after is None
-    assert fake.asked[0] == "/v1/states/flights?prefix=k"
+    assert fake.requests[0] == "/v1/states/flights?prefix=k"
 
 
 async def test_a_page_that_fails_is_asked_again(fake: Fake) -> None:
@@ -33,9 +33,9 @@ async def test_filters_are_on_the_wire(fake: Fake) -> None:
     async with Client(fake.url) as states:
         await states.page("flights", where={"state.status": "landed", "state.to": "a b&c"})
         fake.faults.append(telling("bad_request", 400))
-        with pytest.raises(Refused):
+        with pytest.raises(RejectedError):
             await states.page("flights", where={"state.nothing": "x"})
-    assert fake.asked[0] == "/v1/states/flights?where=state.status%3Alanded&where=state.to%3Aa%20b%26c"
+    assert fake.requests[0] == "/v1/states/flights?where=state.status%3Alanded&where=state.to%3Aa%20b%26c"
 
 
 async def test_versions_are_those_of_the_key(fake: Fake) -> None:
@@ -49,7 +49,7 @@ async def test_states_are_told(fake: Fake) -> None:
         first, second = await states.states()
     assert (first.name, first.partitions, first.keys, first.lag) == ("flights", 4, 7, 2)
     assert second.name == "cities"
-    assert second.told["schema"] == SCHEMA
+    assert second.facts["schema"] == SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ async def test_states_are_told(fake: Fake) -> None:
 async def test_garbage_is_told(fake: Fake, body: bytes) -> None:
     fake.always = saying(body)
     async with Client(fake.url) as states:
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponseError):
             await states.page("flights")
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponseError):
             await states.versions("flights", "k")
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponseError):
             await states.states()

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.wire.partition import partition
-from services.client import Client, Found, NoAnswer
+from services.client import Client, Found, NoAnswerError
 from services.client.instances import Directory, candidates, directory
-from tests.services.client.fake import PARTITIONS, Fake, cluster, entry, handing_on, hanging, older, telling, until
+from tests.services.client.fake_service import (
+    PARTITIONS,
+    Fake,
+    cluster,
+    entry,
+    handing_on,
+    hanging,
+    older,
+    telling,
+    until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +41,7 @@ async def informed(states: Client, fakes: Sequence[Fake]) -> None:
     await states.get("flights", KEYS[0])
     await until(lambda: states._discovery.owner("flights", KEYS[0]) is not None, "discovered")  # noqa: SLF001
     for fake in fakes:
-        fake.asked.clear()
+        fake.requests.clear()
 
 
 async def test_each_key_is_asked_of_its_owner(fakes: list[Fake]) -> None:
@@ -42,7 +52,7 @@ async def test_each_key_is_asked_of_its_owner(fakes: list[Fake]) -> None:
             found = await states.get("flights", key)
             assert isinstance(found, Found)
             assert found.instance == owner(fakes, key).name
-    assert sum(len(fake.asked) for fake in fakes) == len(KEYS)
+    assert sum(len(fake.requests) for fake in fakes) == len(KEYS)
     assert sum(fake.looks for fake in fakes) == 1
 
 
@@ -51,7 +61,7 @@ async def test_without_discovery_only_the_given_one_is_asked(fakes: list[Fake]) 
     async with Client(fakes[1].url, discover=False) as states:
         for key in KEYS:
             await states.get("flights", key)
-    assert [len(fake.asked) for fake in fakes] == [0, len(KEYS), 0]
+    assert [len(fake.requests) for fake in fakes] == [0, len(KEYS), 0]
     assert [fake.looks for fake in fakes] == [0, 0, 0]
 
 
@@ -67,7 +77,7 @@ async def test_another_is_asked_when_the_owner_is_gone(fakes: list[Fake]) -> Non
 
 
 async def test_another_is_asked_when_the_owner_is_silent(fakes: list[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.client.calls.TRY_S", 0.2)
+    monkeypatch.setattr("services.client.request_sender.ATTEMPT_S", 0.2)
     fill(fakes)
     key = KEYS[1]
     async with Client(fakes[0].url) as states:
@@ -77,7 +87,7 @@ async def test_another_is_asked_when_the_owner_is_silent(fakes: list[Fake], monk
         assert isinstance(found, Found)
         assert found.instance != owner(fakes, key).name
         await states.get("flights", key, deadline=2.0)
-    assert len(owner(fakes, key).asked) == 1  # the silent one comes last for a while
+    assert len(owner(fakes, key).requests) == 1  # the silent one comes last for a while
 
 
 async def test_what_is_another_s_now_is_asked_there(fakes: list[Fake]) -> None:
@@ -92,9 +102,9 @@ async def test_what_is_another_s_now_is_asked_there(fakes: list[Fake]) -> None:
         cluster(*fakes, owners=[after] * PARTITIONS)
         assert isinstance(await states.get("flights", key), Found)
         await until(lambda: states._discovery.owner("flights", key) == after.url, "looked")  # noqa: SLF001
-        before.asked.clear()
+        before.requests.clear()
         await states.get("flights", key)
-    assert before.asked == []
+    assert before.requests == []
 
 
 @pytest.mark.parametrize("batch", [False, True])
@@ -132,7 +142,7 @@ async def test_a_client_comes_back_when_the_service_does(fake: Fake) -> None:
     fake.put(entry("k", 1))
     fake.always = telling("failed", 500)
     async with Client(fake.url) as states:
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoAnswerError):
             await states.get("flights", "k", deadline=0.1)
         fake.always = None
         assert isinstance(await states.get("flights", "k"), Found)

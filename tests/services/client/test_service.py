@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contracts.wire.partition import partition
-from services.client import Client, Expired, Found, Interest, Left, NeverSeen, NotYet, Refused
+from services.client import Client, Expired, Found, Left, NeverSeen, NotArrivedError, RejectedError, WatchFilter
 from tests.services.broker.embedded import free_port_pair
-from tests.services.client.test_watch import following, versions
+from tests.services.client.test_key_watch import following, versions
 from tests.services.query.fleet import snapshot
 from tests.services.query.running import PARTITIONS, Fleet
 
@@ -63,7 +63,7 @@ async def test_the_service_answers_as_the_client_understands(fleet: Fleet) -> No
             assert (found.version, found.value["state"]) == (4, {"plate": "P4"})
             assert found.tag == "1767225600000.0.4"
             assert (found.instance, found.source.topic) == ("one", fleet.topics.snapshots)
-            with pytest.raises(NotYet, match=r"The latest version here is 1767225600000\.0\.4"):
+            with pytest.raises(NotArrivedError, match=r"The latest version here is 1767225600000\.0\.4"):
                 await states.get("cars", CARS[1], min_version=f"{found.order[0]}.5")
             assert isinstance(await states.get("cars", "car/none"), NeverSeen)
             earlier = await states.get("cars", CARS[1], as_of=3, fields=["version", "state.plate"])
@@ -79,9 +79,9 @@ async def test_the_service_answers_as_the_client_understands(fleet: Fleet) -> No
             )
             (cars,) = await states.states()
             assert (cars.name, cars.partitions, cars.keys) == ("cars", 4, 40)
-            with pytest.raises(Refused, match="These can be asked: cars"):
+            with pytest.raises(RejectedError, match="These can be asked: cars"):
                 await states.get("ships", "k")
-            with pytest.raises(Refused, match="write path:value of an index"):
+            with pytest.raises(RejectedError, match="write path:value of an index"):
                 await states.page("cars", where={"state.colour": "red"})
 
 
@@ -93,10 +93,10 @@ async def test_a_producer_reads_the_state_that_has_merged_its_event(fleet: Fleet
             first = await states.get("cars", "car/1", min_offset=(place, 11), wait=20.0)
             assert isinstance(first, Found)
             assert first.value["event_offset"] == 11
-            with pytest.raises(NotYet, match="The latest event merged here has offset 11") as behind:
+            with pytest.raises(NotArrivedError, match="The latest event merged here has offset 11") as behind:
                 await states.get("cars", "car/1", min_offset=(place, 12))
             assert behind.value.latest_offset == 11
-            with pytest.raises(Refused, match=f"in partition {place} "):
+            with pytest.raises(RejectedError, match=f"in partition {place} "):
                 await states.get("cars", "car/1", min_offset=((place + 1) % PARTITIONS, 11))
             waiting = asyncio.create_task(states.get("cars", "car/1", min_offset=(place, 12), wait=20.0))
             fleet.publish(*(snapshot("car/1", 1 + n).model_copy(update={"event_offset": 10 + n}) for n in (1, 2)))
@@ -110,10 +110,10 @@ async def test_what_happens_is_told(fleet: Fleet) -> None:
     with fleet.running():
         async with Client(url(fleet)) as states:
             await states.get("cars", "car/1", min_version=1, wait=20.0)
-            landed = Interest("cars", where={"state.plate": "P1"})
+            landed = WatchFilter("cars", where={"state.plate": "P1"})
             async with (
                 aclosing(states.watch("cars", "car/1")) as one,
-                aclosing(states.watch_many(landed, Interest("cars", "car/2"))) as many,
+                aclosing(states.watch_many(landed, WatchFilter("cars", "car/2"))) as many,
             ):
                 assert versions(await following(one, 1)) == [1]
                 first = await following(many, 2)
@@ -136,7 +136,7 @@ async def test_nobody_who_watches_notices_that_the_owner_is_killed(fleet: Fleet,
         async with asyncio.timeout(3 * DEADLINE_S), Client([url(fleet), other], deadline=DEADLINE_S) as states:
             await _both_own(states)
             watches = [states.watch("cars", key) for key in CARS[:10]]
-            every = states.watch_many(Interest("cars", prefix="car/"))
+            every = states.watch_many(WatchFilter("cars", prefix="car/"))
             async with asyncio.TaskGroup() as tasks:
                 reads = tasks.create_task(_read(states))
                 singles = [tasks.create_task(_until_last(one, 1)) for one in watches]

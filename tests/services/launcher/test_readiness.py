@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Process:
+class FakeProcess:
     said: str = ""
     code: int | None = None
 
@@ -50,33 +50,33 @@ def port() -> Iterator[int]:
 
 
 def test_what_a_process_is_and_says() -> None:
-    assert Runs().holds(Process())
-    assert not Runs().holds(Process(code=0))
-    assert Finished().holds(Process(code=0))
-    assert not Finished().holds(Process())
-    assert not Finished().holds(Process(code=1))
-    assert Says("started").holds(Process(said="it started\n"))
-    assert not Says("started").holds(Process())
+    assert Runs().is_ready(FakeProcess())
+    assert not Runs().is_ready(FakeProcess(code=0))
+    assert Finished().is_ready(FakeProcess(code=0))
+    assert not Finished().is_ready(FakeProcess())
+    assert not Finished().is_ready(FakeProcess(code=1))
+    assert Says("started").is_ready(FakeProcess(said="it started\n"))
+    assert not Says("started").is_ready(FakeProcess())
 
 
 def test_all_conditions_are_needed() -> None:
     both = All((Says("a"), Says("b")))
-    assert both.holds(Process(said="ab"))
-    assert not both.holds(Process(said="a"))
-    assert not both.holds(Process(said="b"))
+    assert both.is_ready(FakeProcess(said="ab"))
+    assert not both.is_ready(FakeProcess(said="a"))
+    assert not both.is_ready(FakeProcess(said="b"))
 
 
 def test_an_api_is_ready_when_it_says_so(port: int) -> None:
-    assert HttpOk(port).holds(Process())
-    assert not HttpOk(port).holds(Process(code=1))  # somebody else answers there
-    assert not HttpOk(port, "/").holds(Process())
-    assert not HttpOk(free_port_pair()).holds(Process())
+    assert HttpOk(port).is_ready(FakeProcess())
+    assert not HttpOk(port).is_ready(FakeProcess(code=1))  # somebody else answers there
+    assert not HttpOk(port, "/").is_ready(FakeProcess())
+    assert not HttpOk(free_port_pair()).is_ready(FakeProcess())
 
 
 def test_nobody_answers_where_no_broker_is() -> None:
-    assert not KafkaAnswers(f"127.0.0.1:{free_port_pair()}").holds(Process())
+    assert not KafkaAnswers(f"127.0.0.1:{free_port_pair()}").is_ready(FakeProcess())
 
 
 @pytest.mark.kafka
 def test_a_broker_answers(broker: EmbeddedBroker) -> None:
-    assert KafkaAnswers(broker.bootstrap).holds(Process())
+    assert KafkaAnswers(broker.bootstrap).is_ready(FakeProcess())

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.launcher.errors import KeepsDyingError, NotReadyError, PartFailedError
-from services.launcher.part import Part
+from services.launcher.errors import RestartLimitError, StartFailedError, StartTimeoutError
+from services.launcher.process_spec import ProcessSpec
 from services.launcher.readiness import Finished, Runs, Says
 from services.launcher.restarts import RestartPolicy
 from services.launcher.supervisor import Supervisor
@@ -32,7 +32,7 @@ class FakeProcess:
     def output(self) -> str:
         return self.said
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         return self.said
 
     def stop(self) -> bool:
@@ -49,28 +49,28 @@ class FakeNotices:
     def __init__(self, told: list[str]) -> None:
         self.told = told
 
-    def starting(self, part: Part) -> None: ...
+    def starting(self, part: ProcessSpec) -> None: ...
 
-    def ready(self, part: Part, after_s: float) -> None:
+    def ready(self, part: ProcessSpec, after_s: float) -> None:
         self.told.append(f"ready {part.name} after {after_s:g}")
 
-    def died(self, part: Part, why: str, pause_s: float) -> None:
+    def died(self, part: ProcessSpec, why: str, pause_s: float) -> None:
         self.told.append(f"died {part.name} ({why}), {pause_s:g}")
 
-    def again(self, part: Part) -> None: ...
+    def again(self, part: ProcessSpec) -> None: ...
 
-    def done(self, part: Part) -> None:
+    def done(self, part: ProcessSpec) -> None:
         self.told.append(f"done {part.name}")
 
-    def stopping(self, part: Part) -> None: ...
+    def stopping(self, part: ProcessSpec) -> None: ...
 
-    def stopped(self, part: Part, *, by_itself: bool) -> None: ...
+    def stopped(self, part: ProcessSpec, *, by_itself: bool) -> None: ...
 
 
 class World:
     """Fake processes, a clock that only pauses move, and what happens at which second."""
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self, *parts: ProcessSpec) -> None:
         self.told: list[str] = []
         self.now = 0.0
         self.plan: dict[float, Callable[[], object]] = {}
@@ -79,7 +79,7 @@ class World:
         notices, logs = FakeNotices(self.told), Path("logs")
         self.supervisor = Supervisor(parts, self.start, notices, logs, clock=lambda: self.now, pause=self.pause)
 
-    def start(self, part: Part) -> FakeProcess:
+    def start(self, part: ProcessSpec) -> FakeProcess:
         self.told.append(f"start {part.name}")
         process = FakeProcess(self, part.name)
         self.processes.setdefault(part.name, []).append(process)
@@ -105,9 +105,9 @@ class World:
         self.stopping = True
 
 
-def part(name: str, **own: object) -> Part:
+def part(name: str, **own: object) -> ProcessSpec:
     facts: dict[str, object] = {"does": "", "command": (), "ready": Runs(), "restart": POLICY}
-    return Part(name, **(facts | own))  # type: ignore[arg-type]  # a test's shorthand
+    return ProcessSpec(name, **(facts | own))  # type: ignore[arg-type]  # a test's shorthand
 
 
 def test_each_part_waits_for_the_one_before() -> None:
@@ -166,14 +166,14 @@ def test_a_part_that_keeps_dying_is_the_end() -> None:
     for second in (5, 10, 15):
         world.at(second, lambda: world.end("job", 1, "no room"))
     world.supervisor.start()
-    with pytest.raises(KeepsDyingError, match=r"job ended 3 times within 60 s; its last line: no room"):
+    with pytest.raises(RestartLimitError, match=r"job ended 3 times within 60 s; its last line: no room"):
         world.supervisor.watch()
 
 
 def test_a_part_that_ends_on_purpose_before_it_is_ready_is_the_end() -> None:
     world = World(part("broker", ready=Says("up")))
     world.at(1, lambda: world.end("broker", 1, "Java is missing: install it with: x"))
-    with pytest.raises(PartFailedError, match="broker did not start: Java is missing: install it with: x"):
+    with pytest.raises(StartFailedError, match="broker did not start: Java is missing: install it with: x"):
         world.supervisor.start()
 
 
@@ -186,7 +186,7 @@ def test_a_part_that_is_killed_before_it_is_ready_starts_again() -> None:
 
 def test_a_part_that_is_never_ready_is_the_end() -> None:
     world = World(part("job", ready=Says("started"), patience_s=30))
-    with pytest.raises(NotReadyError, match="job was not ready after 30 s"):
+    with pytest.raises(StartTimeoutError, match="job was not ready after 30 s"):
         world.supervisor.start()
 
 

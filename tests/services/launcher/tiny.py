@@ -12,7 +12,7 @@ from rich.console import Console
 from services.launcher.errors import LaunchError
 from services.launcher.folders import Folders
 from services.launcher.launch import launch
-from services.launcher.part import Part
+from services.launcher.process_spec import ProcessSpec
 from services.launcher.readiness import Finished, Runs, Says
 from services.launcher.restarts import RestartPolicy
 
@@ -26,12 +26,14 @@ print('child', child.pid, flush=True)
 """
 QUICK = RestartPolicy(most=2, within_s=60, first_pause_s=0.01)
 PARTS = {
-    "once": Part("once", "it is done", (sys.executable, "-c", "print('made it')"), Finished(), finishes=True),
-    "server": Part("server", "it serves", (sys.executable, "-c", SERVE), Says("ready")),
-    "parent": Part("parent", "it has a child", (sys.executable, "-c", PARENT), Says("ready")),
-    "stubborn": Part("stubborn", "it stays", (sys.executable, "-c", STUBBORN), Says("ready"), stop_within_s=0.2),
-    "refuses": Part("refuses", "", (sys.executable, "-c", "exit('stateloop refuses: install it')"), Says("ready")),
-    "dies": Part("dies", "it dies", (sys.executable, "-c", "exit('I cannot')"), Runs(), restart=QUICK),
+    "once": ProcessSpec("once", "it is done", (sys.executable, "-c", "print('made it')"), Finished(), finishes=True),
+    "server": ProcessSpec("server", "it serves", (sys.executable, "-c", SERVE), Says("ready")),
+    "parent": ProcessSpec("parent", "it has a child", (sys.executable, "-c", PARENT), Says("ready")),
+    "stubborn": ProcessSpec("stubborn", "it stays", (sys.executable, "-c", STUBBORN), Says("ready"), stop_within_s=0.2),
+    "refuses": ProcessSpec(
+        "refuses", "", (sys.executable, "-c", "exit('stateloop refuses: install it')"), Says("ready")
+    ),
+    "dies": ProcessSpec("dies", "it dies", (sys.executable, "-c", "exit('I cannot')"), Runs(), restart=QUICK),
 }
 
 

@@ -1,4 +1,4 @@
-"""What is asked, as the path and query of a URL. Keys and values are percent-encoded whole, slashes too."""
+"""Builds the path and query of a URL. Keys and values are percent-encoded, slashes too."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 ROOT = "/v1/states"
 
 
-class Asking(TypedDict, total=False):
-    """How a key may be asked for. `wait` and `deadline` are in seconds."""
+class ReadOptions(TypedDict, total=False):
+    """The options of a read of one key. `wait` and `deadline` are in seconds."""
 
     fields: Sequence[str]
-    """Dotted paths from the top of the record's value, as state.status: only these are sent."""
+    """Dotted paths within the record's value, as state.status: the response has only these."""
     min_version: int | str
     """An answer of this version or a later one, for which the service waits up to `wait`.
 
@@ -27,18 +27,18 @@ class Asking(TypedDict, total=False):
     as_of: int | str
     """This very version, while it is kept: a whole number or a tag."""
     deadline: float
-    """All tries together may take so long; that of the client unless told."""
+    """The limit of all attempts together; by default that of the client."""
 
 
-def key_target(state: str, key: str, asking: Asking, rest: str = "") -> str:
+def key_target(state: str, key: str, options: ReadOptions, rest: str = "") -> str:
     """Of one key."""
-    event = asking.get("min_offset")
+    event = options.get("min_offset")
     given = {
-        "fields": ",".join(asking.get("fields", ())),
-        "min_version": asking.get("min_version"),
+        "fields": ",".join(options.get("fields", ())),
+        "min_version": options.get("min_version"),
         "min_offset": None if event is None else f"{event[0]}:{event[1]}",
-        "wait": asking.get("wait"),
-        "as_of": asking.get("as_of"),
+        "wait": options.get("wait"),
+        "as_of": options.get("as_of"),
     }
     return f"{state_target(state)}/{quote(key, safe='')}{rest}{query(given)}"
 
@@ -57,5 +57,5 @@ def state_target(state: str) -> str:
 def query(given: Mapping[str, object], more: Sequence[tuple[str, str]] = ()) -> str:
     """The query of a URL, without what is not given."""
     pairs = [(name, str(value)) for name, value in given.items() if value is not None and value != ""]
-    told = "&".join(f"{name}={quote(value, safe='')}" for name, value in [*pairs, *more])
-    return f"?{told}" if told else ""
+    text = "&".join(f"{name}={quote(value, safe='')}" for name, value in [*pairs, *more])
+    return f"?{text}" if text else ""

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from services.client import (
-    AccessDenied,
+    AccessDeniedError,
     Client,
     Expired,
     Found,
+    InvalidResponseError,
     Mark,
     NeverSeen,
-    NoAnswer,
-    Refused,
+    NoAnswerError,
+    RejectedError,
     Removed,
-    Unreadable,
 )
-from tests.services.client.fake import cluster, entry, saying, telling, until
+from tests.services.client.fake_service import cluster, entry, saying, telling, until
 from tests.services.client.streaming import End, Streaming, event
 from tests.services.client.test_get import Flight
 from tests.services.client.test_routes import informed
@@ -34,7 +34,7 @@ PLACE = {"state": "flights", "key": KEY}
 PROGRESS = {"waiting": 1, "conflated": 2, "oldest_ms": 3, "states": {"flights": {"lag": {"records": 4}}}}
 
 
-def told(version: int, **others: Any) -> dict[str, Any]:
+def answer_json(version: int, **others: Any) -> dict[str, Any]:
     return {**entry(KEY, version, **others), "role": "owner", "instance": "q1"}
 
 
@@ -55,11 +55,11 @@ async def test_each_change_is_told(streaming: Streaming) -> None:
         for piece in (
             b"retry: 1000\n\n",
             event(PLACE, "never_seen"),
-            event(told(1)),
+            event(answer_json(1)),
             event(PROGRESS, "mark"),
-            event(told(2)),
+            event(answer_json(2)),
             event(PLACE, "removed"),
-            event(told(1)),
+            event(answer_json(1)),
         ):
             opened.queue.put_nowait(piece)
         never, first, second, removed, anew = await reading
@@ -91,14 +91,14 @@ async def test_a_stream_that_breaks_goes_on_where_it_was(streaming: Streaming) -
         reading = asyncio.create_task(following(updates, 4))
         for number, end in enumerate((End.ABORTED, End.CLOSED)):
             opened = await streaming.connection(number)
-            opened.queue.put_nowait(event(told(number + 1)))
-            opened.queue.put_nowait(event(told(number + 2))[:-20])
+            opened.queue.put_nowait(event(answer_json(number + 1)))
+            opened.queue.put_nowait(event(answer_json(number + 2))[:-20])
             opened.queue.put_nowait(end)
         last = await streaming.connection(2)
-        last.queue.put_nowait(event(told(2)) + event(told(3)) + event(told(4)))
+        last.queue.put_nowait(event(answer_json(2)) + event(answer_json(3)) + event(answer_json(4)))
         found = await reading
     assert versions(found) == [1, 2, 3, 4]
-    assert found[0].value == Flight.model_validate(told(1)["value"])
+    assert found[0].value == Flight.model_validate(answer_json(1)["value"])
     assert [one.last_id for one in streaming.opened] == [None, "1", "2"]
 
 
@@ -109,7 +109,7 @@ async def test_who_is_told_that_its_token_was_taken_away_tries_again(streaming: 
         first.queue.put_nowait(event({"type": "no_token", "status": 401}, "problem"))
         first.queue.put_nowait(End.CLOSED)
         second = await streaming.connection(1)
-        second.queue.put_nowait(event(told(1)))
+        second.queue.put_nowait(event(answer_json(1)))
         assert versions(await reading) == [1]
 
 
@@ -117,11 +117,11 @@ async def test_nothing_goes_back_after_a_break(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 2))
         first = await streaming.connection(0)
-        first.queue.put_nowait(event(told(7)))
+        first.queue.put_nowait(event(answer_json(7)))
         first.queue.put_nowait(End.ABORTED)
         second = await streaming.connection(1)
         for version in (5, 6, 7, 8):
-            second.queue.put_nowait(event(told(version)))
+            second.queue.put_nowait(event(answer_json(version)))
         assert versions(await reading) == [7, 8]
 
 
@@ -131,7 +131,7 @@ async def test_nothing_is_told_that_is_older_than_what_was_shown(streaming: Stre
         await states.get("flights", KEY)
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
-        opened.queue.put_nowait(event(told(6)) + event(told(7)))
+        opened.queue.put_nowait(event(answer_json(6)) + event(answer_json(7)))
         assert versions(await reading) == [7]
 
 
@@ -139,10 +139,10 @@ async def test_an_end_is_told_once(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 3))
         first = await streaming.connection(0)
-        first.queue.put_nowait(event(told(1)) + event(PLACE, "expired"))
+        first.queue.put_nowait(event(answer_json(1)) + event(PLACE, "expired"))
         first.queue.put_nowait(End.ABORTED)
         second = await streaming.connection(1)
-        second.queue.put_nowait(event(PLACE, "expired") + event(told(1, window_start="2026-01-02T00:00:00Z")))
+        second.queue.put_nowait(event(PLACE, "expired") + event(answer_json(1, window_start="2026-01-02T00:00:00Z")))
         found, expired, again = await reading
     assert isinstance(found, Found)
     assert isinstance(expired, Expired)
@@ -170,23 +170,23 @@ async def test_the_owner_is_watched_and_then_who_is_there(pair: list[Streaming])
         async with aclosing(states.watch("flights", KEY)) as updates:
             reading = asyncio.create_task(following(updates, 2))
             opened = await owner.connection(0)
-            opened.queue.put_nowait(event(told(1)))
+            opened.queue.put_nowait(event(answer_json(1)))
             await until(opened.queue.empty, "sent")
             opened.queue.put_nowait(End.ABORTED)
             await owner.stop()
             cluster(other)
             taken = await other.connection(0)
-            taken.queue.put_nowait(event(told(2)))
+            taken.queue.put_nowait(event(answer_json(2)))
             assert versions(await reading) == [1, 2]
     assert taken.last_id == "1"
 
 
 async def test_silence_is_a_break(streaming: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.client.watch.SILENCE_S", 0.1)
+    monkeypatch.setattr("services.client.key_watch.SILENCE_S", 0.1)
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         second = await streaming.connection(1)
-        second.queue.put_nowait(event(told(1)))
+        second.queue.put_nowait(event(answer_json(1)))
         assert versions(await reading) == [1]
 
 
@@ -194,20 +194,20 @@ async def test_the_readers_own_time_is_no_silence(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, patience=0.3)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         first = await streaming.connection(0)
-        first.queue.put_nowait(event(told(1)))
+        first.queue.put_nowait(event(answer_json(1)))
         await reading
         first.queue.put_nowait(End.ABORTED)
         await asyncio.sleep(0.5)  # it takes so long over the first
         reading = asyncio.create_task(following(updates, 1))
         second = await streaming.connection(1)
-        second.queue.put_nowait(event(told(2)))
+        second.queue.put_nowait(event(answer_json(2)))
         assert versions(await reading) == [2]
 
 
 async def test_patience_ends(streaming: Streaming) -> None:
     await streaming.stop()
     async with Client(streaming.url) as states:
-        with pytest.raises(NoAnswer, match=r"watching flights/UA/1545: no answer within 0.2 s"):
+        with pytest.raises(NoAnswerError, match=r"watching flights/UA/1545: no answer within 0.2 s"):
             await following(states.watch("flights", KEY, patience=0.2), 1)
 
 
@@ -216,12 +216,12 @@ async def test_what_passes_is_waited_for(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
-        opened.queue.put_nowait(event(told(1)))
+        opened.queue.put_nowait(event(answer_json(1)))
         assert versions(await reading) == [1]
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "error"), [("not_yours", 403, AccessDenied), ("unknown_state", 404, Refused)]
+    ("kind", "status", "error"), [("not_yours", 403, AccessDeniedError), ("unknown_state", 404, RejectedError)]
 )
 async def test_what_does_not_pass_is_told(streaming: Streaming, kind: str, status: int, error: type[Exception]) -> None:
     streaming.always = telling(kind, status)
@@ -239,12 +239,12 @@ async def test_garbage_is_told(streaming: Streaming, piece: bytes) -> None:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
         opened.queue.put_nowait(piece)
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponseError):
             await reading
 
 
 async def test_what_is_no_stream_is_told(streaming: Streaming) -> None:
     streaming.always = saying(b"<html>")
     async with Client(streaming.url) as states:
-        with pytest.raises(Unreadable, match="no stream"):
+        with pytest.raises(InvalidResponseError, match="no stream"):
             await following(states.watch("flights", KEY), 1)

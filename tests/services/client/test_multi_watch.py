@@ -8,13 +8,13 @@ from contextlib import aclosing
 
 import pytest
 
-from services.client import Client, Interest, Left, Mark, NoAnswer, Refused, Unreadable
-from tests.services.client.fake import problem, until
+from services.client import Client, InvalidResponseError, Left, Mark, NoAnswerError, RejectedError, WatchFilter
+from tests.services.client.fake_service import problem, until
 from tests.services.client.streaming import End, Opened, Streaming, message
-from tests.services.client.test_watch import KEY, PLACE, PROGRESS, following, told, versions
+from tests.services.client.test_key_watch import KEY, PLACE, PROGRESS, answer_json, following, versions
 
-ONE = Interest("flights", KEY)
-SOME = Interest("flights", prefix="UA/", where={"state.status": "landed"}, current=False)
+ONE = WatchFilter("flights", KEY)
+SOME = WatchFilter("flights", prefix="UA/", where={"state.status": "landed"}, current=False)
 ASKED = [
     {"type": "subscribe", "id": "0", "state": "flights", "current": True, "key": KEY},
     {
@@ -40,11 +40,11 @@ async def test_each_interest_is_asked_for_and_told(streaming: Streaming) -> None
         assert await heard(opened, 2) == ASKED
         for said in (
             b'{"type":"subscribed","id":"0"}',
-            message(told(1), "0", "1"),
+            message(answer_json(1), "0", "1"),
             b'{"type":"current","id":"0","partitions":[0]}',
             message(PROGRESS, kind="mark"),
             message(PLACE, "1", kind="left"),
-            message(told(2), "0"),
+            message(answer_json(2), "0"),
         ):
             opened.queue.put_nowait(said)
         first, left, second = await reading
@@ -57,12 +57,12 @@ async def test_a_connection_that_breaks_is_made_again(streaming: Streaming, end:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
         reading = asyncio.create_task(following(updates, 2))
         opened = await streaming.connection(0)
-        opened.queue.put_nowait(message(told(1), "0"))
+        opened.queue.put_nowait(message(answer_json(1), "0"))
         opened.queue.put_nowait(end)
         again = await streaming.connection(1)
         assert await heard(again, 2) == [{**ASKED[0], "after": "1"}, ASKED[1]]
-        again.queue.put_nowait(message(told(1), "0"))
-        again.queue.put_nowait(message(told(2), "0"))
+        again.queue.put_nowait(message(answer_json(1), "0"))
+        again.queue.put_nowait(message(answer_json(2), "0"))
         assert versions(await reading) == [1, 2]
 
 
@@ -72,7 +72,7 @@ async def test_a_client_that_was_too_slow_asks_anew(streaming: Streaming) -> Non
         opened = await streaming.connection(0)
         opened.queue.put_nowait(b'{"type":"reset","ids":["0"],"conflated":5}')
         assert len(await heard(opened, 2)) == 2
-        opened.queue.put_nowait(message(told(1), "0"))
+        opened.queue.put_nowait(message(answer_json(1), "0"))
         assert versions(await reading) == [1]
 
 
@@ -91,7 +91,7 @@ async def test_a_refusal_of_one_is_told(streaming: Streaming) -> None:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
         opened.queue.put_nowait(message({"id": "1", "problem": problem("bad_request", 400)}, kind="error"))
-        with pytest.raises(Refused, match=r"prefix='UA/'.* was refused"):
+        with pytest.raises(RejectedError, match=r"prefix='UA/'.* was refused"):
             await reading
 
 
@@ -102,7 +102,7 @@ async def test_who_is_told_that_its_token_was_taken_away_tries_again(streaming: 
         opened.queue.put_nowait(message({"id": None, "problem": problem("no_token", 401)}, kind="error"))
         opened.queue.put_nowait(End.CLOSED)
         again = await streaming.connection(1)
-        again.queue.put_nowait(message(told(1), "0"))
+        again.queue.put_nowait(message(answer_json(1), "0"))
         assert len(await reading) == 1
 
 
@@ -112,21 +112,21 @@ async def test_garbage_is_told(streaming: Streaming, said: bytes) -> None:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
         opened.queue.put_nowait(said)
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponseError):
             await reading
 
 
 async def test_one_that_takes_the_connection_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.client.conversation.TRY_S", 0.1)
+    monkeypatch.setattr("services.client.multi_watch.ATTEMPT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as mute:  # its system takes connections, and nobody answers
         port = mute.getsockname()[1]
         async with Client(f"http://127.0.0.1:{port}", discover=False) as states:
-            with pytest.raises(NoAnswer, match="watching flights: no answer"):
+            with pytest.raises(NoAnswerError, match="watching flights: no answer"):
                 await following(states.watch_many(ONE, patience=0.3), 1)
 
 
 async def test_patience_ends(streaming: Streaming) -> None:
     await streaming.stop()
     async with Client(streaming.url) as states:
-        with pytest.raises(NoAnswer, match="watching flights: no answer"):
+        with pytest.raises(NoAnswerError, match="watching flights: no answer"):
             await following(states.watch_many(ONE, patience=0.2), 1)

@@ -1,4 +1,4 @@
-"""A stream that lasts: when it breaks, another instance is asked to go on."""
+"""A stream that reconnects: when it breaks, it resumes at another instance."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ from collections import Counter
 from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.client.replies import Elsewhere
-from services.client.transport import Unreachable
-from services.client.tries import TryAgain
+from services.client.responses import MisdirectedError
+from services.client.retrier import AttemptFailedError
+from services.client.transport import UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from services.client.answers import T
     from services.client.discovery import Discovery
-    from services.client.tries import Tries
+    from services.client.retrier import Retrier
 
 PATIENCE_S = 60.0
 
 
-class Aim(NamedTuple):
-    """What a stream is about: in words, and the state and key if it is about one."""
+class StreamTarget(NamedTuple):
+    """The description of a stream, and its state and key if it has one."""
 
     what: str
     place: tuple[str, str] | None
     patience_s: float
 
 
-class Lasting:
-    """Keeps streams going. `clock` gives seconds."""
+class ReconnectingStream:
+    """Reconnects streams. `clock` returns seconds."""
 
-    def __init__(self, discovery: Discovery, tries: Tries, clock: Callable[[], float]) -> None:
+    def __init__(self, discovery: Discovery, retrier: Retrier, clock: Callable[[], float]) -> None:
         self._discovery = discovery
-        self._tries = tries
+        self._retrier = retrier
         self._clock = clock
 
     async def stream(
-        self, aim: Aim, connect: Callable[[str], AsyncGenerator[T | None, None]]
+        self, aim: StreamTarget, connect: Callable[[str], AsyncGenerator[T | None, None]]
     ) -> AsyncGenerator[T, None]:
-        """What `connect` gives of one instance after the other. It ends with TryAgain; None is a sign of life.
+        """Yield the items of `connect`, which ends with AttemptFailedError, from one instance after the other.
 
-        Raises NoAnswer when nobody gave such a sign for as long as one is patient.
+        None is a heartbeat. Raises NoAnswerError after `patience_s` without an item or a heartbeat.
         """
         tried: Counter[str] = Counter()
         heard, failures = self._clock(), 0
@@ -56,15 +56,15 @@ class Lasting:
                         if item is not None:
                             yield item
                             heard = self._clock()  # the reader's time is not theirs
-            except TryAgain as failed:
+            except AttemptFailedError as failed:
                 failures += 1
                 self._note(url, failed)
                 if self._clock() - heard >= aim.patience_s:
                     raise failed.kind(aim.what, aim.patience_s, failures, failed.reason) from failed
-                await self._tries.pause(failures, failed)
+                await self._retrier.pause(failures, failed)
 
-    def _note(self, url: str, failed: TryAgain) -> None:
-        if isinstance(failed, Unreachable):
+    def _note(self, url: str, failed: AttemptFailedError) -> None:
+        if isinstance(failed, UnreachableError):
             self._discovery.failed(url)
-        if isinstance(failed, Elsewhere):
+        if isinstance(failed, MisdirectedError):
             self._discovery.look()

@@ -1,4 +1,4 @@
-"""Answers as JSON, for machines."""
+"""Writes results as lines of JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from services.client.answers import Expired, Found, NeverSeen
-from services.client.updates import Left, Mark
+from services.client.watch_updates import Left, Mark
 
 if TYPE_CHECKING:
     from services.client.pages import StateInfo
-    from services.client.updates import Update
+    from services.client.watch_updates import Update
 
 
 def line(value: Update[Any] | Mark | StateInfo | str) -> str:
@@ -40,6 +40,6 @@ def _members(value: Update[Any] | Mark | StateInfo) -> Any:
         return {**value.facts, "result": "expired" if isinstance(value, Expired) else "never_seen"}
     if isinstance(value, Mark):
         return {"result": "mark", "waiting": value.waiting, "conflated": value.conflated, "lag": value.lag}
-    if hasattr(value, "told"):
-        return value.told
+    if hasattr(value, "facts"):
+        return value.facts
     return {"result": "left" if isinstance(value, Left) else "removed", "state": value.state, "key": value.key}

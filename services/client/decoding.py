@@ -1,4 +1,4 @@
-"""Values as the caller wants them: JSON as it is, or a pydantic model."""
+"""Decodes values: as JSON objects, or as a pydantic model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from services.client.errors import ModelRefused
+from services.client.errors import ModelMismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ Value = dict[str, Any]
 
 
 def reader(state: str, key: str, model: type[BaseModel] | None) -> Callable[[Any], Any]:
-    """Makes of a value what is wanted. Raises ModelRefused."""
+    """Makes of a value what is wanted. Raises ModelMismatchError."""
 
     def read(value: Any) -> Any:
         if model is None:
@@ -27,6 +27,6 @@ def reader(state: str, key: str, model: type[BaseModel] | None) -> Callable[[Any
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise ModelRefused(state, key, model.__name__, f"{where}: {first['msg']}") from error
+            raise ModelMismatchError(state, key, model.__name__, f"{where}: {first['msg']}") from error
 
     return read

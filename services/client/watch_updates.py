@@ -1,4 +1,4 @@
-"""What a watch tells, and the rule that it tells nothing twice and nothing that is older than what it told."""
+"""The updates of a watch, and the rule that none is delivered twice or after a later one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from services.client.answers import Expired, Found, NeverSeen, T, found
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
-    from services.client.highest import Highest
+    from services.client.high_water_marks import HighWaterMarks
 
-REMEMBERED = 100_000
+MAX_KEYS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Mark:
 
 
 Update: TypeAlias = Found[T] | NeverSeen | Expired | Removed | Left
-"""What has become of a key."""
+"""A change of a key."""
 GONE: Mapping[str, Callable[[str, str, Mapping[str, Any]], Update[Any]]] = {
     "never_seen": NeverSeen,
     "expired": Expired,
@@ -80,31 +80,35 @@ def mark(body: Mapping[str, Any]) -> Mark:
     )
 
 
-class Shown:
-    """What one watch has told of its keys. `highest` is what the client has shown altogether."""
+class DeliveredVersions:
+    """The last version that one watch has delivered of each key. `high_water_marks` are those of the whole client."""
 
-    def __init__(self, highest: Highest) -> None:
-        self._highest = highest
-        self._last: LRUCache[tuple[str, str], object] = LRUCache(REMEMBERED)
+    def __init__(self, high_water_marks: HighWaterMarks) -> None:
+        self._high_water_marks = high_water_marks
+        self._last: LRUCache[tuple[str, str], object] = LRUCache(MAX_KEYS)
 
-    async def new(self, told: AsyncGenerator[Update[Any] | Mark, None]) -> AsyncGenerator[Update[Any] | Mark, None]:
-        """All marks, and the updates that are admitted."""
-        async with aclosing(told):
-            async for one in told:
+    async def filter(
+        self, updates: AsyncGenerator[Update[Any] | Mark, None]
+    ) -> AsyncGenerator[Update[Any] | Mark, None]:
+        """Yield all marks, and the updates that are admitted."""
+        async with aclosing(updates):
+            async for one in updates:
                 if isinstance(one, Mark) or self.admits(one):
                     yield one
 
-    def admits(self, told: Update[Any]) -> bool:
-        """Whether it is to be told. After a break an instance tells again what it does not know to be told."""
-        place = told.state, told.key
-        new: object = told.order if isinstance(told, Found) else type(told)
+    def admits(self, update: Update[Any]) -> bool:
+        """Return whether to deliver the update: after a reconnect an instance may repeat updates."""
+        place = update.state, update.key
+        new: object = update.order if isinstance(update, Found) else type(update)
         last = self._last.get(place)
-        if new == last or (isinstance(told, Found) and isinstance(last, tuple) and told.order < last):
+        if new == last or (isinstance(update, Found) and isinstance(last, tuple) and update.order < last):
             return False
-        if isinstance(told, Left):
+        if isinstance(update, Left):
             self._last[place] = new
             return True
-        if not self._highest.admits(NeverSeen(told.state, told.key, {}) if isinstance(told, Removed) else told):
+        if not self._high_water_marks.admits(
+            NeverSeen(update.state, update.key, {}) if isinstance(update, Removed) else update
+        ):
             return False
         self._last[place] = new
         return True

@@ -1,4 +1,4 @@
-"""The latest that was shown of each key, so that nothing earlier is shown after it."""
+"""The latest version returned for each key, so that no earlier one is returned after it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 NONE: Order = (0, 0, -1)
 
 
-class Highest:
-    """The highest order shown of each key, of so many keys that were asked last. With `keys=0` it remembers nothing."""
+class HighWaterMarks:
+    """The highest order of each key, for the most recent `keys` keys. With `keys=0` it stores nothing."""
 
     def __init__(self, keys: int) -> None:
         self._orders: LRUCache[tuple[str, str], Order] = LRUCache(keys)
 
     def of(self, state: str, key: str) -> Order:
-        """The highest order shown of the key; NONE where nothing was."""
+        """Return the highest order of the key; NONE without one."""
         return self._orders.get((state, key), NONE)
 
     def admits(self, answer: Answer[T]) -> bool:
-        """Whether the answer may be shown; it is remembered then. A key that was removed may begin anew.
+        """Return whether the result may be returned, and store its order then. A removed key may start again.
 
         An ended life was shown up to its last version: nothing before that comes after it.
         """

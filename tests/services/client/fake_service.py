@@ -70,7 +70,7 @@ class Fake:
         self.entries: dict[tuple[str, str], dict[str, Any]] = {}
         self.faults: deque[Fault] = deque()
         self.always: Fault | None = None
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.tokens: set[str | None] = set()
         self.batches: list[list[str]] = []
         self.looks = 0
@@ -83,7 +83,7 @@ class Fake:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """All below /v1/states."""
-        self.asked.append(request.raw_path)
+        self.requests.append(request.raw_path)
         self.tokens.add(request.headers.get("Authorization"))
         fault = self.faults.popleft() if self.faults else self.always
         if fault is not None:
@@ -101,11 +101,11 @@ class Fake:
             case [state, key, "versions"]:
                 return web.json_response({"versions": self._versions(state, key)})
             case [state, key]:
-                told = self.told(state, key)
+                told = self.entry_of(state, key)
                 return web.json_response(told, status=told.get("status", 200))
         raise AssertionError(request.path)
 
-    def told(self, state: str, key: str) -> dict[str, Any]:
+    def entry_of(self, state: str, key: str) -> dict[str, Any]:
         found = self.entries.get((state, key))
         if found is None:
             return problem("never_seen", 404, state=state, key=key)
@@ -118,17 +118,17 @@ class Fake:
     async def _batch(self, request: web.Request, state: str) -> web.StreamResponse:
         keys = (await request.json())["keys"]
         self.batches.append(keys)
-        return web.json_response({"answers": [self.told(state, key) for key in keys]})
+        return web.json_response({"answers": [self.entry_of(state, key) for key in keys]})
 
     def _page(self, request: web.Request, state: str) -> web.StreamResponse:
         prefix, after = request.query.get("prefix", ""), request.query.get("after", "")
         limit = int(request.query.get("limit", "2"))
         keys = sorted(key for of, key in self.entries if of == state and key.startswith(prefix) and key > after)
         more = keys[limit - 1] if len(keys) > limit else None
-        return web.json_response({"items": [self.told(state, key) for key in keys[:limit]], "after": more})
+        return web.json_response({"items": [self.entry_of(state, key) for key in keys[:limit]], "after": more})
 
     def _versions(self, state: str, key: str) -> list[dict[str, Any]]:
-        last = self.told(state, key)
+        last = self.entry_of(state, key)
         return [{**last, "version": version} for version in range(1, last["version"] + 1)]
 
     @asynccontextmanager
@@ -229,6 +229,6 @@ def older(version: int) -> Fault:
 
     async def answer(fake: Fake, request: web.Request) -> web.StreamResponse:
         key = unquote(request.rel_url.raw_path).removeprefix("/v1/states/flights/")
-        return web.json_response({**fake.told("flights", key), "version": version})
+        return web.json_response({**fake.entry_of("flights", key), "version": version})
 
     return answer

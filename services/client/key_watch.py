@@ -1,4 +1,4 @@
-"""One key, told as it changes, by server-sent events."""
+"""Watches one key by server-sent events."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
-from services.client.errors import Unreadable
-from services.client.lasting import Aim
-from services.client.replies import failure
+from services.client.errors import InvalidResponseError
+from services.client.reconnecting_stream import StreamTarget
+from services.client.responses import failure
+from services.client.retrier import AttemptFailedError
 from services.client.sse import Parser
-from services.client.transport import Reply, after_s, unreachable
-from services.client.tries import TryAgain
-from services.client.updates import MARK, Mark, Shown, mark, update
+from services.client.transport import Response, after_s, unreachable
+from services.client.watch_updates import MARK, DeliveredVersions, Mark, mark, update
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from services.client.highest import Highest
-    from services.client.lasting import Lasting
+    from services.client.high_water_marks import HighWaterMarks
+    from services.client.reconnecting_stream import ReconnectingStream
     from services.client.sse import ServerEvent
-    from services.client.transport import Transport
-    from services.client.updates import Update
+    from services.client.transport import HttpTransport
+    from services.client.watch_updates import Update
 
 SILENCE_S = 20.0
 """Marks come every 5 seconds: a stream that is silent for so long is dead, though nobody says so."""
@@ -35,8 +35,8 @@ PROBLEM = "problem"
 STREAM = "text/event-stream"
 
 
-class Watched(NamedTuple):
-    """What is watched. Marks are told only if they are wanted."""
+class WatchedKey(NamedTuple):
+    """The key to watch. Progress marks are yielded only if `marks` is set."""
 
     state: str
     key: str
@@ -46,22 +46,22 @@ class Watched(NamedTuple):
     read: Callable[[Any], Any]
 
 
-class Watch:
-    """Tells of one key."""
+class KeyWatch:
+    """Yields the updates of one key."""
 
-    def __init__(self, watched: Watched, transport: Transport, highest: Highest) -> None:
+    def __init__(self, watched: WatchedKey, transport: HttpTransport, high_water_marks: HighWaterMarks) -> None:
         self._watched = watched
         self._transport = transport
-        self._shown = Shown(highest)
+        self._delivered = DeliveredVersions(high_water_marks)
         self._last_id: str | None = None
 
-    def updates(self, lasting: Lasting) -> AsyncGenerator[Update[Any] | Mark, None]:
-        """What becomes of the key, for as long as one reads. Raises NoAnswer, Refused and Unreadable."""
+    def updates(self, stream: ReconnectingStream) -> AsyncGenerator[Update[Any] | Mark, None]:
+        """Yield the updates until the caller stops. Raises NoAnswerError, RejectedError, InvalidResponseError."""
         place = self._watched.state, self._watched.key
-        aim = Aim(f"watching {'/'.join(place)}", place, self._watched.patience_s)
-        return self._shown.new(lasting.stream(aim, self._told))
+        aim = StreamTarget(f"watching {'/'.join(place)}", place, self._watched.patience_s)
+        return self._delivered.filter(stream.stream(aim, self._connect))
 
-    async def _told(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
+    async def _connect(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
         async with aclosing(self._events(url)) as events:
             async for event in events:
                 self._last_id = event.id or self._last_id
@@ -73,7 +73,7 @@ class Watch:
             body = json.loads(event.data)
             return mark(body) if event.name == MARK else update(event.name, body, self._watched.read)
         except (KeyError, TypeError, ValueError) as error:
-            raise Unreadable(url, f"of an event {event.name!r}, {error}") from error
+            raise InvalidResponseError(url, f"of an event {event.name!r}, {error}") from error
 
     async def _events(self, url: str) -> AsyncGenerator[ServerEvent, None]:
         headers = {"Accept": STREAM, **({"Last-Event-ID": self._last_id} if self._last_id else {})}
@@ -86,7 +86,7 @@ class Watch:
                         yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(url, error) from error
-        raise TryAgain(f"{url}: the stream ended")
+        raise AttemptFailedError(f"{url}: the stream ended")
 
     async def _check(self, url: str, answer: aiohttp.ClientResponse) -> None:
         """Raises what the status stands for."""
@@ -95,7 +95,7 @@ class Watch:
                 body = json.loads(await answer.read())
             except ValueError:
                 body = None
-            reply = Reply(url, answer.status, body, after_s(answer))
+            reply = Response(url, answer.status, body, after_s(answer))
             raise failure(reply, f"{self._watched.state}/{self._watched.key}")
         if answer.content_type != STREAM:
-            raise Unreadable(url, f"{answer.content_type}, and no stream")
+            raise InvalidResponseError(url, f"{answer.content_type}, and no stream")

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from contracts.model.application import load
-from services.launcher.part import Part
+from services.launcher.process_spec import ProcessSpec
 from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
 from services.launcher.settings import OTHERS
 
@@ -22,11 +22,11 @@ QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, OTHERS
 """Which port a part has, from the first on."""
 
 
-def parts(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[Part, ...]:
+def process_specs(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[ProcessSpec, ...]:
     """All parts that are wanted. Raises DeclarationError."""
     application = load(settings.application)
     package = settings.application.partition(":")[0].rpartition(".")[0]
-    found: list[Part] = []
+    found: list[ProcessSpec] = []
     if settings.kafka is None:
         found.append(broker(settings, folders))
     found.append(topics(settings))
@@ -44,7 +44,7 @@ def parts(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tu
     return tuple(found)
 
 
-def broker(settings: LauncherSettings, folders: Folders) -> Part:
+def broker(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
     """The embedded Kafka broker."""
     env = {
         "STATELOOP_BROKER_DATA": str(folders.broker),
@@ -54,26 +54,26 @@ def broker(settings: LauncherSettings, folders: Folders) -> Part:
     does = f"Kafka answers at {settings.bootstrap}"
     # It says its settings once it has found its port free: so it is no other broker that answers there.
     ready = All((Says("stateloop broker: {"), KafkaAnswers(settings.bootstrap)))
-    return Part("broker", does, module("services.broker"), ready, env, stop_within_s=20)
+    return ProcessSpec("broker", does, module("services.broker"), ready, env, stop_within_s=20)
 
 
-def topics(settings: LauncherSettings) -> Part:
+def topics(settings: LauncherSettings) -> ProcessSpec:
     """Makes the topics, and ends."""
     env = shared(settings)
     if settings.kafka is None:  # the embedded broker is the only one, so one copy is meant
         env["STATELOOP_REPLICATION"] = "1"
-    return Part("topics", "the topics are there", module("services.topics"), Finished(), env, finishes=True)
+    return ProcessSpec("topics", "the topics are there", module("services.topics"), Finished(), env, finishes=True)
 
 
-def reference(settings: LauncherSettings, package: str) -> Part:
+def reference(settings: LauncherSettings, package: str) -> ProcessSpec:
     """The APIs that the application's enrichments call."""
     does = f"the reference APIs answer at 127.0.0.1:{settings.reference_port}"
     env = {"STATELOOP_REFERENCE_PORT": str(settings.reference_port)}
     ready = All((Says("stateloop reference: {"), HttpOk(settings.reference_port)))
-    return Part("reference", does, module(f"{package}.reference"), ready, env)
+    return ProcessSpec("reference", does, module(f"{package}.reference"), ready, env)
 
 
-def job(settings: LauncherSettings, folders: Folders) -> Part:
+def job(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
     """The Spark job, with its working files in the data folder."""
     env = (
         shared(settings)
@@ -86,10 +86,10 @@ def job(settings: LauncherSettings, folders: Folders) -> Part:
         | watched(settings, JOB)
     )
     started = Says('"job": "started"')
-    return Part("job", "the Spark job runs", module("spark_app"), started, env, patience_s=300, stop_within_s=30)
+    return ProcessSpec("job", "the Spark job runs", module("spark_app"), started, env, patience_s=300, stop_within_s=30)
 
 
-def workers(settings: LauncherSettings) -> Iterator[Part]:
+def workers(settings: LauncherSettings) -> Iterator[ProcessSpec]:
     """The enrichment workers."""
     apis = {"reference": f"http://127.0.0.1:{settings.reference_port}"}
     here = {"STATELOOP_APIS": json.dumps(apis), "STATELOOP_ALLOWED_NETWORKS": '["127.0.0.0/8"]'}
@@ -97,16 +97,20 @@ def workers(settings: LauncherSettings) -> Iterator[Part]:
     for number in range(1, settings.workers + 1):
         does = f"enrichment worker {number} of {settings.workers} runs"
         told = env | watched(settings, WORKERS + number - 1)
-        yield Part(f"worker-{number}", does, module("services.enrichment"), Says("stateloop enrichment: {"), told)
+        yield ProcessSpec(
+            f"worker-{number}", does, module("services.enrichment"), Says("stateloop enrichment: {"), told
+        )
 
 
-def derive(settings: LauncherSettings) -> Part:
+def derive(settings: LauncherSettings) -> ProcessSpec:
     """The worker that writes the states derived from the snapshots."""
     env = shared(settings) | watched(settings, DERIVE)
-    return Part("derive", "the derived states are written", module("services.derive"), Says("stateloop derive: {"), env)
+    return ProcessSpec(
+        "derive", "the derived states are written", module("services.derive"), Says("stateloop derive: {"), env
+    )
 
 
-def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> Part:
+def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> ProcessSpec:
     """The query service, with the console."""
     watched_parts = {
         "job": [address(settings, JOB)],
@@ -124,10 +128,10 @@ def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> Par
     )
     page = address(settings, QUERY)
     ready = All((Says("stateloop query: {"), HttpOk(settings.http_port + QUERY, "/readyz")))
-    return Part("query", f"the console is at {page}", module("services.query"), ready, env, page=page)
+    return ProcessSpec("query", f"the console is at {page}", module("services.query"), ready, env, page=page)
 
 
-def replay(settings: LauncherSettings, folders: Folders, package: str) -> Part:
+def replay(settings: LauncherSettings, folders: Folders, package: str) -> ProcessSpec:
     """Sends the application's real data; it knows where it was."""
     options = {
         "--from": settings.replay_from.isoformat(),
@@ -137,13 +141,15 @@ def replay(settings: LauncherSettings, folders: Folders, package: str) -> Part:
     }
     command = module(f"{package}.replay", *(word for option in options.items() for word in option))
     does = f"the replay sends events at {settings.replay_speed:g} times their speed"
-    return Part("replay", does, command, Runs(), shared(settings), finishes=True)
+    return ProcessSpec("replay", does, command, Runs(), shared(settings), finishes=True)
 
 
-def live(settings: LauncherSettings, folders: Folders) -> Part:
+def live(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
     """The live view, which has the terminal."""
     env = {"STATELOOP_URL": address(settings, QUERY), "STATELOOP_STATUS": str(folders.status)}
-    return Part("live", "the live view shows", module("services.live"), Runs(), env, finishes=True, foreground=True)
+    return ProcessSpec(
+        "live", "the live view shows", module("services.live"), Runs(), env, finishes=True, foreground=True
+    )
 
 
 def shared(settings: LauncherSettings) -> dict[str, str]:

@@ -8,7 +8,7 @@ import re
 OWN = re.compile(r"^stateloop [a-z-]+: (?P<why>[^{].*)$")
 
 
-def last_words(output: str) -> str:
+def last_error(output: str) -> str:
     """The last line that gives a reason (`{"job": "ended", "why": …}`, `stateloop broker: …`), else the last at all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reasons = (_reason(line) for line in reversed(lines))

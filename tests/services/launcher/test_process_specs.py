@@ -7,7 +7,7 @@ import pytest
 
 from contracts.model.application import load
 from services.launcher.folders import Folders
-from services.launcher.parts import parts
+from services.launcher.process_specs import process_specs
 from services.launcher.settings import LauncherSettings
 from services.query.console.monitoring import unmonitored
 
@@ -16,7 +16,7 @@ ALL = ["broker", "topics", "reference", "job", "worker-1", "worker-2", "derive",
 
 def names(*, headless: bool = False, **own: object) -> list[str]:
     settings = LauncherSettings.model_validate(own)
-    return [part.name for part in parts(settings, Folders(settings.data), headless=headless)]
+    return [part.name for part in process_specs(settings, Folders(settings.data), headless=headless)]
 
 
 def test_the_order_is_that_of_the_needs() -> None:
@@ -44,7 +44,7 @@ def test_an_application_without_apis_and_data_of_its_own_brings_none() -> None:
 
 def test_every_port_and_folder_is_the_settings() -> None:
     settings = LauncherSettings(data=Path("/data"), broker_port=19092, reference_port=18081)
-    by_name = {part.name: part for part in parts(settings, Folders(settings.data), headless=False)}
+    by_name = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=False)}
     assert by_name["broker"].env["STATELOOP_BROKER_PORT"] == "19092"
     assert by_name["broker"].env["STATELOOP_BROKER_DATA"] == "/data/broker"
     assert by_name["reference"].env == {"STATELOOP_REFERENCE_PORT": "18081"}
@@ -61,7 +61,7 @@ def test_what_parts_and_launcher_are_told_has_one_name(monkeypatch: pytest.Monke
     monkeypatch.setenv("STATELOOP_BATCH", "PT5S")
     monkeypatch.setenv("STATELOOP_JARS", "/jars")
     settings = LauncherSettings()
-    by_name = {part.name: part for part in parts(settings, Folders(settings.data), headless=True)}
+    by_name = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=True)}
     assert by_name["job"].env["STATELOOP_BATCH"] == "PT5S"
     assert {by_name[name].env["STATELOOP_JARS"] for name in ("broker", "job")} == {"/jars"}
 
@@ -69,7 +69,7 @@ def test_what_parts_and_launcher_are_told_has_one_name(monkeypatch: pytest.Monke
 def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_HTTP_PORT", "9100")
     settings = LauncherSettings()
-    found = {part.name: part for part in parts(settings, Folders(settings.data), headless=False)}
+    found = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=False)}
     ports = {name: part.env["STATELOOP_HTTP_PORT"] for name, part in found.items() if "STATELOOP_HTTP_PORT" in part.env}
     assert ports == {"query": "9100", "job": "9101", "derive": "9102", "worker-1": "9103", "worker-2": "9104"}
     watched = json.loads(found["query"].env["STATELOOP_SCRAPE_TARGETS"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.launcher.last_words import last_words
+from services.launcher.last_error import last_error
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from services.launcher.last_words import last_words
     ],
 )
 def test_the_line_that_says_why(output: str, line: str) -> None:
-    assert last_words(output) == line
+    assert last_error(output) == line

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class ProcessSpec:
     """One process. `does` tells a person what it is, when it is ready."""
 
     name: str
