@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.model.application import Application
 from contracts.records.record import HEARTBEAT_KEY
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 from spark_app.topics import sources
 
 FLUSH_S = 10.0
@@ -23,7 +23,7 @@ class Heartbeat:
     """Writes a heartbeat after each batch of an idle application. A replay gets none: its time is not the clock's."""
 
     def __init__(
-        self, application: Application, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self, application: Application, settings: JobSettings, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._topic = sources(application)[-1]
         self._is_live = not application.topics.replay

@@ -22,7 +22,7 @@ from spark_app.pipeline import pipeline
 from spark_app.process import this_job
 from spark_app.report import Report
 from spark_app.session import java_pid, session, slots, stop_queries
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 from spark_app.start import Run, Starter
 from spark_app.state_model import state_name
 from spark_app.supervise import Failures, supervise
@@ -36,7 +36,7 @@ def main() -> int:
         signal.signal(number, lambda *_: stopping.set())
     report = Report()
     try:
-        settings = read(Settings)
+        settings = read(JobSettings)
         figures = Figures(settings.batch, time.monotonic, time.time)
         report.count(figures)
         with serving(figures, settings.http_host, settings.http_port) as port:
@@ -48,7 +48,9 @@ def main() -> int:
     return 0
 
 
-def run(settings: Settings, report: Report, figures: Figures, http_port: int | None, stopping: threading.Event) -> None:
+def run(
+    settings: JobSettings, report: Report, figures: Figures, http_port: int | None, stopping: threading.Event
+) -> None:
     """The driver's life. Raises StateloopError for what a person has to mend."""
     application = load(settings.application)
     topics = identify(settings, application)

@@ -10,10 +10,10 @@ from contracts.model.application import Application
 from spark_app import lift
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import merged, published
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 
 
-def pipeline(spark: SparkSession, application: Application, settings: Settings, epoch: int) -> DataStreamWriter:
+def pipeline(spark: SparkSession, application: Application, settings: JobSettings, epoch: int) -> DataStreamWriter:
     """The query, ready to start: one snapshot for each new valid record, a dead letter for each other one.
 
     `epoch` is the creation time of the checkpoint, in milliseconds.
@@ -44,7 +44,7 @@ def read(spark: SparkSession, kafka: dict[str, str], topic: str) -> DataFrame:
     return source.option("startingOffsets", "earliest").option("failOnDataLoss", "true").load()
 
 
-def write(rows: DataFrame, kafka: dict[str, str], settings: Settings) -> DataStreamWriter:
+def write(rows: DataFrame, kafka: dict[str, str], settings: JobSettings) -> DataStreamWriter:
     """The sink: each row goes to the topic that it names."""
     sink = rows.writeStream.format("kafka").options(**kafka, **PRODUCER)
     return sink.option("checkpointLocation", settings.checkpoint).queryName("stateloop").outputMode("update")

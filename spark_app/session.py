@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contracts.model.application import Application
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 
 STATE_STORE = "spark.sql.streaming.stateStore"
@@ -54,7 +54,7 @@ def slots(application: Application, topics: list[TopicIdentity], state_partition
     return sum(topic.partitions for topic in topics) + stateful * state_partitions
 
 
-def session(settings: Settings, slots: int, state_partitions: int) -> SparkSession:
+def session(settings: JobSettings, slots: int, state_partitions: int) -> SparkSession:
     """The session. Under spark-submit the master, the jars and the memory are the submitter's."""
     builder = SparkSession.Builder().appName("stateloop").config(map=CONF)
     builder = builder.config("spark.sql.shuffle.partitions", state_partitions)

@@ -8,7 +8,7 @@ from pydantic import Field
 from contracts.settings import Duration, KafkaSettings
 
 
-class Settings(KafkaSettings):
+class JobSettings(KafkaSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, and so on."""
 
     application: str

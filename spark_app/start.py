@@ -10,7 +10,7 @@ from spark_app.backlog import committed_positions, measure
 from spark_app.folder import Folder
 from spark_app.pipeline import catching_up, live
 from spark_app.report import Report
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 
 
@@ -26,7 +26,12 @@ class Starter:
     """Chooses the mode of each run by the backlog that it finds."""
 
     def __init__(
-        self, settings: Settings, application: Application, checkpoint: Folder, query: DataStreamWriter, report: Report
+        self,
+        settings: JobSettings,
+        application: Application,
+        checkpoint: Folder,
+        query: DataStreamWriter,
+        report: Report,
     ) -> None:
         self._settings = settings
         self._limit = application.state.grace / 2

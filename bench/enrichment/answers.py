@@ -7,12 +7,12 @@ import orjson
 
 from bench.enrichment.behaviour import place
 from bench.enrichment.snapshots import VERSION, device
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import OracleReport
 
 
-def check(answers: Iterable[bytes], snapshots: int) -> Verdict:
+def check(answers: Iterable[bytes], snapshots: int) -> OracleReport:
     """Compare all that a worker answered with all that it should have: one answer for each of so many snapshots."""
-    verdict = Verdict(events=snapshots, given="snapshots", gives="answer")
+    verdict = OracleReport(events=snapshots, given="snapshots", gives="answer")
     seen = bytearray(snapshots)
     for value in answers:
         verdict.snapshots += 1

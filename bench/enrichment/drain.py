@@ -80,7 +80,7 @@ class WorkerDrain:
             self._follow(running, sampler, course, self._calls.events, show)
             self._await_commit(running, sampler)
             time.sleep(self._plan.settle_s)
-            running.require_life()
+            running.require_running()
             course.ledger = fetch(port)
         return course
 
@@ -97,7 +97,7 @@ class WorkerDrain:
         """Look at it until so many snapshots are done. Raises JobExitedError, JobStalledError."""
         calls, last, since = self._calls, -1, time.monotonic()
         while last < until:
-            running.require_life()
+            running.require_running()
             if time.monotonic() - since > calls.patience_s:
                 raise running.stalled(f"more answers than {last:,}", calls.patience_s)
             time.sleep(LOOK_S)
@@ -113,7 +113,7 @@ class WorkerDrain:
     def _await_commit(self, running: RunningJob, sampler: Sampler) -> None:
         deadline = time.monotonic() + COMMIT_S
         while (committed := sampler.committed()) < self._calls.events:
-            running.require_life()
+            running.require_running()
             if time.monotonic() > deadline:
                 raise NotCommittedError(running.job.name, committed, self._calls.events, running.log)
             time.sleep(LOOK_S)

@@ -38,7 +38,7 @@ class Drain:
         with RunningJob(job, self._plan, self._site, f"{self._backlog.name}-{job.name}-{run}") as running:
             self._await(running, show)
             time.sleep(self._plan.settle_s)
-            running.require_life()
+            running.require_running()
             used, commits = running.group.cpu_s(), running.commits()
         show("checking every snapshot", 1.0)
         times = array("d")
@@ -68,7 +68,7 @@ class Drain:
         with topics.Counter(self._site.boot, "snapshots") as counter:
             last, since = 0, time.monotonic()
             while last < events:
-                running.require_life()
+                running.require_running()
                 patience = NEXT_S if last else FIRST_S
                 if time.monotonic() - since > patience:
                     raise running.stalled(f"more snapshots than {last:,}", patience)

@@ -76,7 +76,7 @@ class Latency:
         whole = self._stream.warm_s + self._stream.seconds
         over = whole if what == "measuring" else self._stream.warm_s
         while (left := until - time.time()) > 0:
-            running.require_life()
+            running.require_running()
             running.commits()
             show(f"{what}, {left:.0f} s", max(0.0, over - left) / whole)
             time.sleep(min(left, 4 * LOOK_S))
@@ -85,7 +85,7 @@ class Latency:
         """Wait until the condition holds. Raises JobExitedError, JobStalledError."""
         deadline = time.monotonic() + patience_s
         while not condition():
-            running.require_life()
+            running.require_running()
             if time.monotonic() > deadline:
                 raise running.stalled(what, patience_s)
             time.sleep(LOOK_S)
@@ -95,4 +95,4 @@ class Latency:
         with topics.Counter(self._site.boot, "snapshots") as counter, suppress(JobStalledError):
             self._await(lambda: counter.count() >= snapshots, running, "last snapshots", PATIENCE_S)
         time.sleep(self._plan.settle_s)
-        running.require_life()
+        running.require_running()

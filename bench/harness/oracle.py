@@ -14,7 +14,7 @@ from bench.harness.states import States
 
 
 @dataclass
-class Verdict:
+class OracleReport:
     """What became of the events."""
 
     events: int
@@ -48,32 +48,34 @@ class Oracle:
     def __init__(self, readings: Iterable[Reading]) -> None:
         self._states = States(readings)
 
-    def check(self, snapshots: Iterable[bytes], job: Job) -> Verdict:
+    def check(self, snapshots: Iterable[bytes], job: Job) -> OracleReport:
         """Compare all that a job published with all that it should have.
 
         Each snapshot is compared; of a job that does not keep the order of events, the last of each device.
         """
-        verdict, seen, reader = Verdict(events=len(self._states)), bytearray(len(self._states)), Reader(job)
+        report, seen, reader = OracleReport(events=len(self._states)), bytearray(len(self._states)), Reader(job)
         for value in snapshots:
-            verdict.snapshots += 1
-            self._judge(value, reader.read(value), seen, verdict, in_order=job.in_order)
-        verdict.missing = seen.count(0)
-        return verdict
+            report.snapshots += 1
+            self._judge(value, reader.read(value), seen, report, in_order=job.in_order)
+        report.missing = seen.count(0)
+        return report
 
-    def _judge(self, value: bytes, read: "Read | None", seen: bytearray, verdict: Verdict, *, in_order: bool) -> None:
+    def _judge(
+        self, value: bytes, read: "Read | None", seen: bytearray, report: OracleReport, *, in_order: bool
+    ) -> None:
         place = self._states.place(read.device, read.events) if read else None
         if read is None or place is None:
-            verdict.unknown += 1
-            verdict.example = verdict.example or f"unknown: {value[:300]!r}"
+            report.unknown += 1
+            report.example = report.example or f"unknown: {value[:300]!r}"
             return
-        verdict.duplicates += seen[place]
+        report.duplicates += seen[place]
         seen[place] = 1
         if not in_order and not self._states.last(place):
             return
         expected = self._states.expected(place)
         if field := expected.differs(read.state):
-            verdict.wrong += 1
-            verdict.example = verdict.example or f"{field} should be as in {expected}: {value[:300]!r}"
+            report.wrong += 1
+            report.example = report.example or f"{field} should be as in {expected}: {value[:300]!r}"
 
 
 class Read(NamedTuple):

@@ -133,7 +133,7 @@ class RunningJob:
                 self._commits.setdefault(path.name, path.stat().st_mtime)
         return sorted(self._commits.values())
 
-    def require_life(self) -> None:
+    def require_running(self) -> None:
         """Raise JobExitedError if it does not run any more."""
         if self.group.ended():
             raise JobExitedError(self.job.name, self.log)

@@ -11,7 +11,7 @@ import orjson
 
 from bench.harness.errors import NoResultsError
 from bench.harness.figures import Figures, median
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import OracleReport
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Result:
     job: str
     run: int
     figures: Figures = field(default_factory=dict)
-    verdict: Verdict | None = None
+    verdict: OracleReport | None = None
     problem: str | None = None
     size: str = ""
     """How much was measured: figures of another size are of another measure."""
@@ -78,5 +78,5 @@ def values(results: Iterable[Result], measure: str, job: str, figure: str) -> li
 
 def _result(line: dict[str, Any]) -> Result:
     figures = {name: value for name, value in line["figures"].items() if value is not None}  # null was not a number
-    verdict = Verdict(**line["verdict"]) if line["verdict"] else None
+    verdict = OracleReport(**line["verdict"]) if line["verdict"] else None
     return Result(line["measure"], line["job"], line["run"], figures, verdict, line["problem"], line["size"])

@@ -6,7 +6,7 @@ import time
 from random import Random
 from typing import TYPE_CHECKING
 
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import OracleReport
 from bench.query.records import FIRST, checked, key
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ PAUSE_S = 0.01
 PATIENCE_S = 20.0
 
 
-def watching(knock: Callable[[int], Door], port: int, keys: int, stop: Flag) -> Verdict:
+def watching(knock: Callable[[int], Door], port: int, keys: int, stop: Flag) -> OracleReport:
     """While others load the service: ask for keys, some of them often, and see that none goes back."""
     door = knock(port)
-    verdict = Verdict(events=0, given="answers", gives="version of its key, never an earlier one")
+    verdict = OracleReport(events=0, given="answers", gives="version of its key, never an earlier one")
     random, highest = Random(3), dict[int, int]()  # noqa: S311  # a load keeps no secret
     often = [random.randrange(keys) for _ in range(BATCH)]
     while not stop.is_set():
@@ -42,12 +42,12 @@ def watching(knock: Callable[[int], Door], port: int, keys: int, stop: Flag) -> 
     return verdict
 
 
-def final(door: Door, keys: int, versions: Mapping[int, int]) -> Verdict:
+def final(door: Door, keys: int, versions: Mapping[int, int]) -> OracleReport:
     """When no more is written: each key that was updated, and others, have their last version."""
     random = Random(4)  # noqa: S311  # a load keeps no secret
     wanted = {random.randrange(keys): FIRST for _ in range(min(OTHERS, keys))} | dict(versions)
     wanted = {number: versions.get(number, FIRST) for number in wanted}
-    verdict = Verdict(events=len(wanted), given="keys", gives="answer with the last version")
+    verdict = OracleReport(events=len(wanted), given="keys", gives="answer with the last version")
     numbers, deadline = list(wanted), time.monotonic() + PATIENCE_S
     for at in range(0, len(numbers), BATCH):
         some = numbers[at : at + BATCH]

@@ -18,7 +18,7 @@ from bench.harness.figures import percentiles, within
 from bench.harness.jobs import Job
 from bench.harness.latency import LEAD_S, Latency
 from bench.harness.load import EVENTS, Reading, keyed, steady
-from bench.harness.oracle import Reader, Verdict
+from bench.harness.oracle import OracleReport, Reader
 from bench.harness.plan import Stream
 from bench.harness.process import RunningJob
 from bench.harness.receive import receive
@@ -98,11 +98,11 @@ class EventsShown:
             begin = Latency(self._stream, self._plan, self._site).warm_up(running, show)
             show("sending events and asking for them", 0.5)
             events = shown(boot, door, loop.seconds)
-            service.require_life()
+            service.require_running()
             commits, received = running.commits(), receiver.finish()
         figures = outside(events, commits, published(received, Reader(job)))
         figures["boundaries"] = within(commits, begin, events[-1].at)
-        verdict = Verdict(events=len(events), snapshots=len(events), gives="answer that shows it")
+        verdict = OracleReport(events=len(events), snapshots=len(events), gives="answer that shows it")
         return Result(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
 
 

@@ -28,7 +28,7 @@ from bench.query.updates import updating
 if TYPE_CHECKING:
     from bench.harness.figures import Figures
     from bench.harness.jobs import Job
-    from bench.harness.oracle import Verdict
+    from bench.harness.oracle import OracleReport
     from bench.harness.plan import Plan, Site
     from bench.harness.progress import Show
     from bench.query.measures import Keys
@@ -58,7 +58,9 @@ class KeysAsked:
             figures, verdict = self._run(server, name, facts | {"core": str(self._core)}, began, show)
         return Result(self._keys.name, job.name, run, figures, verdict, size=self._plan.size(self._keys))
 
-    def _run(self, server: Server, name: str, facts: dict[str, str], began: str, show: Show) -> tuple[Figures, Verdict]:
+    def _run(
+        self, server: Server, name: str, facts: dict[str, str], began: str, show: Show
+    ) -> tuple[Figures, OracleReport]:
         show("reading the topic", 0.2)
         with RunningJob(server.job, self._plan, self._site, f"{name}-1", facts) as running:
             figures = {"rebuild_s": self._await(running, server, facts, self._last, LOAD_S)}
@@ -72,7 +74,7 @@ class KeysAsked:
 
     def _asked(
         self, server: Server, running: RunningJob, facts: dict[str, str], began: str, show: Show
-    ) -> tuple[Figures, Verdict]:
+    ) -> tuple[Figures, OracleReport]:
         """Everything that is measured under updates, and whether all was right."""
         keys, port, boot = self._keys, int(facts["port"]), self._site.boot
         with (
@@ -125,7 +127,7 @@ class KeysAsked:
         used = running.group.cpu_s()
         batches = load.batches(seconds)
         used = running.group.cpu_s() - used
-        running.require_life()
+        running.require_running()
         return figures | {
             "batch_keys_per_s": batches.rate * BATCH,
             "batch_keys_per_cpu_s": batches.requests * BATCH / used,
@@ -154,7 +156,7 @@ class KeysAsked:
                 with suppress(OSError):
                     if all(checked(one, door.read(key(one)) or b"") for one in numbers):
                         return time.time() - running.began
-                running.require_life()
+                running.require_running()
                 if time.time() - running.began > patience_s:
                     raise running.stalled("answer for its last keys", patience_s)
                 time.sleep(PAUSE_S)

@@ -13,7 +13,7 @@ from contracts.model.application import load
 from contracts.model.topics import Topics
 from contracts.settings import KafkaSettings, read
 from spark_app.main import main
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 
 
 def make_dead_letters(topics: Topics, settings: KafkaSettings) -> None:
@@ -25,6 +25,6 @@ def make_dead_letters(topics: Topics, settings: KafkaSettings) -> None:
 
 
 if __name__ == "__main__":
-    found = read(Settings)
+    found = read(JobSettings)
     make_dead_letters(load(found.application).topics, found)
     sys.exit(main())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from services.enrichment.calls.addresses import Network
-    from spark_app.settings import Settings
+    from spark_app.settings import JobSettings
 
 ANSWER_S = 5.0
 CHECKPOINT = "Checkpoint"
@@ -81,7 +81,7 @@ def runtime(jars: Path) -> Iterator[Finding]:
         yield failed("Jars", f"{jars} does not have the jars of ivy.xml: run `make jars`, or set STATELOOP_JARS")
 
 
-def topics(settings: Settings, application: Application) -> tuple[list[TopicIdentity], list[Finding]]:
+def topics(settings: JobSettings, application: Application) -> tuple[list[TopicIdentity], list[Finding]]:
     """Check the broker and the application's topics; return the topics that the job reads, and the findings."""
     try:
         found = identify(settings, application)
@@ -91,7 +91,7 @@ def topics(settings: Settings, application: Application) -> tuple[list[TopicIden
     return found, [ok("Broker and topics", f"{settings.kafka}: {text}")]
 
 
-def broker_clock(settings: Settings, application: Application, now: float) -> list[Finding]:
+def broker_clock(settings: JobSettings, application: Application, now: float) -> list[Finding]:
     """Check that the newest record of the snapshots topic is not ahead of this machine's clock (`now`, in seconds)."""
     topic = application.topics.snapshots
     admin = AdminClient(settings.client() | {"log_level": 0})
@@ -113,7 +113,7 @@ def _partitions(admin: AdminClient, topic: str) -> int:
     return len(admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions)
 
 
-def checkpoint(settings: Settings, application: Application, found: list[TopicIdentity]) -> list[Finding]:
+def checkpoint(settings: JobSettings, application: Application, found: list[TopicIdentity]) -> list[Finding]:
     """Check that the checkpoint, if there is one, belongs to this application and these topics."""
     location = urlsplit(settings.checkpoint)
     if location.scheme not in ("", "file"):

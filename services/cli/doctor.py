@@ -15,7 +15,7 @@ from contracts.settings import read
 from services.cli import checks
 from services.cli.checks import Finding, Result, failed, ok
 from services.enrichment.settings import EnrichmentSettings
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +26,12 @@ STYLES = {Result.OK: "green", Result.WARNING: "yellow", Result.FAILED: "red"}
 def findings() -> Iterator[Finding]:
     """Check one thing after the other. A check that needs a failed one is left out."""
     try:
-        settings, worker = read(Settings), read(EnrichmentSettings)
+        settings, worker = read(JobSettings), read(EnrichmentSettings)
         application = load(settings.application)
     except StateloopError as error:
-        yield failed("Settings", error)
+        yield failed("JobSettings", error)
         return
-    yield ok("Settings", f"application {settings.application}, brokers {settings.kafka}")
+    yield ok("JobSettings", f"application {settings.application}, brokers {settings.kafka}")
     yield from checks.runtime(settings.jars)
     topics, found = checks.topics(settings, application)
     yield from found

@@ -1,1 +1,1 @@
-"""Brings dead letters back into the loop, when what had refused them is mended."""
+"""Sends dead letters into the loop again, after their cause is removed: `stateloop redrive`."""

@@ -1,4 +1,4 @@
-"""Lists dead letters, or brings them back into the loop: `stateloop redrive list|back`."""
+"""Lists dead letters, or sends them into the loop again: `stateloop redrive list|back`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from contracts.errors import StateloopError
 from contracts.model.application import load
 from contracts.settings import read
-from services.redrive.arguments import arguments, choice
-from services.redrive.letters import Found, letters
+from services.redrive.arguments import arguments, selection
+from services.redrive.dead_letters import StoredDeadLetter, dead_letters
 from services.redrive.origins import Origins
-from services.redrive.pace import Pace
+from services.redrive.rate_limit import RateLimit
 from services.redrive.redrive import Redrive
 from services.redrive.settings import RedriveSettings
 from services.redrive.writer import KafkaWriter, NoWriter
@@ -24,76 +24,80 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contracts import Application
-    from services.redrive.way import Way
+    from services.redrive.action import RedriveAction
 
-TOLD_EVERY_S = 1.0
+REPORT_EVERY_S = 1.0
 TWICE = (
-    "This application counts an event twice that comes twice (deduplicate=False): bring no letter back a second time."
+    "This application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
 )
 
 
 def main(given: Sequence[str]) -> int:
-    """Do it: 0. Or return 1 after a line that says what to do."""
-    asked = arguments(given)
+    """Run the command: 0. Return 1 after an error, which is printed in one line."""
+    options = arguments(given)
     try:
         settings = read(RedriveSettings)
         application = load(settings.application)
-        chosen = filter(choice(asked).takes, letters(settings.client(), application.topics.dead_letters))
-        if asked.command == "list":
+        chosen = filter(selection(options).matches, dead_letters(settings.client(), application.topics.dead_letters))
+        if options.command == "list":
             _list(chosen)
         else:
-            _back(asked, settings, application, chosen)
+            _redrive(options, settings, application, chosen)
     except StateloopError as error:
         print(f"stateloop redrive: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _list(chosen: Iterator[Found]) -> None:
+def _list(chosen: Iterator[StoredDeadLetter]) -> None:
     groups: Counter[tuple[str, str, str]] = Counter()
-    latest: dict[tuple[str, str, str], Found] = {}
+    latest: dict[tuple[str, str, str], StoredDeadLetter] = {}
     for found in chosen:
-        one = found.letter
+        one = found.dead_letter
         group = ("unreadable", "", "") if one is None else (one.reason, one.enrichment or "", one.topic)
         groups[group] += 1
         latest[group] = max(found, latest.get(group, found), key=lambda each: each.written)
     for group, count in groups.most_common():
         found = latest[group]
-        detail = found.letter.detail if found.letter else None
+        detail = found.dead_letter.detail if found.dead_letter else None
         print(f"{count:>9,}  {' '.join(filter(None, group))}  last {found.written:%Y-%m-%dT%H:%M:%SZ}  {detail or ''}")
     print(f"{groups.total():>9,}  in all")
 
 
-def _back(asked: Namespace, settings: RedriveSettings, application: Application, chosen: Iterator[Found]) -> None:
+def _redrive(
+    options: Namespace, settings: RedriveSettings, application: Application, chosen: Iterator[StoredDeadLetter]
+) -> None:
     client = settings.client()
-    origins, writer = Origins(client), NoWriter() if asked.dry_run else KafkaWriter(client)
+    origins, writer = Origins(client), NoWriter() if options.dry_run else KafkaWriter(client)
     if not application.deduplicate:
         print(TWICE, file=sys.stderr)
-    pace = Pace(float("inf") if asked.dry_run else asked.rate, time.monotonic, time.sleep)
+    pace = RateLimit(float("inf") if options.dry_run else options.rate, time.monotonic, time.sleep)
     try:
-        counts = Redrive(application, origins, writer, lambda: datetime.now(UTC), pace, Progress()).run(chosen)
+        counts = Redrive(application, origins, writer, lambda: datetime.now(UTC), pace, ProgressReport()).run(chosen)
         writer.close()
     finally:
         origins.close()
-    print(told(counts) + (" (a dry run: nothing was done)" if asked.dry_run else ""))
+    print(summary(counts) + (" (dry run)" if options.dry_run else ""))
 
 
-class Progress:
-    """Tells how far it is, once a second."""
+class ProgressReport:
+    """Prints the counts once a second."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
-    def __call__(self, counts: Counter[Way]) -> None:
-        """Tell, if it is time."""
-        if time.monotonic() - self._last >= TOLD_EVERY_S:
+    def __call__(self, counts: Counter[RedriveAction]) -> None:
+        """Print the counts, unless they were printed less than a second ago."""
+        if time.monotonic() - self._last >= REPORT_EVERY_S:
             self._last = time.monotonic()
-            print(told(counts), file=sys.stderr, flush=True)
+            print(summary(counts), file=sys.stderr, flush=True)
 
 
-def told(counts: Counter[Way]) -> str:
-    """The counts in words."""
-    return f"{counts.total():,} letters" + "".join(f", {count:,} {way.value}" for way, count in counts.most_common())
+def summary(counts: Counter[RedriveAction]) -> str:
+    """Return the counts in words."""
+    return f"{counts.total():,} dead letters" + "".join(
+        f", {count:,} {action.value}" for action, count in counts.most_common()
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command's arguments."""
+"""The arguments of `stateloop redrive`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from contracts.records.record import Reason
-from services.redrive.letters import Choice
+from services.redrive.dead_letters import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,30 +16,32 @@ RATE = 100.0
 
 
 def arguments(given: Sequence[str]) -> Namespace:
-    """`command` (list, back), what chooses, `rate` and `dry_run`."""
+    """Parse `command` (list or back), the selection, `rate` and `dry_run`."""
     parser = ArgumentParser(
         prog="stateloop redrive",
-        description="Dead letters: list them, or bring them back into the loop. STATELOOP_APPLICATION says whose.",
+        description="List dead letters, or send them into the loop again. STATELOOP_APPLICATION names the application.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    listing = commands.add_parser("list", help="how many there are, by reason, enrichment and origin")
-    back = commands.add_parser("back", help="bring them back: refused records are produced again, failures asked again")
+    listing = commands.add_parser("list", help="count them by reason, enrichment and origin")
+    back = commands.add_parser("back", help="send refused records again, and repeat failed requests")
     for one in (listing, back):
-        _choosing(one)
-    back.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    back.add_argument("--rate", type=_rate, default=RATE, metavar="N", help=f"records a second, {RATE:g} unless told")
+        _add_selection(one)
+    back.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    back.add_argument("--rate", type=_rate, default=RATE, metavar="N", help=f"records a second (default {RATE:g})")
     return parser.parse_args(given)
 
 
-def choice(given: Namespace) -> Choice:
-    """Which letters are meant."""
-    return Choice(frozenset(given.reason), frozenset(given.enrichment), given.since, given.until)
+def selection(given: Namespace) -> Selection:
+    """Return the selection of the arguments."""
+    return Selection(frozenset(given.reason), frozenset(given.enrichment), given.since, given.until)
 
 
-def _choosing(parser: ArgumentParser) -> None:
+def _add_selection(parser: ArgumentParser) -> None:
     reasons = [reason.value for reason in Reason]
     parser.add_argument("--reason", action="append", default=[], choices=reasons, help="may be given more than once")
-    parser.add_argument("--enrichment", action="append", default=[], help="only failures of this one; more than once")
+    parser.add_argument(
+        "--enrichment", action="append", default=[], help="only failures of it; may be given more than once"
+    )
     parser.add_argument("--since", type=_time, help="written at or after this time, as 2026-01-31T12:00:00Z")
     parser.add_argument("--until", type=_time, help="written before it")
 

@@ -1,4 +1,4 @@
-"""What can end a redrive, each with the way out in its message."""
+"""The errors of a redrive, each with a remedy in its message."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from contracts.errors import RetryableError, StateloopError
 
 
 class RedriveError(StateloopError):
-    """The base. What was brought back before stays so, and may be brought back again."""
+    """The base of the redrive's errors. Records that were sent before it stay sent, and may be sent again."""
 
 
 class ReadError(RedriveError, RetryableError):
-    """Kafka does not give what is there."""
+    """A topic cannot be read."""
 
     def __init__(self, topic: str, code: str, detail: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Reads single records where dead letters say that they came from."""
+"""Reads single records at the origins of dead letters."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from services.redrive.letters import ANSWER_S, CONFIG, not_read
+from services.redrive.dead_letters import ANSWER_S, CONFIG, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEAR = 1000
-"""So many records further it is quicker to read on than to ask anew."""
+"""For fewer records than this, reading on is quicker than another seek."""
 QUICK = {"fetch.wait.max.ms": 10}
-"""What was deleted just now is told by the first record that is left."""
+"""The first retained record shows what was deleted just now."""
 
 
 class Origins:
-    """A reader of any topic. Neighbours cost little when they are asked for in their order."""
+    """A reader of any topic. Neighbouring records are cheap in the order of their offsets."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
         self._consumer = Consumer({**client, **CONFIG, **QUICK})
         self._at = ("", 0, 0)
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """The record at that place; None when it is not kept any more. Raises ReadError."""
+        """Return the record at that place; None if the topic has deleted it. Raises ReadError."""
         try:
             if not self._is_kept(topic, partition, offset):
                 return None
@@ -34,7 +34,7 @@ class Origins:
             while message is not None and _offset(message) < offset:
                 message = self._next(topic)
         except KafkaException as error:
-            raise not_read(topic, error.args[0]) from error
+            raise read_error(topic, error.args[0]) from error
         if message is None or _offset(message) != offset:
             self._at = ("", 0, 0)
             return None
@@ -42,7 +42,7 @@ class Origins:
         return message
 
     def close(self) -> None:
-        """Let go of the broker."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _is_kept(self, topic: str, partition: int, offset: int) -> bool:
@@ -55,11 +55,11 @@ class Origins:
             self._consumer.assign([TopicPartition(topic, partition, offset)])
 
     def _next(self, topic: str) -> Message | None:
-        """The next record; None when none comes, though the partition has some beyond: they were compacted away."""
+        """Return the next record; None if the rest of the partition was compacted away."""
         message = self._consumer.poll(ANSWER_S)
         error = message.error() if message else None
         if error is not None:
-            raise not_read(topic, error)
+            raise read_error(topic, error)
         return message
 
 

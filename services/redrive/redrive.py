@@ -1,4 +1,4 @@
-"""The main path: each chosen letter goes back into the loop by its way, at a given rate."""
+"""The main path: each selected dead letter goes into the loop again by its action, at a given rate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from services.redrive.way import Way, opening, way
+from services.redrive.action import RedriveAction, action_for, reopening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -15,73 +15,73 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from contracts import Application
-    from services.redrive.letters import Found
+    from services.redrive.dead_letters import StoredDeadLetter
 
 ROOT = "stateloop-redriven"
-"""The header of a record that was brought back: where it was when it was refused first."""
+"""The header of a record that was sent again: the place at which it was refused first."""
 
 
 class Reader(Protocol):
-    """Where records are that were refused."""
+    """Reads the refused records."""
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """The record at that place; None when it is not kept any more."""
+        """Return the record at that place; None if the topic has deleted it."""
         ...
 
 
 class Writer(Protocol):
-    """Where they go."""
+    """Writes records."""
 
     def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, root: str | None) -> None:
-        """Write a record, with a time in milliseconds. Returns before it is there."""
+        """Write a record, with a time in milliseconds, without waiting for the broker."""
         ...
 
 
 @dataclass(frozen=True)
 class Redrive:
-    """Brings letters back. `pace` waits before each record; `progress` is told the counts so far."""
+    """Redrives dead letters. `wait` waits before each record; `progress` receives the counts so far."""
 
     application: Application
     origins: Reader
     writer: Writer
     now: Callable[[], datetime]
-    pace: Callable[[], None]
-    progress: Callable[[Counter[Way]], None]
+    wait: Callable[[], None]
+    progress: Callable[[Counter[RedriveAction]], None]
     roots: set[str] = field(default_factory=set)
 
-    def run(self, chosen: Iterable[Found]) -> Counter[Way]:
-        """How many letters took each way."""
-        counts: Counter[Way] = Counter()
+    def run(self, chosen: Iterable[StoredDeadLetter]) -> Counter[RedriveAction]:
+        """Return the number of dead letters by action."""
+        counts: Counter[RedriveAction] = Counter()
         for found in chosen:
-            counts[self._back(found)] += 1
+            counts[self._redrive(found)] += 1
             self.progress(counts)
         return counts
 
-    def _back(self, found: Found) -> Way:
-        taken = way(self.application, found, self.now())
-        if taken is Way.PRODUCED:
-            return self._produce(found)
-        if taken is Way.ASKED:
-            self._ask(found)
+    def _redrive(self, found: StoredDeadLetter) -> RedriveAction:
+        taken = action_for(self.application, found, self.now())
+        if taken is RedriveAction.SENT_AGAIN:
+            return self._send(found)
+        if taken is RedriveAction.REQUESTED_AGAIN:
+            self._request(found)
         return taken
 
-    def _produce(self, found: Found) -> Way:
-        """A record refused again and again has a letter of each time; it goes back once."""
-        letter = found.letter
+    def _send(self, found: StoredDeadLetter) -> RedriveAction:
+        """Send a record again, once, however many dead letters it has."""
+        letter = found.dead_letter
         if letter is None or (record := self.origins.record(letter.topic, letter.partition, letter.offset)) is None:
-            return Way.GONE
+            return RedriveAction.NOT_RETAINED
         root = _root(record) or f"{letter.topic}/{letter.partition}/{letter.offset}"
         if root in self.roots:
-            return Way.AGAIN
+            return RedriveAction.DUPLICATE
         self.roots.add(root)
-        self.pace()
+        self.wait()
         self.writer.write(letter.topic, record.key(), record.value(), record.timestamp()[1], root)
-        return Way.PRODUCED
+        return RedriveAction.SENT_AGAIN
 
-    def _ask(self, found: Found) -> None:
-        """The record has the time of the life's beginning, which is never late and never ahead."""
-        feedback = opening(found, self.now())
-        self.pace()
+    def _request(self, found: StoredDeadLetter) -> None:
+        """Reopen the slot. The record has the time of the window's start, which is neither late nor ahead."""
+        feedback = reopening(found, self.now())
+        self.wait()
         at = round(feedback.first_seen.timestamp() * 1000)
         self.writer.write(self.application.topics.feedback, found.key, feedback.encode(), at, None)
 

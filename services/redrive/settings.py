@@ -6,7 +6,7 @@ from contracts.settings import KafkaSettings
 
 
 class RedriveSettings(KafkaSettings):
-    """Which application's dead letters."""
+    """The application whose dead letters are redriven, as package.module:name."""
 
     application: str
     """Where the application is: package.module:name."""

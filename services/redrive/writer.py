@@ -1,4 +1,4 @@
-"""Writes what is brought back, or, in a dry run, does not."""
+"""Writes records; in a dry run, it does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLUSH_S = 30
 
 
 class KafkaWriter:
-    """A producer. Errors come with a later record, or with `close`."""
+    """A producer. A later write, or `close`, raises the error of a record."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
         self._producer = Producer(
@@ -33,7 +33,9 @@ class KafkaWriter:
             self._producer.poll(0)
             self._check()
             try:
-                self._producer.produce(topic, value, key, timestamp=timestamp, headers=headers, on_delivery=self._noted)
+                self._producer.produce(
+                    topic, value, key, timestamp=timestamp, headers=headers, on_delivery=self._on_delivery
+                )
             except BufferError:
                 self._producer.poll(ROOM_S)
             except KafkaException as error:
@@ -42,13 +44,13 @@ class KafkaWriter:
                 return
 
     def close(self) -> None:
-        """Wait until all is there. Raises WriteError."""
+        """Wait until the broker has all records. Raises WriteError."""
         left = self._producer.flush(FLUSH_S)
         self._check()
         if left:
             raise WriteError("its topic", "TIMED_OUT", f"{left} records were not confirmed in {FLUSH_S} s")
 
-    def _noted(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failed = failed(message.topic() or "", error)
 
@@ -68,5 +70,5 @@ class NoWriter:
 
 
 def failed(topic: str, error: KafkaError) -> WriteError:
-    """Kafka's error as ours."""
+    """Return Kafka's error as one of this part."""
     return WriteError(topic, error.name(), error.str())

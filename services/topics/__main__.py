@@ -15,7 +15,7 @@ from contracts.settings import read
 from services.runtime.topic_owners import TopicOwners
 from services.topics.broker import connect
 from services.topics.errors import NoBrokerError, TopicRefusedError, WrongPartitionsError, refused
-from services.topics.settings import Settings
+from services.topics.settings import TopicsSettings
 
 ANSWER_S = 10
 PAUSE_S = 0.1
@@ -26,7 +26,7 @@ ONE_COPY = (
 )
 
 
-def make(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> list[str]:
+def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> list[str]:
     """Make what is missing; gives the names of the made. Raises TopicConfigError, TopicsError."""
     there = _partitions(admin, settings)
     require(admin, [topic for topic in topics if topic.name in there], settings)
@@ -38,7 +38,7 @@ def make(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> lis
     return [topic.name for topic in made]
 
 
-def require(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> None:
+def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> None:
     """Require that these topics of the broker are as the catalogue says. Raises TopicConfigError, TopicsError."""
     if not topics:
         return
@@ -56,7 +56,7 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: Settings) -> 
 def main() -> int:
     """Wait for the broker, make the topics, claim the outputs, and print which topics were made."""
     try:
-        settings = read(Settings)
+        settings = read(TopicsSettings)
         application = load(settings.application)
         topics = application.topics
         wanted = (*topics.catalogue(application.state), *topics.asked(application.state, application.derived))
@@ -83,12 +83,12 @@ def _warn(problem: str) -> None:
     _report(f"warning: {problem}")
 
 
-def _new(topic: Topic, settings: Settings) -> NewTopic:
+def _new(topic: Topic, settings: TopicsSettings) -> NewTopic:
     config = topic.config() | {"min.insync.replicas": str(settings.insync)}
     return NewTopic(topic.name, settings.partitions or topic.partitions, settings.replication, config=config)
 
 
-def _partitions(admin: AdminClient, settings: Settings, awaited: Collection[str] = ()) -> dict[str, int]:
+def _partitions(admin: AdminClient, settings: TopicsSettings, awaited: Collection[str] = ()) -> dict[str, int]:
     """By topic. What is awaited is there, but a broker may list it a moment after it was made."""
     deadline = time.monotonic() + ANSWER_S
     while True:
@@ -101,7 +101,7 @@ def _partitions(admin: AdminClient, settings: Settings, awaited: Collection[str]
         time.sleep(PAUSE_S)
 
 
-def _made(name: str, future: Future[None], settings: Settings) -> bool:
+def _made(name: str, future: Future[None], settings: TopicsSettings) -> bool:
     try:
         future.result()
     except KafkaException as error:
@@ -111,7 +111,7 @@ def _made(name: str, future: Future[None], settings: Settings) -> bool:
     return True
 
 
-def _config(name: str, future: Future[dict[str, ConfigEntry]], settings: Settings) -> dict[str, str]:
+def _config(name: str, future: Future[dict[str, ConfigEntry]], settings: TopicsSettings) -> dict[str, str]:
     try:
         return {entry.name: entry.value or "" for entry in future.result().values()}
     except KafkaException as error:

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from services.topics.errors import InvalidOptionsError, LoginRefusedError, NoBrokerError
-from services.topics.settings import Settings
+from services.topics.settings import TopicsSettings
 
 ANSWER_S = 2.0
 REPORT_EVERY_S = 10.0
@@ -33,7 +33,7 @@ class Problems:
         return self.last is not None and self.last.name() in REFUSED
 
 
-def connect(settings: Settings, report: Callable[[str], None]) -> AdminClient:
+def connect(settings: TopicsSettings, report: Callable[[str], None]) -> AdminClient:
     """Return a client of a broker that answers; `report` takes the progress.
 
     Raises InvalidOptionsError, LoginRefusedError and NoBrokerError.
@@ -48,7 +48,9 @@ def connect(settings: Settings, report: Callable[[str], None]) -> AdminClient:
     return admin
 
 
-def _await_answer(admin: AdminClient, problems: Problems, settings: Settings, report: Callable[[str], None]) -> None:
+def _await_answer(
+    admin: AdminClient, problems: Problems, settings: TopicsSettings, report: Callable[[str], None]
+) -> None:
     deadline = time.monotonic() + settings.patience.total_seconds()
     next_report = time.monotonic()
     while True:

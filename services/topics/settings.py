@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from contracts.settings import Duration, KafkaSettings
 
 
-class Settings(KafkaSettings):
+class TopicsSettings(KafkaSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, STATELOOP_PARTITIONS, and so on."""
 
     application: str

@@ -5,21 +5,21 @@ from rich.console import Console
 from bench.__main__ import chosen, exit_code, parser, plan
 from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, STATELOOP, USUAL
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import OracleReport
 from bench.harness.plan import FULL, QUICK, Plan
 from bench.harness.results import Result
 from bench.harness.targets import SIZES
 from bench.query.servers import QUERIES
 
-RIGHT = Verdict(events=10, snapshots=10)
-WRONG = Verdict(events=10, snapshots=10, wrong=1)
+RIGHT = OracleReport(events=10, snapshots=10)
+WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 
 
 def said(*arguments: str) -> Plan:
     return plan(parser().parse_args(arguments))
 
 
-def drain(job: str, rate: float, verdict: Verdict = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
+def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
     return Result("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
 
 

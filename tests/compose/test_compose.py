@@ -17,8 +17,8 @@ from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
 from services.query.lookup.authentication import Authenticator
 from services.query.settings import QuerySettings
-from services.topics.settings import Settings as TopicsSettings
-from spark_app.settings import Settings as JobSettings
+from services.topics.settings import TopicsSettings
+from spark_app.settings import JobSettings
 from tests.compose.configured import ROOT, Service, configured, variables
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def test_the_image_of_spark_has_the_packages_that_the_job_imports() -> None:
     assert own | services <= copied
 
 
-def test_the_build_sees_only_what_it_copies() -> None:
+def test_the_build_receives_only_what_the_dockerfile_uses() -> None:
     copied = re.findall(r"^COPY (?!--from)(\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     seen = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     assert set(seen) == set(copied)

@@ -83,13 +83,13 @@ def test_each_round_reads_the_result_of_the_one_before_and_the_last_is_the_decla
     assert [one.inputs for one in plan(app, at(20, 1, fit=last), NOW)] == [{"fit": {"error": 3}}]
 
 
-def test_it_ends_when_its_result_repeats() -> None:
+def test_it_stops_when_its_result_repeats() -> None:
     asked, last = run([9, 7, 7, 3])
     assert len(asked) == 3
     assert progress(app, fit, at(20, 1, fit=last), NOW) is Progress.ANSWERED
 
 
-def test_an_absence_ends_it_and_skips_what_needs_it() -> None:
+def test_an_absence_stops_it_and_skips_what_needs_it() -> None:
     asked, last = run([9, None])
     assert len(asked) == 2
     assert [one.skipped for one in plan(app, at(20, 1, fit=last), NOW)] == ["fit: absence"]
@@ -104,7 +104,7 @@ def test_other_inputs_begin_it_anew_and_so_does_a_stale_end() -> None:
 
 
 @given(st.lists(st.none() | st.integers(0, 2), min_size=1, max_size=6), st.lists(st.integers(0, 3), max_size=4))
-def test_it_always_ends(errors: list[int | None], before: list[int]) -> None:
+def test_it_always_stops(errors: list[int | None], before: list[int]) -> None:
     held = None
     for x in before:
         _, held = run(errors, x, held)

@@ -44,7 +44,7 @@ def test_what_is_sent_is_an_event_of_the_application(broker: EmbeddedBroker, top
     assert message.partition() == partition(b"s7", PARTITIONS), "where the job and the query service look for it"
 
 
-def test_what_was_passed_is_not_told_again(broker: EmbeddedBroker, topic: str) -> None:
+def test_what_was_passed_is_not_returned_again(broker: EmbeddedBroker, topic: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     later = RIDE + timedelta(hours=2)
     first = ((RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 3), (later, 1, 1), (RIDE, 2, 4))

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from contracts.model.topics import PARTITIONER
 from contracts.records.record import Record
 from services.topics.__main__ import make
-from services.topics.settings import Settings
+from services.topics.settings import TopicsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -178,7 +178,7 @@ class Topics:
         self._producer = Producer(
             {"bootstrap.servers": kafka, "partitioner": PARTITIONER, "queue.buffering.max.messages": 1_000_000}
         )
-        settings = Settings(application="", kafka=kafka, partitions=PARTITIONS)
+        settings = TopicsSettings(application="", kafka=kafka, partitions=PARTITIONS)
         make(AdminClient({"bootstrap.servers": kafka}), self.names.catalogue(application.state), settings)
 
     def send(self, topic: str, records: Iterable[Record]) -> None:

@@ -29,7 +29,7 @@ EPOCH = 1_767_268_800_000
         (identity(app, TOPICS[:1], 2), "it read topic feedback as not there"),
     ],
 )
-def test_each_difference_is_told(other: Identity, says: str) -> None:
+def test_each_difference_is_reported(other: Identity, says: str) -> None:
     (difference,) = MINE.differences(other)
     assert says in difference
 

@@ -36,7 +36,7 @@ def event(device: str, number: int, time: datetime, stamp: datetime) -> Record:
     return Record("", 0, 0, stamp, device.encode(), orjson.dumps(value))
 
 
-def test_a_brokers_clock_that_is_ahead_ends_no_window(now_topics: Topics, tmp_path: Path) -> None:
+def test_a_brokers_clock_that_is_ahead_expires_no_window(now_topics: Topics, tmp_path: Path) -> None:
     topics = now_topics
     job = Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix}).start()
     try:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def test_the_same_verdict_on_both_sides(spark: SparkSession) -> None:
+def test_the_same_result_on_both_sides(spark: SparkSession) -> None:
     """Without deduplication and with the offset as the broker's microsecond, each record shows in what comes out."""
     app = application(deduplicate=False)
     records = [Record("events", 0, offset, NOW, key, value) for offset, (key, value) in enumerate(hostile.keyed())]
@@ -112,7 +112,7 @@ def _is_time(annotation: Any) -> bool:
     return without_none(annotation)[0] is datetime
 
 
-def test_a_letter_says_where_it_came_from(spark: SparkSession) -> None:
+def test_a_dead_letter_says_where_it_came_from(spark: SparkSession) -> None:
     record = Record("events", 3, 77, NOW, b"\xffkey", b"<html>" + b"x" * 5_000)
     ((topic, key, value),) = run(spark, application(), [record])
     letter = DeadLetter.model_validate_json(value)

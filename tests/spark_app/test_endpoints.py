@@ -33,7 +33,7 @@ def test_the_endpoints_answer_until_they_end() -> None:
         ask(port, "/healthz")
 
 
-def test_a_taken_port_is_told_and_no_port_takes_none() -> None:
+def test_a_taken_port_is_reported_and_no_port_takes_none() -> None:
     figures = Figures(timedelta(0), Clock(), lambda: 0.0)
     with (
         serving(figures, HOST, 0) as port,

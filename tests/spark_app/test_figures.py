@@ -82,7 +82,7 @@ def samples(figures: Figures) -> dict[tuple[str, ...], float]:
     return {(name.removeprefix(prefix), *labels): value for (name, *labels), value in found.items()}
 
 
-def test_a_batch_is_told_with_all_its_figures(figures: Figures) -> None:
+def test_a_batch_is_reported_with_all_its_figures(figures: Figures) -> None:
     figures.batch(told())
     found = samples(figures)
     expected: dict[tuple[str, ...], float] = {
@@ -133,14 +133,14 @@ def test_batch_shorter_than_it_may_last_has_no_pause(figures: Figures) -> None:
     assert samples(figures)["pause_seconds",] == 0
 
 
-def test_end_that_was_asked_for_before_the_last_records_came_makes_no_negative_lag(figures: Figures) -> None:
+def test_end_that_was_requested_before_the_last_records_came_makes_no_negative_lag(figures: Figures) -> None:
     early = source("events", 5, end=600, latest=594)
     early["latestOffset"]["events"]["1"] = 540  # another partition's lag is not made up for
     figures.batch(told(sources=[early]))
     assert samples(figures)["lag", "events"] == 9
 
 
-def test_partition_whose_end_is_not_told_has_no_lag(figures: Figures) -> None:
+def test_partition_whose_end_is_not_reported_has_no_lag(figures: Figures) -> None:
     added = source("events", 5, end=590, latest=594)
     added["endOffset"]["events"]["2"] = 7
     figures.batch(told(sources=[added]))
@@ -167,7 +167,7 @@ def test_starts_and_failures_are_counted(figures: Figures) -> None:
     assert found["about", "flights", "/checkpoint", "Flight-0a1b"] == 1
 
 
-def test_the_whole_catalogue_is_told(figures: Figures) -> None:
+def test_the_whole_catalogue_is_reported(figures: Figures) -> None:
     families = {family.name: family for family in text_string_to_metric_families(figures.text().decode())}
     assert {one.family: (one.kind, one.help) for one in names.CATALOGUE}.items() <= {
         name: (family.type, family.documentation) for name, family in families.items()

@@ -48,7 +48,7 @@ def test_a_delete_that_the_file_system_declines_is_an_error() -> None:
         ("hdfs://127.0.0.1:1/checkpoint", "Connection refused"),
     ],
 )
-def test_a_folder_that_cannot_be_written_is_told_in_one_line(spark: SparkSession, folder: str, says: str) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_in_one_line(spark: SparkSession, folder: str, says: str) -> None:
     with pytest.raises(CheckpointUnreachableError) as refused:
         Folder(spark, folder).write_new("file", "content")
     assert says in str(refused.value)

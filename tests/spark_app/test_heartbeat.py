@@ -11,7 +11,7 @@ import pytest
 from contracts.records.record import HEARTBEAT_KEY, Record
 from contracts.wire import DeadLetter, decode_snapshot
 from spark_app.heartbeat import Heartbeat
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 from tests import everything
 from tests.everything import NOW, event_record
 from tests.spark_app.frames import run
@@ -37,7 +37,7 @@ def test_only_an_idle_application_gets_a_heartbeat(
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
     application = everything.application()
     topics = Topics(broker.bootstrap, application)
-    settings = Settings(application="", kafka=broker.bootstrap, batch=timedelta(minutes=5))
+    settings = JobSettings(application="", kafka=broker.bootstrap, batch=timedelta(minutes=5))
     now = datetime.now(UTC)
     heartbeat = Heartbeat(application, settings, lambda: now)
     idle = WINDOW + timedelta(minutes=10)
@@ -54,7 +54,7 @@ def test_only_an_idle_application_gets_a_heartbeat(
 def test_a_broker_that_is_away_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
     monkeypatch.setattr("spark_app.heartbeat.FLUSH_S", 0.1)
-    settings = Settings(application="", kafka="127.0.0.1:1")
+    settings = JobSettings(application="", kafka="127.0.0.1:1")
     assert not Heartbeat(everything.application(), settings).after(batch(None))
 
 

@@ -30,7 +30,7 @@ class Rounds(threading.Event):
         return self._left < 0
 
 
-def test_a_lease_is_renewed_until_the_job_ends() -> None:
+def test_a_lease_is_extended_until_the_job_stops() -> None:
     world = World()
     lease = world.acquire(job("a"))
     renew(lease, Rounds(world, 20))
@@ -79,7 +79,7 @@ def test_the_query_stops_at_once_when_another_job_has_the_lease() -> None:
         lease.renew()
 
 
-def test_a_job_that_ends_gives_back_its_own_lease_only() -> None:
+def test_a_job_that_exits_releases_its_own_lease_only() -> None:
     world = World()
     with kept(world.acquire(job("a")), lambda: None):
         assert len(world.content) == 1

@@ -26,7 +26,7 @@ def test_a_free_checkpoint_is_taken_at_once_and_given_back() -> None:
     assert world.now == 0
 
 
-def test_a_second_job_is_refused_and_told_who_owns_the_checkpoint() -> None:
+def test_a_second_job_is_refused_with_who_owns_the_checkpoint() -> None:
     world = World()
     lease = world.acquire(job("a"))
     world.meanwhile = lease.renew

@@ -56,7 +56,7 @@ def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics:
     assert 0 < figures["pause_seconds",] < figures["batch_seconds",]
 
 
-def test_a_state_is_gone_after_its_life_and_late_feedback_does_not_bring_it_back(topics: Topics, job: Job) -> None:
+def test_a_state_is_gone_after_its_window_and_late_feedback_does_not_bring_it_back(topics: Topics, job: Job) -> None:
     old, later = NOW - timedelta(hours=3), NOW
     early = {"device_id": "old", "event_id": "1", "first_seen": old, "ts": old}
     topics.send(topics.names.events, [_at(event_record(early), old)])
@@ -78,7 +78,7 @@ def test_a_state_is_gone_after_its_life_and_late_feedback_does_not_bring_it_back
     }
 
 
-def test_a_clock_ahead_by_less_than_the_skew_ends_no_life_sooner(topics: Topics, job: Job) -> None:
+def test_a_clock_ahead_by_less_than_the_skew_expires_no_window_sooner(topics: Topics, job: Job) -> None:
     begin, end = NOW - timedelta(hours=2), NOW - timedelta(hours=2) + everything.LIFE
     old = {"device_id": "old", "event_id": "1", "first_seen": begin, "ts": begin}
     ahead = {"device_id": "ahead", "event_id": "1", "first_seen": end + timedelta(seconds=50), "ts": end}
@@ -90,7 +90,7 @@ def test_a_clock_ahead_by_less_than_the_skew_ends_no_life_sooner(topics: Topics,
     assert [snapshot.version for snapshot in found["old", begin]] == [1, 2]
 
 
-def test_rubbish_of_another_time_ends_no_life_in_a_replay(topics: Topics, job: Job) -> None:
+def test_rubbish_of_another_time_expires_no_window_in_a_replay(topics: Topics, job: Job) -> None:
     event = {"device_id": "old", "event_id": "1", "first_seen": NOW, "ts": NOW}
     rubbish = Record("", 0, 0, datetime.now(UTC), b"k", b"rubbish")
     topics.send(topics.names.events, [event_record(event), rubbish])

@@ -64,7 +64,7 @@ def test_each_field_that_differs_is_named_with_its_difference() -> None:
     ]
 
 
-def test_several_differences_are_all_told() -> None:
+def test_several_differences_are_all_reported() -> None:
     changed = DECLARED | {"mean": (Annotated[float, Sum(of="speed")], ...), "more": (Annotated[int, Count()], ...)}
     differences = state_model(declared({n: f for n, f in changed.items() if n != "on"})).differences(state_model(app))
     assert differences == [

@@ -103,7 +103,7 @@ def test_a_start_that_fails_is_tried_again(refusal: Exception) -> None:
     assert [line["job"] for line in reported] == ["failed", "batch"]
 
 
-def test_a_query_that_just_ends_is_a_failure() -> None:
+def test_a_query_that_just_stops_is_a_failure() -> None:
     query = Query(0, fails=False)
     query.stopped = True
     reported: list[str] = []
@@ -136,7 +136,7 @@ def test_a_query_that_has_caught_up_is_followed_by_the_next_at_once() -> None:
         ),
     ],
 )
-def test_what_no_restart_mends_ends_the_driver(refusal: Exception, expected: type[Exception]) -> None:
+def test_what_no_restart_mends_stops_the_driver(refusal: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected):
         run([Query(0, refuses=refusal)], give_up=timedelta(minutes=5), step=1)
 
@@ -147,7 +147,7 @@ def test_progress_forgives_what_failed_before() -> None:
     assert {line["failures"] for line in reported if line["job"] == "failed"} == {1}
 
 
-def test_failing_without_progress_ends_the_driver_and_says_why() -> None:
+def test_failing_without_progress_stops_the_driver_and_says_why() -> None:
     with pytest.raises(QueryFailsError, match="failed 12 times without progress, last with: broken"):
         run([Query(0) for _ in range(20)], give_up=timedelta(seconds=10), step=1)
 

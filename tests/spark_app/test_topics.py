@@ -11,7 +11,7 @@ from contracts.errors import TopicConfigError
 from contracts.settings import KafkaSettings
 from services.broker.readiness import wait_until
 from services.topics.__main__ import make
-from services.topics.settings import Settings
+from services.topics.settings import TopicsSettings
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicMissingError
 from spark_app.session import slots
 from spark_app.topics import TopicIdentity, identify
@@ -27,7 +27,7 @@ def await_listed(admin: AdminClient, names: list[str]) -> None:
     wait_until(lambda: admin.list_topics(timeout=10).topics.keys() >= set(names), f"{names} listed", 30)
 
 
-def test_no_broker_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_broker_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_app.topics.PATIENCE_S", 0.5)
     with pytest.raises(BrokerUnreachableError, match=r"no broker answers at 127\.0\.0\.1:1 .*: start it"):
         identify(KafkaSettings(kafka="127.0.0.1:1"), everything.app)
@@ -51,11 +51,11 @@ class TestOnABroker:
         assert (events.partitions, feedback.partitions) == (PARTITIONS, PARTITIONS)
 
     @pytest.mark.parametrize("missing", ["events", "feedback", "snapshots", "dead_letters"])
-    def test_a_missing_topic_is_told(self, broker: EmbeddedBroker, missing: str) -> None:
+    def test_a_missing_topic_is_reported(self, broker: EmbeddedBroker, missing: str) -> None:
         application = everything.application()
         name = getattr(application.topics, missing)
         there = [topic for topic in application.topics.catalogue(application.state) if topic.name != name]
-        settings = Settings(application="", kafka=broker.bootstrap)
+        settings = TopicsSettings(application="", kafka=broker.bootstrap)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         await_listed(admin, make(admin, there, settings))
         with pytest.raises(TopicMissingError, match=f"topic '{name}' is not on .*: run `stateloop topics`"):
@@ -67,7 +67,7 @@ class TestOnABroker:
         events, count = application.topics.events, application.topics.partitions
         admin.create_topics([NewTopic(events, count, 1)])[events].result()
         rest = [t for t in application.topics.catalogue(application.state) if t.name != events]
-        made = make(admin, rest, Settings(application="", kafka=broker.bootstrap))
+        made = make(admin, rest, TopicsSettings(application="", kafka=broker.bootstrap))
         await_listed(admin, [*made, events])
         with pytest.raises(TopicConfigError, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)

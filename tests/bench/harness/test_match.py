@@ -45,7 +45,7 @@ def test_the_largest_gap_between_snapshots() -> None:
     assert matched(20.0, 70.0)["gap_ms"] == pytest.approx(1000)
 
 
-def test_the_busiest_device_is_left_out_where_the_others_are_asked_for() -> None:
+def test_the_busiest_device_is_left_out_of_the_others() -> None:
     busy = [reading for reading in LOAD if reading.device == LOAD[0].device]
     other = next(reading for reading in LOAD if reading.device != LOAD[0].device and reading.number == 1)
     events = [*(sent(reading, float(at)) for at, reading in enumerate(busy)), sent(other, 50.0)]

@@ -65,7 +65,7 @@ def test_a_job_that_is_wrong_once_fails_its_run(drain: Drain, spoil: str, what: 
     assert getattr(result.verdict, what) == 1
 
 
-def test_a_job_that_ends_is_told_with_its_log(drain: Drain, site: Site) -> None:
+def test_a_job_that_exits_is_reported_with_its_log(drain: Drain, site: Site) -> None:
     with pytest.raises(JobExitedError, match=str(site.log("drain-small-1"))):
         drain.measure(job("ends"), 1, ignore)
 
@@ -84,7 +84,7 @@ def test_what_a_job_kept_on_the_broker_is_gone_before_the_next_one(drain: Drain,
     assert not [name for name in there if name.endswith("-changelog")]
 
 
-def test_latency_is_measured_for_as_long_as_is_asked(site: Site) -> None:
+def test_latency_is_measured_for_the_requested_time(site: Site) -> None:
     result = Latency(STREAM, PLAN, site).measure(job("nothing"), 1, ignore)
     assert result.right, result
     figures = result.figures
@@ -98,7 +98,7 @@ def test_a_late_wrong_snapshot_fails_the_latency_too(site: Site) -> None:
     assert not Latency(STREAM, PLAN, site).measure(job("lies"), 1, ignore).right
 
 
-def test_the_length_of_batches_is_the_jobs_own_unless_one_is_asked_for(site: Site) -> None:
+def test_the_length_of_batches_is_the_jobs_own_unless_one_is_requested(site: Site) -> None:
     batched = Job("batched", ("sh", "-c", "echo batch $A_BATCH"), batch={"A_BATCH": "PT{batch_s}S"})
     for plan, said in ((PLAN, "batch\n"), (dataclasses.replace(PLAN, batch_s=15), "batch PT15S\n")):
         with RunningJob(batched, plan, site, "batched") as running:

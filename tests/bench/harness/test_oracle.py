@@ -7,14 +7,14 @@ import pytest
 
 from bench.harness.jobs import BARE, EXACT, STATELOOP
 from bench.harness.load import readings
-from bench.harness.oracle import Oracle, Verdict
+from bench.harness.oracle import Oracle, OracleReport
 from tests.bench.harness.snapshots import encoded, honest
 
 EVENTS, DEVICES = 500, 20
 LOAD = list(readings(EVENTS, DEVICES, ends=1_800_000_000.0))
 
 
-def judge(snapshots: list[dict[str, Any]], *, in_order: bool = True) -> Verdict:
+def judge(snapshots: list[dict[str, Any]], *, in_order: bool = True) -> OracleReport:
     return Oracle(LOAD).check(encoded(snapshots), dataclasses.replace(STATELOOP, in_order=in_order))
 
 
@@ -97,6 +97,6 @@ def test_of_a_job_that_reorders_events_the_last_snapshot_of_each_device_counts()
     assert not EXACT.in_order
 
 
-def test_a_verdict_says_what_is_wrong() -> None:
-    assert str(Verdict(events=3)) == "each of 3 events gave one correct snapshot"
-    assert "2 missing" in str(Verdict(events=3, missing=2))
+def test_a_report_says_what_is_wrong() -> None:
+    assert str(OracleReport(events=3)) == "each of 3 events gave one correct snapshot"
+    assert "2 missing" in str(OracleReport(events=3, missing=2))

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import OracleReport
 from bench.harness.report import described, show
 from bench.harness.results import Result
 from bench.harness.targets import SIZES, TARGETS
 
-RIGHT = Verdict(events=10, snapshots=10)
+RIGHT = OracleReport(events=10, snapshots=10)
 SIZE = SIZES["drain-2m"]
 
 
@@ -44,14 +44,14 @@ def test_what_a_run_met_with_has_no_ratio() -> None:
     assert "2.00" not in text
 
 
-def test_targets_that_bind_are_told_and_how_many_do_not() -> None:
+def test_targets_that_bind_are_reported_and_how_many_do_not() -> None:
     text = printed(drain("stateloop", 30_000), drain("flink", 40_000))
     assert "NOT MET drain-2m" in text
     assert f"{len(TARGETS) - 1} of {len(TARGETS)} targets are for other sizes or jobs" in text
     assert "NOT MET" not in printed(drain("stateloop", 30_000, "small"), drain("flink", 40_000, "small"))
 
 
-def test_a_late_load_is_told() -> None:
+def test_a_late_load_is_reported() -> None:
     assert "LOAD LATE: 12 ms at p99" in printed(latency(late=12.0))
     assert "LOAD LATE" in described(latency(late=12.0))
     assert "LOAD LATE" not in printed(latency(late=1.0))

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.harness.errors import NoResultsError
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import OracleReport
 from bench.harness.results import Result, Session, keep, kept, middle
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-RIGHT = Verdict(events=10, snapshots=10)
-WRONG = Verdict(events=10, snapshots=10, wrong=1)
+RIGHT = OracleReport(events=10, snapshots=10)
+WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 
 
-def drain(job: str, rate: float, verdict: Verdict = RIGHT, measure: str = "drain-2m") -> Result:
+def drain(job: str, rate: float, verdict: OracleReport = RIGHT, measure: str = "drain-2m") -> Result:
     return Result(measure, job, 1, {"records_per_s": rate}, verdict, size="small")
 
 

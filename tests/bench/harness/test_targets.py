@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from bench.harness.oracle import Verdict
+from bench.harness.oracle import OracleReport
 from bench.harness.results import Result
 from bench.harness.targets import SIZES, TARGETS, missed
 
-RIGHT = Verdict(events=10, snapshots=10)
-WRONG = Verdict(events=10, snapshots=10, wrong=1)
+RIGHT = OracleReport(events=10, snapshots=10)
+WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 RATIO, GOAL = TARGETS[:2]
 ABSOLUTE = next(one for one in TARGETS if one.measure == "latency-10k")
 BESIDE = next(one for one in TARGETS if one.measure == "worker-slow")
 
 
-def drain(job: str, rate: float, verdict: Verdict = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
+def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
     return Result("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
 
 

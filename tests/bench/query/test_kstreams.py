@@ -71,7 +71,7 @@ def port(site: Site) -> Iterator[int]:
         number = int(facts["port"])
         deadline = time.monotonic() + WITHIN_S
         while time.monotonic() < deadline:
-            running.require_life()
+            running.require_running()
             with suppress(ConnectionRefusedError):
                 if ask(number, "GET", "/v1/states/keys/k1")[0] != 503:
                     break

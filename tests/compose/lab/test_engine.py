@@ -63,7 +63,7 @@ def test_its_daemon_is_stopped_whatever_happens(programs: Path, tmp_path: Path) 
         os.kill(pid, 0)
 
 
-def test_whoever_may_not_install_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_rights_to_install_the_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(packages, "has", lambda name: name == "apt-get")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(

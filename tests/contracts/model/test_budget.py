@@ -75,7 +75,7 @@ def test_past_the_budget_the_device_is_left_as_it_is_until_the_next_period() -> 
     assert [(one.enrichment, one.spent) for one in begun] == [("a", 1), ("b", 1)]
 
 
-def test_what_all_enrichments_asked_counts_together_and_the_first_in_order_come_first() -> None:
+def test_the_requests_of_all_enrichments_count_together_and_the_first_in_order_come_first() -> None:
     spent = spend(2)
     begun = plan(app, at(9, {"x": 99, "y": 1}, a=spent), NOW)
     assert [(one.enrichment, one.spent) for one in begun] == [("a", 3)]
@@ -98,7 +98,7 @@ def test_what_no_slot_tells_yet_counts_too() -> None:
     assert [one.enrichment for one in admission.too_soon] == ["b"]
 
 
-def test_an_interval_holds_new_inputs_back_until_it_is_over() -> None:
+def test_an_interval_delays_new_inputs() -> None:
     (request,) = plan(app, at(1, {"y": 1}), NOW)
     held = answer(request, NOW)
     changed = at(2, {"y": 2}, b=held)
@@ -107,7 +107,7 @@ def test_an_interval_holds_new_inputs_back_until_it_is_over() -> None:
     assert [one.inputs for one in plan(app, changed, NOW + MINUTE)] == [{"y": 2}]
 
 
-def test_a_clock_that_was_far_ahead_holds_nothing() -> None:
+def test_a_clock_that_was_far_ahead_delays_nothing() -> None:
     (request,) = plan(app, at(1, {"y": 1}), NOW)
     ahead = answer(request, NOW + 100 * HOUR)
     assert len(plan(app, at(2, {"y": 2}, b=ahead), NOW)) == 1

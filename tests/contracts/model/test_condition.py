@@ -66,7 +66,7 @@ def answer(request: Request, **result: Any) -> Answer:
     return Answer(**facts, ts=NOW, reason=request.skipped, result=result or None)
 
 
-def test_while_it_is_false_nothing_is_called_and_that_is_told_once_whatever_the_inputs() -> None:
+def test_while_it_is_false_nothing_is_called_and_that_is_reported_once_whatever_the_inputs() -> None:
     first = due(at(1, {"speed": 5.0}))
     assert {name: one.skipped for name, one in first.items()} == {"place": "moving is false", "rule": "place: skipped"}
     told = {name: answer(one) for name, one in first.items()}
@@ -120,7 +120,7 @@ async def later(speed: float) -> bool:
         (later, "Write a plain function"),
     ],
 )
-def test_a_condition_that_cannot_be_asked_is_refused(when: Any, says: str) -> None:
+def test_a_condition_that_cannot_be_evaluated_is_refused(when: Any, says: str) -> None:
     async def place(api: Api, speed: float) -> Place:
         return await api.get("/place", Place, speed=speed)
 

@@ -24,7 +24,7 @@ def _application(**parts: Any) -> Application:
     return Application(**{"name": "scooters", "event": Ping, "state": Scooter, "enrichments": (place, rule), **parts})
 
 
-def test_application_can_be_asked_by_its_name() -> None:
+def test_the_state_of_the_application_can_be_queried_by_its_name() -> None:
     state = named(_application(query=QueryOptions(history=3, indexes=("state.speed",))))["scooters"]
     assert (state.topic, state.partitions, state.life) == ("snapshots", 4, "first_seen")
     assert (state.lifetime, state.query.history) == (timedelta(hours=1), 3)
@@ -43,7 +43,7 @@ def test_derived_and_other_topics_are_states_too() -> None:
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_lives_end_by_the_clock_unless_the_topics_have_the_times_of_a_replay(*, replay: bool) -> None:
+def test_windows_expire_by_the_clock_unless_the_topics_have_the_times_of_a_replay(*, replay: bool) -> None:
     derived = Derived("streets", Place, _streets)
     states = named(_application(derived=(derived,), topics=Topics(replay=replay), skew=timedelta(minutes=2)))
     for one in states.values():
@@ -71,6 +71,6 @@ def test_name_is_refused(name: str) -> None:
     "asked",
     [{"history": 0}, {"indexes": ("",)}, {"indexes": ("a..b",)}, {"stale_after": timedelta(-1)}],
 )
-def test_way_of_asking_is_refused(asked: dict[str, Any]) -> None:
+def test_query_options_are_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(DeclarationError, match="Write"):
         QueryOptions(**asked)

@@ -114,13 +114,13 @@ def test_only_what_has_its_needs_is_planned() -> None:
     assert both["b"].version == 7
 
 
-def test_what_is_answered_is_not_asked_again_until_its_inputs_change() -> None:
+def test_what_is_answered_is_not_requested_again_until_its_inputs_change() -> None:
     answers = answered({"x": 1})
     assert not planned(snapshot({"x": 1}, **answers))
     assert planned(snapshot({"x": 2}, **answers)).keys() == {"a", "d"}
 
 
-def test_a_failure_that_was_opened_again_is_asked_again_for_the_same_inputs() -> None:
+def test_a_failure_that_was_opened_again_is_requested_again_for_the_same_inputs() -> None:
     failures = {name: answer(request, "failure") for name, request in planned(snapshot({"x": 1})).items()}
     assert not planned(snapshot({"x": 1}, **failures))
     mark = failures["a"].model_copy(update={"fingerprint": REDRIVEN, "ts": NOW + timedelta(seconds=1)})
@@ -158,7 +158,7 @@ def test_an_absence_upstream_skips_what_needs_it_and_not_what_can_do_without() -
     assert not settled(app, at, NOW)
 
 
-def test_what_is_skipped_is_told_so_once_with_the_reason() -> None:
+def test_what_is_skipped_is_reported_once_with_the_reason() -> None:
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
     answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
@@ -172,7 +172,7 @@ def test_what_is_skipped_is_told_so_once_with_the_reason() -> None:
     assert "e" not in told, "whose own is the same"
 
 
-def test_what_was_skipped_is_asked_when_its_need_is_found_after_all() -> None:
+def test_what_was_skipped_is_requested_when_its_need_is_found_after_all() -> None:
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
     answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
@@ -181,7 +181,7 @@ def test_what_was_skipped_is_asked_when_its_need_is_found_after_all() -> None:
     assert planned(snapshot(state, **answers)).keys() == {"c", "d"}, "and e waits for c"
 
 
-def test_a_need_whose_own_need_is_asked_for_anew_is_waited_for() -> None:
+def test_a_need_whose_own_need_is_requested_anew_is_waited_for() -> None:
     state = {"x": 1, "y": 2}
     answers = answered(state)
     changed = snapshot(state | {"x": 2}, **answers)
@@ -189,7 +189,7 @@ def test_a_need_whose_own_need_is_asked_for_anew_is_waited_for() -> None:
     assert progress(app, e, changed, NOW) is Progress.WAITING
 
 
-def test_what_a_slot_still_holds_of_former_inputs_serves_nobody() -> None:
+def test_what_a_slot_has_of_former_inputs_is_not_used() -> None:
     state = {"x": 1, "y": 2}
     answers, state = answered(state), state | {"x": 2}
     requests = planned(snapshot(state, **answers))
@@ -233,7 +233,7 @@ def test_an_answer_from_the_future_is_replaced_at_once() -> None:
     assert planned(held(at, version=9, ts=NOW + timedelta(days=1)))["a"].version == 10
 
 
-def test_the_largest_version_of_all_is_not_asked_against() -> None:
+def test_an_answer_of_the_largest_version_is_not_replaced() -> None:
     """No answer could win."""
     at, after = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + 2 * GRACE
     assert planned(held(at, version=LARGEST_COUNT), after).keys() == {"d"}
@@ -247,7 +247,7 @@ def test_answers_of_an_earlier_epoch_are_replaced_whatever_their_version() -> No
     assert progress(app, a, same, NOW) is Progress.ANSWERED
 
 
-def test_nothing_is_asked_for_a_life_that_is_over_except_in_a_replay() -> None:
+def test_nothing_is_requested_for_an_expired_window_except_in_a_replay() -> None:
     fresh, end = snapshot({"x": 1}), NOW + LIFE
     stale = snapshot({"x": 1}, **answered({"x": 1}))
     for at, called_for in ((fresh, {"a", "d"}), (stale, {"a"})):

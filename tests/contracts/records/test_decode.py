@@ -53,7 +53,7 @@ def test_the_key_is_that_of_the_state() -> None:
     assert refusal(replace(GOOD, key=b"", value=hostile.good(car="")), decoder) == (Reason.INVALID_FIELD, "car")
 
 
-def test_a_time_ahead_of_the_brokers_clock_is_told() -> None:
+def test_a_time_ahead_of_the_brokers_clock_is_reported() -> None:
     record = replace(GOOD, value=hostile.good(ts=NOW + timedelta(minutes=2)))
     told = "ts 2026-01-01T12:02:00.000000Z is more than 0:01:00 ahead of 2026-01-01T12:00:00.000000Z"
     what_to_do = "set the device's clock, or declare a larger skew"
@@ -72,7 +72,7 @@ def test_a_stamp_ahead_of_the_jobs_clock_makes_nothing_late() -> None:
     assert decoder.event(replace(GOOD, timestamp=NOW + 2 * LIFE)).device_id == "d"
 
 
-def test_a_late_record_is_told() -> None:
+def test_a_late_record_is_reported() -> None:
     record = replace(GOOD, timestamp=NOW + LIFE)
     told = "first_seen 2026-01-01T11:55:00.000000Z is more than 1:10:00 before 2026-01-01T13:10:00.000000Z"
     what_to_do = (
@@ -92,10 +92,10 @@ def test_a_late_record_is_told() -> None:
         (hostile.replaced("name", '"\\ud800"'), "an escape is half a character"),
     ],
 )
-def test_what_is_malformed_is_told(value: bytes, detail: str) -> None:
+def test_what_is_malformed_is_reported(value: bytes, detail: str) -> None:
     assert refusal(replace(GOOD, value=value)) == (Reason.MALFORMED, detail)
 
 
-def test_what_is_too_large_is_told() -> None:
+def test_what_is_too_large_is_reported() -> None:
     detail = f"{app.largest_record + 1} bytes, and {app.largest_record} are allowed"
     assert refusal(replace(GOOD, value=bytes(app.largest_record + 1))) == (Reason.OVERSIZED, detail)

@@ -75,7 +75,7 @@ def test_of_a_repeated_name_the_last_counts_and_each_must_have_the_type() -> Non
     assert refusal(once.replace(b'"level":1', b'"level":"x","level":1'))[0] is Reason.MALFORMED
 
 
-def test_the_same_holds_for_results() -> None:
+def test_the_same_is_true_of_results() -> None:
     shape, accepted, refusals = feedback_shape(app), [], set()
     for value in bounded.answers():
         try:
@@ -107,6 +107,6 @@ def test_so_are_texts_that_the_jobs_parser_does_not_bear(text: str) -> None:
     assert_the_same(good(tags={f"{text}x": text}))
 
 
-def test_the_parsers_verdict_on_what_we_wrote_is_asked_for() -> None:
+def test_the_parser_judges_what_we_wrote() -> None:
     assert all(isinstance(one, RecordError) for one in verdicts(good(tags={"a": "\\ud800"})))
     assert all(isinstance(one, RecordError) for one in verdicts(good(tags={"x" * (LONGEST_NAME + 1): "a"})))

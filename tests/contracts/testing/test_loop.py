@@ -102,7 +102,7 @@ async def test_a_call_is_tried_as_often_as_its_policy_says() -> None:
     ("answer", "status"),
     [(AbsentError("nobody"), "absence"), (PermanentCallError("no"), "failure"), ({"x": 1}, "failure")],
 )
-async def test_what_is_no_result_is_told_as_a_worker_would(answer: Any, status: str) -> None:
+async def test_what_is_no_result_is_reported_as_a_worker_would(answer: Any, status: str) -> None:
     one = loop({"/owners/A%201": answer})
     one.send(ping())
     await one.settle()

@@ -66,7 +66,7 @@ def test_it_is_found_inside_other_models(model: type[BaseModel], wrong: Any, whe
         answer_of(model, wrong, {"tailnum": "N1"})
 
 
-def test_the_reason_holds_neither_value() -> None:
+def test_the_reason_has_neither_value() -> None:
     with pytest.raises(MismatchError) as error:
         answer_of(Plane, {"tailnum": "a secret"}, {"tailnum": "N1"})
     assert "secret" not in error.value.reason

@@ -61,7 +61,7 @@ def test_the_function_gets_the_rounded_value_and_one_nearby_is_the_same_request(
     assert asked(1, lat=52.5151)[0].inputs == {"lat": 52.52, "seen": None}
 
 
-def test_a_value_that_flutters_across_a_border_stays_with_what_was_asked() -> None:
+def test_a_value_that_flutters_across_a_border_stays_with_what_was_requested() -> None:
     (request,) = asked(1, lat=52.5149)
     held = answer(request)
     for lat in (52.5151, 52.5149, 52.5174, 52.5026):

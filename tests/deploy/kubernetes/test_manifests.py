@@ -19,8 +19,8 @@ from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
 from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
-from services.topics.settings import Settings as TopicsSettings
-from spark_app.settings import Settings as JobSettings
+from services.topics.settings import TopicsSettings
+from spark_app.settings import JobSettings
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "kubernetes"

@@ -30,7 +30,7 @@ def test_flights_are_unique(year: list[Flight]) -> None:
     assert len(year) == len({one.device_id for one in year}) == 336_776
 
 
-def test_each_flight_has_events_in_order_within_its_life(year: list[Flight]) -> None:
+def test_each_flight_has_events_in_order_within_its_window(year: list[Flight]) -> None:
     kinds: Counter[str] = Counter()
     for one in year:
         events = history(one)

@@ -65,5 +65,5 @@ def test_the_oracle_would_notice_a_change() -> None:
     assert differences({"state": state, "enrichments": {}}, snapshot) == ["/state/delay: expected 11, found 12"]
 
 
-def test_lives_are_long_enough_for_a_landing_and_its_feedback() -> None:
+def test_windows_are_long_enough_for_a_landing_and_its_feedback() -> None:
     assert app.state.lifetime > timedelta(hours=34, minutes=42)

@@ -89,7 +89,7 @@ def test_records_survive_kill_9_and_a_stop(own: EmbeddedBroker, topics_prefix: s
     assert read(own.bootstrap, topic) == RECORDS
 
 
-def test_sigterm_ends_it_cleanly(own: EmbeddedBroker) -> None:
+def test_sigterm_stops_it_cleanly(own: EmbeddedBroker) -> None:
     assert own.stop() == 143  # the JVM's way to say that it ran its shutdown hooks on SIGTERM
     assert "Terminating process due to signal SIGTERM" in own.log.read_text(encoding="utf-8")
     assert (own.log.with_name("data") / "log" / ".kafka_cleanshutdown").exists()

@@ -62,13 +62,13 @@ def test_ivy_xml_pins_every_version_and_brings_no_slf4j_to_spark() -> None:
     assert all(pin.attrib["rev"][0].isdigit() and "+" not in pin.attrib["rev"] for pin in pins)
 
 
-def test_progress_is_told_in_words() -> None:
+def test_progress_is_reported_in_words() -> None:
     assert jars.progress(FOUND) == "found kafka_2.13 4.1.0"
     assert jars.progress(LOADED) == "downloaded kafka_2.13 4.1.0"
     assert jars.progress(":: retrieving :: stateloop#jars\n") is None
 
 
-def test_no_network_is_told_from_an_artefact_that_does_not_exist() -> None:
+def test_no_network_is_distinguished_from_an_artefact_that_does_not_exist() -> None:
     offline = jars.failure(ABSENT + REFUSED)
     assert isinstance(offline, DownloadError)
     assert offline.cause == "java.net.ConnectException: Connection refused"

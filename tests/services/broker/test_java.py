@@ -45,7 +45,7 @@ def test_each_system_has_its_command(manager: str) -> None:
         ({"ID": "debian"}, "openjdk-21-"),
     ],
 )
-def test_apt_is_told_a_java_that_this_release_has(release: dict[str, str], java: str) -> None:
+def test_apt_installs_a_java_that_this_release_has(release: dict[str, str], java: str) -> None:
     assert java in install_command("apt-get".__eq__, release, root=True)
 
 
@@ -54,7 +54,7 @@ def test_who_is_not_root_needs_sudo_but_not_for_brew() -> None:
     assert install_command("brew".__eq__, {}, root=False).startswith("brew ")
 
 
-def test_an_unknown_system_is_told_what_to_look_for() -> None:
+def test_an_unknown_system_names_what_to_look_for() -> None:
     assert install_command(lambda _: False, {}, root=False) == ANY_SYSTEM
 
 
@@ -80,7 +80,7 @@ def test_an_old_java_is_refused_with_what_it_is(tmp_path: Path, monkeypatch: pyt
     assert (refused.value.java, refused.value.found) == (java, 8)
 
 
-def test_no_java_is_told_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_java_is_reported_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaMissingError, match="Java is missing: install it with: "):

@@ -25,7 +25,7 @@ def test_a_folder_is_made(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_a_full_disk_is_told_with_what_is_left(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_what_is_left(tmp_path: Path) -> None:
     free_mb = shutil.disk_usage(tmp_path).free >> 20
     with pytest.raises(DiskFullError, match="free some space") as refused:
         require_disk(tmp_path, free_mb * 2 + 1, DATA)
@@ -41,7 +41,7 @@ def test_a_disk_too_full_to_make_the_folder_is_full_too(tmp_path: Path, monkeypa
         require_disk(tmp_path / "a", 1, DATA)
 
 
-def test_a_folder_that_cannot_be_made_is_told_with_why_and_with_its_setting(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_with_why_and_with_its_setting(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FolderUnusableError, match=r"STATELOOP_DATA \(of make up\) or STATELOOP_BROKER_DATA"):
         require_disk(tmp_path / "file" / "data", 1, DATA)
@@ -49,7 +49,7 @@ def test_a_folder_that_cannot_be_made_is_told_with_why_and_with_its_setting(tmp_
         require_disk(tmp_path / "file" / "jars", 1, JARS)
 
 
-def test_a_busy_port_is_told_with_its_setting() -> None:
+def test_a_busy_port_is_reported_with_its_setting() -> None:
     port = free_ports(1)
     busy = pytest.raises(PortBusyError, match=f"Port {port} is busy: .*STATELOOP_BROKER_PORT")
     with socket.create_server(("127.0.0.1", port)), busy:

@@ -37,7 +37,7 @@ def test_nothing_asks_for_a_second_broker() -> None:
     assert set(replicas.values()) == {"1"}
 
 
-def test_the_session_is_as_long_as_it_is_told() -> None:
+def test_the_session_is_as_long_as_it_is_set() -> None:
     properties = parsed(server_properties(Path("/data/log"), 9092, 9093, timedelta(seconds=1.5)))
     assert properties["broker.session.timeout.ms"] == "1500"
 

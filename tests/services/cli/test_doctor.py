@@ -20,7 +20,7 @@ from services.broker.readiness import wait_until
 from services.cli import checks
 from services.cli.checks import Result
 from spark_app.checkpoint import CheckpointFile, identity
-from spark_app.settings import Settings
+from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 from tests.services.enrichment import fleet
 from tests.services.enrichment.cluster import Cluster
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[3]
 HERE = (ip_network("127.0.0.0/8"),)
-SUBJECTS = ["Settings", "Python", "Java", "Jars", "Broker and topics", "Clock of the broker", "Checkpoint"]
+SUBJECTS = ["JobSettings", "Python", "Java", "Jars", "Broker and topics", "Clock of the broker", "Checkpoint"]
 SUBJECTS += ["API registry", "Clock of API registry"]
 TOPICS = [TopicIdentity("flights.events", "AAAA", 4), TopicIdentity("flights.feedback", "BBBB", 4)]
 
@@ -44,15 +44,15 @@ def stateloop(command: str, topics_prefix: str = "", **environment: str) -> subp
     return subprocess.run(arguments, cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False)
 
 
-def settings(checkpoint: str | Path) -> Settings:
-    return Settings(application="examples.flights.application:app", checkpoint=str(checkpoint))
+def settings(checkpoint: str | Path) -> JobSettings:
+    return JobSettings(application="examples.flights.application:app", checkpoint=str(checkpoint))
 
 
 def test_wrong_settings_are_the_only_finding() -> None:
     done = stateloop("doctor", application="examples.flights.application:app", kafak="here:9092")
     assert done.returncode == 1
     (line,) = done.stdout.splitlines()
-    assert line.startswith("failed  Settings: STATELOOP_KAFAK")
+    assert line.startswith("failed  JobSettings: STATELOOP_KAFAK")
     assert "STATELOOP_KAFKA" in line
 
 

@@ -66,7 +66,7 @@ def test_it_is_waited_for_while_nobody_is_to_stop(consumer: Away) -> None:
     assert told == [True]
 
 
-def test_what_the_group_refuses_is_told(consumer: Away, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_group_refuses_is_reported(consumer: Away, caplog: pytest.LogCaptureFixture) -> None:
     consumer.back.set()
     consumer.error = KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
     ours = committed(consumer)

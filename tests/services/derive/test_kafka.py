@@ -57,7 +57,7 @@ def test_a_topic_without_partitions_is_one_that_is_being_made(listing: Listing) 
         of(listing).partitions(["aircraft"], "nowhere")
 
 
-def test_a_topic_that_is_not_there_is_told_in_the_end(listing: Listing) -> None:
+def test_a_topic_that_is_not_there_is_reported_in_the_end(listing: Listing) -> None:
     listing.known_at = LOOKS + 1
     with pytest.raises(NoTopicError, match="aircraft"):
         of(listing).partitions(["aircraft"], "nowhere")

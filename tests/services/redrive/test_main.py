@@ -56,9 +56,9 @@ class Refused:
             topic, value, "d1", headers=headers or {}, on_delivery=lambda _, message: placed.append(message)
         )
         assert self._producer.flush(DEADLINE_S) == 0
-        self.letter(topic, placed[0].partition() or 0, placed[0].offset() or 0)
+        self.dead_letter(topic, placed[0].partition() or 0, placed[0].offset() or 0)
 
-    def letter(self, topic: str, partition: int, offset: int) -> None:
+    def dead_letter(self, topic: str, partition: int, offset: int) -> None:
         facts = {"topic": topic, "partition": partition, "offset": offset, "timestamp": START, "head": "x"}
         letter = DeadLetter.model_validate(facts | {"reason": "malformed", "detail": "no number"})
         self._producer.produce(self._cluster.topics.dead_letters, letter.encode(), "d1")
@@ -79,15 +79,15 @@ def records(cluster: Cluster, topic: str, enough: Callable[[list[Message]], bool
     return found
 
 
-def test_a_refused_record_goes_back_whole_and_as_often_as_it_is_asked_for(
+def test_a_refused_record_is_sent_again_whole_with_each_redrive(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Refused(cluster).event(WHOLE)
     assert main(["back", "--dry-run"]) == 0
-    assert "1 letters, 1 produced again (a dry run: nothing was done)" in capsys.readouterr().out
+    assert "1 dead dead letters, 1 sent again (dry run)" in capsys.readouterr().out
     assert main(["back", "--reason", "late"]) == 0
     assert main(["back"]) == 0
-    assert "1 letters, 1 produced again\n" in capsys.readouterr().out
+    assert "1 dead letters, 1 sent again\n" in capsys.readouterr().out
     first, again = records(cluster, cluster.topics.events, lambda found: len(found) >= 2)
     assert (again.key(), again.value()) == (b"d1", WHOLE)
     assert (again.partition(), again.timestamp()) == (first.partition(), first.timestamp())
@@ -98,10 +98,10 @@ def test_a_record_refused_again_goes_back_once(cluster: Cluster, capsys: pytest.
     refused.event(WHOLE)
     assert main(["back"]) == 0
     again = records(cluster, cluster.topics.events, lambda found: len(found) == 2)[1]
-    refused.letter(cluster.topics.events, again.partition() or 0, again.offset() or 0)
+    refused.dead_letter(cluster.topics.events, again.partition() or 0, again.offset() or 0)
     capsys.readouterr()
     assert main(["back"]) == 0
-    assert "2 letters, 1 produced again, 1 refused more than once" in capsys.readouterr().out
+    assert "2 dead letters, 1 sent again, 1 refused more than once" in capsys.readouterr().out
     third = records(cluster, cluster.topics.events, lambda found: len(found) == 3)[2]
     assert dict(third.headers() or []) == dict(again.headers() or [])
     assert ROOT in dict(third.headers() or [])
@@ -116,7 +116,7 @@ def test_what_is_not_kept_any_more_is_counted(cluster: Cluster, capsys: pytest.C
     until = TopicPartition(cluster.topics.events, old.partition() or 0, 1)
     admin.delete_records([until])[until].result()
     assert main(["back"]) == 0
-    assert "2 letters, 1 gone from their topic, 1 produced again" in capsys.readouterr().out
+    assert "2 dead letters, 1 not retained in their topics, 1 sent again" in capsys.readouterr().out
 
 
 def test_the_list_says_how_many_and_why(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +132,9 @@ def test_the_list_says_how_many_and_why(cluster: Cluster, capsys: pytest.Capture
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_topic_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_that_is_not_there_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("tests.services.enrichment.fleet.app", application("nowhere."))
     assert main(["list"]) == 1
     assert "nowhere.dead_letters cannot be read" in capsys.readouterr().err
@@ -146,7 +148,7 @@ def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
         main(wrong)
 
 
-async def test_a_failed_request_is_asked_again_when_the_api_is_mended(
+async def test_a_failed_request_is_repeated_when_the_api_is_repaired(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Registry().serving() as registry:

@@ -72,7 +72,7 @@ def test_what_compaction_took_is_not_taken_for_its_neighbour(topics: Topics) -> 
 
 
 @pytest.mark.parametrize("fails", ["away", "broken"])
-def test_what_cannot_be_read_is_told_and_not_taken_for_gone(topics: Topics, fails: str) -> None:
+def test_what_cannot_be_read_is_reported_and_not_taken_for_gone(topics: Topics, fails: str) -> None:
     setattr(topics, fails, True)
     with pytest.raises(ReadError, match="events cannot be read"):
         Origins({}).record(*EVENTS, 3)

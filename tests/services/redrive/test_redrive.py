@@ -6,15 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from contracts.records.record import Reason
+from services.redrive.action import RedriveAction
 from services.redrive.redrive import ROOT, Redrive
-from services.redrive.way import Way
 from tests.services.redrive.in_memory import KEPT_MS, Kept
-from tests.services.redrive.test_way import LATER, LIVE, START, found
+from tests.services.redrive.test_action import LATER, LIVE, START, found
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-    from services.redrive.letters import Found
+    from services.redrive.dead_letters import StoredDeadLetter
 
 
 class Written(NamedTuple):
@@ -46,20 +46,20 @@ class Loop:
     def pace(self) -> None:
         self.paced += 1
 
-    def back(self, *letters: Found) -> dict[Way, int]:
+    def back(self, *letters: StoredDeadLetter) -> dict[RedriveAction, int]:
         """How many went which way."""
         tell = self.progress.append
         redrive = Redrive(LIVE, self, self, lambda: LATER, self.pace, lambda counts: tell(counts.total()))
         return dict(redrive.run(letters))
 
 
-def refused(offset: int) -> Found:
+def refused(offset: int) -> StoredDeadLetter:
     return found(Reason.MALFORMED, topic="events", offset=offset)
 
 
 def test_a_refused_record_keeps_its_time_and_learns_where_it_was() -> None:
     loop = Loop(Kept("events", 7))
-    assert loop.back(refused(7), refused(8)) == {Way.PRODUCED: 1, Way.GONE: 1}
+    assert loop.back(refused(7), refused(8)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.NOT_RETAINED: 1}
     assert loop.written == [Written("events", b"d1", b"7", KEPT_MS + 7, "events/0/7")]
     assert loop.progress == [1, 2]
     assert loop.paced == 1, "what does not go back takes nothing of the rate"
@@ -69,16 +69,16 @@ def test_of_a_record_that_was_refused_again_the_first_place_counts() -> None:
     """Whether the client gives its header as text or as bytes."""
     again = [Kept("events", 9, headers=[(ROOT, b"events/0/7")]), Kept("events", 11, headers=[(ROOT, "events/0/7")])]
     loop = Loop(Kept("events", 7), *again)
-    assert loop.back(refused(7), refused(9), refused(11)) == {Way.PRODUCED: 1, Way.AGAIN: 2}
+    assert loop.back(refused(7), refused(9), refused(11)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.DUPLICATE: 2}
     assert [one.root for one in loop.written] == ["events/0/7"]
     loop = Loop(*again)
-    assert loop.back(refused(9)) == {Way.PRODUCED: 1}
+    assert loop.back(refused(9)) == {RedriveAction.SENT_AGAIN: 1}
     assert [one.root for one in loop.written] == ["events/0/7"], "text, as it was"
 
 
-def test_a_failed_request_is_asked_for_in_its_life() -> None:
+def test_a_failed_request_is_repeated_in_its_window() -> None:
     loop = Loop()
-    assert loop.back(found()) == Counter({Way.ASKED: 1})
+    assert loop.back(found()) == Counter({RedriveAction.REQUESTED_AGAIN: 1})
     (written,) = loop.written
     assert (written.topic, written.key, written.root) == (LIVE.topics.feedback, b"d1", None)
     assert written.timestamp == round(START.timestamp() * 1000), "not late, and not ahead"

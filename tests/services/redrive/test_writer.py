@@ -93,7 +93,7 @@ def test_a_record_waits_for_room(broker: Broker) -> None:
     assert not broker.full, "it lets the client work meanwhile"
 
 
-def test_what_the_broker_refuses_is_told_with_the_next_record(broker: Broker) -> None:
+def test_what_the_broker_refuses_is_reported_with_the_next_record(broker: Broker) -> None:
     ours = KafkaWriter({})
     broker.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     write(ours)
@@ -102,7 +102,7 @@ def test_what_the_broker_refuses_is_told_with_the_next_record(broker: Broker) ->
     assert len(broker.written) == 1, "and nothing more is written"
 
 
-def test_what_the_broker_refuses_in_the_end_is_told_there(broker: Broker) -> None:
+def test_what_the_broker_refuses_in_the_end_is_reported_there(broker: Broker) -> None:
     ours = KafkaWriter({})
     broker.refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
     write(ours)
@@ -110,7 +110,7 @@ def test_what_the_broker_refuses_in_the_end_is_told_there(broker: Broker) -> Non
         ours.close()
 
 
-def test_what_is_not_confirmed_is_told(broker: Broker) -> None:
+def test_what_is_not_confirmed_is_reported(broker: Broker) -> None:
     ours = KafkaWriter({})
     write(ours)
     broker.left = 3
@@ -118,7 +118,7 @@ def test_what_is_not_confirmed_is_told(broker: Broker) -> None:
         ours.close()
 
 
-def test_what_the_client_cannot_take_is_told(broker: Broker) -> None:
+def test_what_the_client_cannot_take_is_reported(broker: Broker) -> None:
     broker.raises = True
     with pytest.raises(WriteError, match="events"):
         write(KafkaWriter({}))

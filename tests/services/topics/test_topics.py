@@ -24,7 +24,7 @@ from services.topics.errors import (
     WrongPartitionsError,
     refused,
 )
-from services.topics.settings import Settings
+from services.topics.settings import TopicsSettings
 from tests.everything import Everything
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ TIMED_OUT = -185
 SECRET = "hunter2"  # noqa: S105  # looked for where it must not be
 
 
-def settings(kafka: str = NOWHERE, **own: object) -> Settings:
-    return Settings.model_validate({"application": "", "kafka": kafka, "patience": "PT0S", **own})
+def settings(kafka: str = NOWHERE, **own: object) -> TopicsSettings:
+    return TopicsSettings.model_validate({"application": "", "kafka": kafka, "patience": "PT0S", **own})
 
 
 def run(**environment: str) -> subprocess.CompletedProcess[str]:
@@ -120,7 +120,7 @@ def test_what_the_broker_refuses_is_one_line(broker: EmbeddedBroker, topics_pref
 
 
 @pytest.mark.kafka
-def test_a_refused_login_is_not_waited_for_nor_told_as_a_missing_broker(broker: EmbeddedBroker) -> None:
+def test_a_refused_login_is_not_waited_for_nor_reported_as_a_missing_broker(broker: EmbeddedBroker) -> None:
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"} | {
         "sasl.username": "a",
         "sasl.password": SECRET,
@@ -130,7 +130,7 @@ def test_a_refused_login_is_not_waited_for_nor_told_as_a_missing_broker(broker: 
     assert SECRET not in str(refusal.value)
 
 
-def test_nobody_there_is_told_with_why() -> None:
+def test_a_missing_broker_is_reported_with_the_cause() -> None:
     with pytest.raises(NoBrokerError, match=rf"at {NOWHERE} .*refused.*STATELOOP_KAFKA"):
         connect(settings(), print)
 
@@ -157,11 +157,11 @@ def test_one_copy_is_made_with_a_warning_unless_it_is_set(broker: EmbeddedBroker
 
 
 @pytest.mark.parametrize(("replication", "insync"), [(1, 1), (2, 1), (3, 2), (5, 2)])
-def test_a_record_is_in_two_copies_where_a_third_may_be_away(replication: int, insync: int) -> None:
+def test_a_record_is_in_two_replicas_where_a_third_may_be_away(replication: int, insync: int) -> None:
     assert settings(replication=replication).insync == insync
 
 
-def test_more_copies_in_sync_than_there_are_is_refused() -> None:
+def test_more_replicas_in_sync_than_there_are_is_refused() -> None:
     assert "must not be more than STATELOOP_REPLICATION" in one_line(
         run(STATELOOP_APPLICATION="tests.everything:app", STATELOOP_MIN_INSYNC_REPLICAS="2")
     )
@@ -172,7 +172,7 @@ def test_options_that_the_client_does_not_know_are_refused() -> None:
         connect(settings(kafka_options={"nonsense": "1"}), print)
 
 
-def test_missing_rights_are_not_told_as_a_missing_broker() -> None:
+def test_missing_rights_are_not_reported_as_a_missing_broker() -> None:
     denied = refused("events", NOWHERE, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert isinstance(denied, TopicRefusedError)
     assert "grant this user Create, Describe and DescribeConfigs" in str(denied)

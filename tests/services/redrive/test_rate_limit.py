@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from services.redrive.pace import Pace
+from services.redrive.rate_limit import RateLimit
 
 
 def test_so_many_a_second_and_no_more_even_after_a_pause() -> None:
@@ -14,7 +14,7 @@ def test_so_many_a_second_and_no_more_even_after_a_pause() -> None:
         nonlocal now
         now += seconds
 
-    pace = Pace(10, lambda: now, sleep)
+    pace = RateLimit(10, lambda: now, sleep)
     for number in range(30):
         if number == 10:
             now += 5

@@ -15,8 +15,8 @@ from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import Delta, Reason, Record
 from contracts.wire import Answer, DeadLetter
-from services.redrive.letters import Choice, Found
-from services.redrive.way import Way, opening, way
+from services.redrive.action import RedriveAction, action_for, reopening
+from services.redrive.dead_letters import Selection, StoredDeadLetter
 from tests.services.enrichment.fleet import Car, Seen, app, owner, quote, street
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,68 +25,71 @@ LIVE = type(app)(name="live", event=Seen, state=Car, enrichments=(owner, quote, 
 """As the fleet, but no replay: its lives end."""
 
 
-def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> Found:
+def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> StoredDeadLetter:
     given = {"topic": "snapshots", "partition": 0, "offset": 7, "timestamp": START, "reason": reason.value}
     failed = {"enrichment": "owner", "first_seen": START, "version": 3} if reason is Reason.ENRICHMENT_FAILED else {}
-    return Found(DeadLetter.model_validate(given | failed | facts), b"d1", LATER)
+    return StoredDeadLetter(DeadLetter.model_validate(given | failed | facts), b"d1", LATER)
 
 
 @pytest.mark.parametrize(
     ("letter", "expected"),
     [
-        (found(Reason.MALFORMED, topic="events"), Way.PRODUCED),
-        (found(Reason.INVALID_FIELD, topic="feedback"), Way.PRODUCED),
-        (found(Reason.EMPTY, topic="events"), Way.CLOSED),
-        (found(Reason.LARGE_SNAPSHOT), Way.CLOSED),
-        (found(Reason.UNDECODABLE_SNAPSHOT), Way.CLOSED),
-        (found(Reason.MALFORMED, topic="somebody's"), Way.CLOSED),
-        (found(), Way.ASKED),
-        (found(enrichment="removed"), Way.CLOSED),
-        (found(version=None), Way.CLOSED),
-        (found(first_seen=None), Way.CLOSED),
-        (replace(found(), key=None), Way.CLOSED),
-        (replace(found(), key=b""), Way.CLOSED),
-        (Found(None, b"d1", START), Way.UNREADABLE),
+        (found(Reason.MALFORMED, topic="events"), RedriveAction.SENT_AGAIN),
+        (found(Reason.INVALID_FIELD, topic="feedback"), RedriveAction.SENT_AGAIN),
+        (found(Reason.EMPTY, topic="events"), RedriveAction.NOT_REDRIVABLE),
+        (found(Reason.LARGE_SNAPSHOT), RedriveAction.NOT_REDRIVABLE),
+        (found(Reason.UNDECODABLE_SNAPSHOT), RedriveAction.NOT_REDRIVABLE),
+        (found(Reason.MALFORMED, topic="somebody's"), RedriveAction.NOT_REDRIVABLE),
+        (found(), RedriveAction.REQUESTED_AGAIN),
+        (found(enrichment="removed"), RedriveAction.NOT_REDRIVABLE),
+        (found(version=None), RedriveAction.NOT_REDRIVABLE),
+        (found(first_seen=None), RedriveAction.NOT_REDRIVABLE),
+        (replace(found(), key=None), RedriveAction.NOT_REDRIVABLE),
+        (replace(found(), key=b""), RedriveAction.NOT_REDRIVABLE),
+        (StoredDeadLetter(None, b"d1", START), RedriveAction.UNREADABLE),
     ],
 )
-def test_the_way_of_each_kind(letter: Found, expected: Way) -> None:
-    assert way(LIVE, letter, LATER) is expected
+def test_the_way_of_each_kind(letter: StoredDeadLetter, expected: RedriveAction) -> None:
+    assert action_for(LIVE, letter, LATER) is expected
 
 
-def test_nothing_is_asked_for_a_life_that_is_over_but_in_a_replay() -> None:
+def test_nothing_is_redriven_for_an_expired_window_except_in_a_replay() -> None:
     over = START + Car.lifetime + Car.grace + timedelta(seconds=1)
-    assert (way(LIVE, found(), over), way(app, found(), over)) == (Way.OVER, Way.ASKED)
+    assert (action_for(LIVE, found(), over), action_for(app, found(), over)) == (
+        RedriveAction.EXPIRED,
+        RedriveAction.REQUESTED_AGAIN,
+    )
 
 
 @pytest.mark.parametrize(
     "letter",
     [
-        Found(None, b"d1", LATER),
+        StoredDeadLetter(None, b"d1", LATER),
         replace(found(), key=None),
         found(first_seen=None),
         found(enrichment=None),
         found(version=None),
     ],
 )
-def test_a_letter_that_does_not_say_what_to_ask_opens_nothing(letter: Found) -> None:
-    with pytest.raises(ValueError, match="does not say what to ask again"):
-        opening(letter, LATER)
+def test_a_dead_letter_that_names_no_request_reopens_nothing(letter: StoredDeadLetter) -> None:
+    with pytest.raises(ValueError, match="does not name a request"):
+        reopening(letter, LATER)
 
 
-def test_letters_are_chosen_by_reason_enrichment_and_time() -> None:
+def test_dead_letters_are_chosen_by_reason_enrichment_and_time() -> None:
     failed, malformed = found(), found(Reason.MALFORMED, topic="events")
-    unreadable = Found(None, None, LATER)
+    unreadable = StoredDeadLetter(None, None, LATER)
     for choice, taken in (
-        (Choice(), [failed, malformed, unreadable]),
-        (Choice(reasons=frozenset({"malformed", "late"})), [malformed]),
-        (Choice(enrichments=frozenset({"owner"})), [failed]),
-        (Choice(enrichments=frozenset({"quote"})), []),
-        (Choice(since=LATER), [failed, malformed, unreadable]),
-        (Choice(since=LATER + timedelta(seconds=1)), []),
-        (Choice(until=LATER), []),
-        (Choice(until=LATER + timedelta(seconds=1)), [failed, malformed, unreadable]),
+        (Selection(), [failed, malformed, unreadable]),
+        (Selection(reasons=frozenset({"malformed", "late"})), [malformed]),
+        (Selection(enrichments=frozenset({"owner"})), [failed]),
+        (Selection(enrichments=frozenset({"quote"})), []),
+        (Selection(since=LATER), [failed, malformed, unreadable]),
+        (Selection(since=LATER + timedelta(seconds=1)), []),
+        (Selection(until=LATER), []),
+        (Selection(until=LATER + timedelta(seconds=1)), [failed, malformed, unreadable]),
     ):
-        assert [one for one in (failed, malformed, unreadable) if choice.takes(one)] == taken
+        assert [one for one in (failed, malformed, unreadable) if choice.matches(one)] == taken
 
 
 STATUSES = st.sampled_from(["result", "absence", "failure"])
@@ -106,9 +109,9 @@ def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
         fold.add(Delta("d1", START, str(number), START, slot="owner", answer=one))
     before = fold.lives["d1", START].fields["owner"]
     for second in range(times):
-        value = opening(found(), LATER + timedelta(seconds=second)).encode()
+        value = reopening(found(), LATER + timedelta(seconds=second)).encode()
         snapshot = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, START, b"d1", value)))
-        assert snapshot, "an opening is a record that the job takes"
+        assert snapshot, "an reopening is a record that the job takes"
     after = fold.lives["d1", START].fields["owner"]
     if before["version"] == 3 and before["status"] == "failure":
         assert after["fingerprint"] not in "fg"
@@ -116,7 +119,7 @@ def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
         assert after == before
 
 
-def test_what_was_opened_is_asked_again() -> None:
+def test_what_was_opened_is_requested_again() -> None:
     fold = Fold(app)
     event = {"plate": "P", "ts": START}
     first = fold.add(Delta("d1", START, "e", START, ts=START, values=event))
@@ -125,7 +128,7 @@ def test_what_was_opened_is_asked_again() -> None:
     failed = fold.add(Delta("d1", START, "a", START, slot="owner", answer=answer(1, "failure", asked.fingerprint)))
     assert failed
     assert "owner" not in {one.enrichment for one in plan(app, failed, LATER)}
-    value = opening(found(version=1, spent=3), LATER).encode()
+    value = reopening(found(version=1, spent=3), LATER).encode()
     opened = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, START, b"d1", value)))
     assert opened
     assert opened.enrichments["owner"].spent == 3, "the budget is not filled up by a redrive"

@@ -1,4 +1,4 @@
-"""So many records a second, and no more."""
+"""A limit of records a second."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Pace:
-    """Call it before each record: it waits for its turn. What was not used of the rate is not made up for."""
+class RateLimit:
+    """Call it before each record. A pause does not allow a burst after it."""
 
     def __init__(self, rate: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self._gap = 1 / rate
@@ -18,7 +18,7 @@ class Pace:
         self._next = clock()
 
     def __call__(self) -> None:
-        """Wait."""
+        """Wait until the next record may be sent."""
         now = self._clock()
         if now < self._next:
             self._sleep(self._next - now)

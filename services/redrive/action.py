@@ -1,0 +1,79 @@
+"""The action that a redrive takes for a dead letter, as pure functions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from contracts.records.record import Reason
+from contracts.wire import REDRIVEN, Feedback
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from contracts import Application
+    from services.redrive.dead_letters import StoredDeadLetter
+
+
+class RedriveAction(StrEnum):
+    """The action for one dead letter; only the first two write a record."""
+
+    SENT_AGAIN = "sent again"
+    """The whole refused record is sent to its topic again."""
+    REQUESTED_AGAIN = "requested again"
+    """The slot that the failure closed is reopened, so that a worker repeats the request."""
+    NOT_RETAINED = "not retained in their topics"
+    """The topic has deleted the record."""
+    DUPLICATE = "refused more than once, and sent again for their first dead letter"
+    EXPIRED = "of expired windows"
+    """The job would refuse an answer as late."""
+    NOT_REDRIVABLE = "not redrivable"
+    """The record was empty, or the cause is not a record of events or feedback."""
+    UNREADABLE = "unreadable"
+
+
+def action_for(application: Application, found: StoredDeadLetter, now: datetime) -> RedriveAction:
+    """Return the action for a dead letter, by its content alone."""
+    letter = found.dead_letter
+    if letter is None:
+        return RedriveAction.UNREADABLE
+    if letter.reason == Reason.ENRICHMENT_FAILED:
+        return _action_for_failure(application, found, now)
+    if letter.topic in (application.topics.events, application.topics.feedback) and letter.reason != Reason.EMPTY:
+        return RedriveAction.SENT_AGAIN
+    return RedriveAction.NOT_REDRIVABLE
+
+
+def reopening(found: StoredDeadLetter, now: datetime) -> Feedback:
+    """Return the feedback that reopens a slot: a failure of the same version that answers no inputs.
+
+    It is later than the failure in the slot and replaces it. Any other answer wins over it: a result of the same
+    version, and every answer of a later version. So a repetition has no effect. The device's spent budget stays spent.
+    Raises ValueError for a dead letter that does not name a request.
+    """
+    letter, key = found.dead_letter, found.key
+    if letter is None or key is None or letter.first_seen is None or not letter.enrichment or not letter.version:
+        raise ValueError("this dead letter does not name a request")
+    return Feedback(
+        device_id=key.decode(),
+        first_seen=letter.first_seen,
+        enrichment=letter.enrichment,
+        epoch=letter.epoch or 0,
+        version=letter.version,
+        status="failure",
+        ts=now,
+        fingerprint=REDRIVEN,
+        reason="to be requested again",
+        spent=letter.spent,
+    )
+
+
+def _action_for_failure(application: Application, found: StoredDeadLetter, now: datetime) -> RedriveAction:
+    letter = found.dead_letter
+    if letter is None or not found.key or letter.first_seen is None or not letter.version:
+        return RedriveAction.NOT_REDRIVABLE
+    if letter.enrichment not in application.by_name:
+        return RedriveAction.NOT_REDRIVABLE
+    if not application.topics.replay and now - letter.first_seen > application.kept_for:
+        return RedriveAction.EXPIRED
+    return RedriveAction.REQUESTED_AGAIN
