@@ -53,9 +53,7 @@ class TopicRefusedError(TopicsError, PermanentError):
     """The broker does not let us make a topic, or look at it."""
 
     def __init__(self, topic: str, error: KafkaError) -> None:
-        advice = ADVICE.get(
-            error.name(), "change it on the broker, or create the topic as docs/explanation/design.md says"
-        )
+        advice = ADVICE.get(error.name(), "change it on the broker, or create the topic as docs/reference/wire.md says")
         super().__init__(f"the broker refuses topic {topic!r} ({error.str()}): {advice}")
         self.topic = topic
         self.code = error.name()

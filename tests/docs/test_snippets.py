@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
     ("page", "file"),
     [
         ("README.md", "examples/scooters/application.py"),
+        ("docs/tutorials/write-an-application.md", "examples/scooters/application.py"),
         ("docs/how-to/enrichments.md", "tests/examples/scooters/test_ride.py"),
         ("docs/how-to/query-states.md", "tests/docs/wait_for_landing.py"),
         ("docs/how-to/replay.md", "tests/docs/replaying.py"),
