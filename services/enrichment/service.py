@@ -14,6 +14,7 @@ from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assembled, utc_now
 from services.enrichment.calls.headers import revealed
 from services.enrichment.calls.transport import Bounds, HttpTransport
+from services.enrichment.dependencies import Dependencies
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
@@ -21,7 +22,7 @@ from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.rereader import KafkaRereader
 from services.enrichment.source import KafkaSource
 from services.enrichment.topics import TopicCheck
-from services.enrichment.worker import Parts, Worker
+from services.enrichment.worker import Worker
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -39,19 +40,20 @@ async def serve(settings: EnrichmentSettings, application: Application, tracing:
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)
-        parts = await _parts(settings, application, tracing, stack)
-        worker = Worker(parts)
+        dependencies = await _dependencies(settings, application, tracing, stack)
+        worker = Worker(dependencies)
         if settings.http_port is not None:
-            endpoints = Endpoints(worker, parts.counts, patience(settings.stuck_after, application.apis.values()))
+            limit = patience(settings.stuck_after, application.apis.values())
+            endpoints = Endpoints(worker, dependencies.counts, limit)
             await stack.enter_async_context(endpoints.serving(settings.http_host, settings.http_port))
         for number in STOP_SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, worker.stop)
         await worker.run()
 
 
-async def _parts(
+async def _dependencies(
     settings: EnrichmentSettings, application: Application, tracing: Tracing | None, stack: AsyncExitStack
-) -> Parts:
+) -> Dependencies:
     """What the worker works with; the stack closes it."""
     counts, topic = Counts(CATALOGUE), application.topics.snapshots
     transports = {
@@ -64,7 +66,7 @@ async def _parts(
     stack.push_async_callback(rereader.close)
     calls = assembled(application, transports, counts)
     stack.callback(calls.close)
-    return Parts(
+    return Dependencies(
         application=application,
         settings=settings,
         source=_source(settings, application),

@@ -52,29 +52,29 @@ class Record(NamedTuple):
         return len(self.value or b"")
 
 
-class Listener(Protocol):
+class RebalanceListener(Protocol):
     """Is told of what happens to the consumer; always in the event loop."""
 
-    def assigned(self, partitions: list[int]) -> None:
+    def on_assigned(self, partitions: list[int]) -> None:
         """These partitions are ours from now on."""
 
-    async def release(self, partitions: list[int]) -> dict[int, int]:
+    async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
         """These partitions go away: finish what can be finished soon, and give the positions to commit."""
 
-    def lost(self, partitions: list[int]) -> None:
+    def on_lost(self, partitions: list[int]) -> None:
         """These partitions went to somebody else already."""
 
-    def committed(self, positions: dict[int, int]) -> None:
+    def on_committed(self, positions: dict[int, int]) -> None:
         """The broker confirmed these positions."""
 
-    def survived(self) -> None:
+    def on_error(self) -> None:
         """Kafka had an error that passes by itself."""
 
 
 class Source(Protocol):
     """Where a worker reads."""
 
-    def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         """Join the group. From now on `fetch` must go on being called, or the group takes the partitions away."""
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
@@ -119,7 +119,7 @@ class KafkaSource:
         self._paused: set[int] = set()
         self._committed: dict[int, int] = {}
 
-    def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         """See `Source.subscribe`."""
         self._listener = listener
         self._loop = loop
@@ -201,7 +201,7 @@ class KafkaSource:
 
     def _on_error(self, error: KafkaError) -> None:
         log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
-        self._loop.call_soon_threadsafe(self._listener.survived)
+        self._loop.call_soon_threadsafe(self._listener.on_error)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """A commit that failed is made again with the next positions, for it is not noted as committed."""
@@ -210,17 +210,17 @@ class KafkaSource:
             return
         confirmed = {one.partition: one.offset for one in partitions if one.error is None}
         self._committed.update(confirmed)
-        self._loop.call_soon_threadsafe(self._listener.committed, confirmed)
+        self._loop.call_soon_threadsafe(self._listener.on_committed, confirmed)
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         new = [one.partition for one in partitions]
         self._ours.update(new)
-        self._loop.call_soon_threadsafe(self._listener.assigned, new)
+        self._loop.call_soon_threadsafe(self._listener.on_assigned, new)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Holds the rebalance until the work is drained, so that the next owner need not call again."""
         gone = [one.partition for one in partitions]
-        released = asyncio.run_coroutine_threadsafe(self._listener.release(gone), self._loop)
+        released = asyncio.run_coroutine_threadsafe(self._listener.on_revoked(gone), self._loop)
         try:
             positions = released.result(self._patience)
             if news := {p: at for p, at in positions.items() if self._committed.get(p) != at}:
@@ -231,7 +231,7 @@ class KafkaSource:
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         gone = [one.partition for one in partitions]
-        self._loop.call_soon_threadsafe(self._listener.lost, gone)
+        self._loop.call_soon_threadsafe(self._listener.on_lost, gone)
         self._forget(gone)
 
     def _forget(self, gone: list[int]) -> None:

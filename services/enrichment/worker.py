@@ -1,281 +1,286 @@
-"""The main path: a snapshot is read, planned, its calls are made, the answers written, its offset committed."""
+"""The main path of a worker: read a snapshot, plan its requests, answer them, write the feedback, commit the offset."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
 from contracts.types.key import shortened
 from contracts.wire import decode_snapshot
 from services.enrichment.alarms import Alarms
+from services.enrichment.backpressure import Backpressure
 from services.enrichment.calls.caller import Outcome
+from services.enrichment.deferred_queue import DeferredQueue
+from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.feedback import encoded, failed, milliseconds, undecodable
-from services.enrichment.gate import Gate
 from services.enrichment.health import Pulse
-from services.enrichment.inbox import Inbox
-from services.enrichment.lane import Due, Lane
-from services.enrichment.lanes import Lanes
-from services.enrichment.parking import Parking
-from services.enrichment.pressure import Pressure
+from services.enrichment.partition_state import PartitionState, Planned
+from services.enrichment.partitions import Partitions
+from services.enrichment.record_queue import RecordQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
-    from contracts import Application
-    from contracts.metrics.counts import Counts
     from contracts.planning.request import Request
     from contracts.wire import DeadLetter
-    from services.enrichment.availability import Availability
-    from services.enrichment.calls.caller import Answering
+    from services.enrichment.dependencies import Dependencies
     from services.enrichment.health import Standing
-    from services.enrichment.publisher import Publisher
-    from services.enrichment.rereader import Rereader
-    from services.enrichment.settings import EnrichmentSettings
-    from services.enrichment.source import Record, Source
-    from services.enrichment.work import Work
+    from services.enrichment.in_flight import PendingRequest
+    from services.enrichment.source import Record
 
 log = logging.getLogger(__name__)
 
-FULL_WAIT_S = 0.5
+ROOM_WAIT_S = 0.5
 """How long reading waits for room before it pauses the partitions."""
-AT_ONCE = 256
-"""How many snapshots are looked at before the calls get their turn."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a worker is made of."""
-
-    application: Application
-    settings: EnrichmentSettings
-    source: Source
-    rereader: Rereader
-    caller: Answering
-    availability: Availability
-    publisher: Publisher
-    counts: Counts
-    now: Callable[[], datetime]
-    clock: Callable[[], float]
+PLAN_BATCH = 256
+"""How many snapshots are planned before other tasks run."""
 
 
 class Worker:
     """One member of the consumer group. `run` it until `stop`."""
 
-    def __init__(self, parts: Parts) -> None:
-        settings = parts.settings
-        self._parts = parts
-        self._counts = parts.counts
-        self._inbox: Inbox[tuple[Lane, Record]] = Inbox()
-        self._pressure = Pressure(settings.unfinished, settings.unfinished_bytes, settings.parked)
-        self._lanes = Lanes(parts.application, settings, parts.counts, parts.clock, self._pressure)
-        self._alarms = Alarms(parts.application, settings)
-        self._pulse = Pulse(parts.counts, parts.clock)
+    def __init__(self, dependencies: Dependencies) -> None:
+        settings, application = dependencies.settings, dependencies.application
+        self._application = application
+        self._settings = settings
+        self._source = dependencies.source
+        self._caller = dependencies.caller
+        self._publisher = dependencies.publisher
+        self._counts = dependencies.counts
+        self._now = dependencies.now
+        self._clock = dependencies.clock
+        self._unplanned: RecordQueue[tuple[PartitionState, Record]] = RecordQueue()
+        self._backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.parked)
+        self._partitions = Partitions(application, settings, self._counts, self._clock, self._backpressure)
+        self._alarms = Alarms(application, settings)
+        self._pulse = Pulse(self._counts, self._clock)
         self._stopping = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
-        self._gates = {
-            api: Gate(api, settings.in_flight, parts.availability, self._tasks.create_task, self._answer)
-            for api in {one.api for one in parts.application.enrichments}
+        self._api_of = {name: one.api for name, one in application.by_name.items()}
+        self._dispatchers = {
+            api: Dispatcher(api, settings.in_flight, dependencies.availability, self._tasks.create_task, self._answer)
+            for api in set(self._api_of.values())
         }
-        self._parkings = {api: self._parking(gate) for api, gate in self._gates.items()}
+        self._deferred = {
+            api: DeferredQueue(
+                dispatcher,
+                dependencies.availability,
+                self._partitions,
+                self._backpressure,
+                dependencies.rereader,
+                create_task=self._tasks.create_task,
+                replan=self._replan,
+            )
+            for api, dispatcher in self._dispatchers.items()
+        }
 
-    def _parking(self, gate: Gate) -> Parking:
-        parts, start = self._parts, self._tasks.create_task
-        return Parking(
-            gate, parts.availability, self._lanes, self._pressure, parts.rereader, start=start, again=self._again
-        )
-
-    def stop(self) -> None:
-        """Begin nothing new; `run` returns when what is under way is finished, or the time for it is over."""
-        self._stopping.set()
-
-    def standing(self) -> Standing:
-        """See `endpoints.Watched`."""
-        stopping = self._stopping.is_set()
-        return self._pulse.standing(self._work(), member=self._lanes.joined, stopping=stopping)
-
-    def measure(self) -> None:
-        """See `endpoints.Watched`. The lag is measured now and then by itself: it asks the consumer's thread."""
-        self._counts.set(metrics.WAITING, len(self._inbox))
-        self._counts.set(metrics.UNFINISHED, self._pressure.count)
-        self._counts.set(metrics.UNFINISHED_BYTES, self._pressure.bytes)
-        for api, gate in self._gates.items():
-            self._counts.set(metrics.HELD, len(gate), api)
-            self._counts.set(metrics.PARKED, sum(len(lane.parked[api]) for _, lane in self._lanes.parked(api)), api)
-        self._lanes.measure()
+    # Lifecycle
 
     async def run(self) -> None:
-        """Work until `stop`. Raises a WorkerError, in a group, when that is not possible any more."""
-        self._parts.source.subscribe(self._lanes, asyncio.get_running_loop())
+        """Work until `stop`. Raises a WorkerError, in a group, when that is no longer possible."""
+        self._source.subscribe(self._partitions, asyncio.get_running_loop())
         try:
             async with self._tasks:
-                await self._until_stopped()
+                await self._run_until_stopped()
         finally:
-            await self._parts.source.close()
-            self._tell()
+            await self._source.close()
+            self._log_metrics()
 
-    async def _until_stopped(self) -> None:
-        endless = [self._tasks.create_task(one) for one in (self._plan(), self._poll(), self._report())]
+    def stop(self) -> None:
+        """Start nothing new; `run` returns when the running requests are finished, or after the settings' timeout."""
+        self._stopping.set()
+
+    async def _run_until_stopped(self) -> None:
+        planning = self._tasks.create_task(self._plan())
+        polling = self._tasks.create_task(self._poll())
+        reporting = self._tasks.create_task(self._report())
         try:
             await self._stopping.wait()
-            endless.pop(0).cancel()
-            await self._lanes.drained(self._parts.settings.stop_within)
-            await self._lanes.all_committed(self._parts.settings.drain)
+            planning.cancel()
+            await self._partitions.drain(self._settings.stop_within)
+            await self._partitions.wait_for_commits(self._settings.drain)  # polling goes on, and commits
         finally:
-            for gate in self._gates.values():
-                gate.close()  # nothing may take the place of what ends
-            for parking in self._parkings.values():
-                parking.close()
-            self._lanes.abandon()
-            for task in endless:
+            self._close_queues()
+            self._partitions.abandon_all()
+            for task in (planning, polling, reporting):
                 task.cancel()
 
+    def _close_queues(self) -> None:
+        """Start no request in the place of one that ends."""
+        for dispatcher in self._dispatchers.values():
+            dispatcher.close()
+        for deferred in self._deferred.values():
+            deferred.close()
+
+    # Reading and committing
+
     async def _poll(self) -> None:
-        """Never stops polling, or the group would take the partitions away."""
-        every, last = self._parts.settings.commit_every.total_seconds(), 0.0
+        """Poll without a pause: a consumer that stops polling loses its partitions."""
+        every, last = self._settings.commit_every.total_seconds(), 0.0
         while True:
-            has_room = await self._pressure.has_room(FULL_WAIT_S)
+            has_room = await self._backpressure.wait_for_room(ROOM_WAIT_S)
             paused = self._stopping.is_set() or not has_room
             if not has_room:
-                self._relieve()
-            due = self._parts.clock() - last >= every
-            last = self._parts.clock() if due else last
-            full, positions = self._lanes.full(), self._lanes.positions() if due else {}
-            records = await self._parts.source.fetch(paused=paused, full=full, positions=positions)
-            self._receive(self._lanes.sorted(records))
+                self._defer_excess()
+            is_due = self._clock() - last >= every
+            last = self._clock() if is_due else last
+            full, positions = self._partitions.full(), self._partitions.positions() if is_due else {}
+            records = await self._source.fetch(paused=paused, full=full, positions=positions)
+            self._enqueue(self._partitions.route(records))
             self._counts.set(metrics.PAUSED, int(paused))
-            if due:
-                self._pulse.beat(self._work())
+            if is_due:
+                self._pulse.beat(self._backlog())
 
-    def _relieve(self) -> None:
-        for parking in self._parkings.values():
-            parking.relieve()
+    def _enqueue(self, records: list[tuple[PartitionState, Record]]) -> None:
+        self._backpressure.add(sum(record.size for _, record in records), len(records))
+        self._unplanned.put(records)
 
-    def _receive(self, records: list[tuple[Lane, Record]]) -> None:
-        self._pressure.add(sum(record.size for _, record in records), len(records))
-        self._inbox.put(records)
+    def _defer_excess(self) -> None:
+        for deferred in self._deferred.values():
+            deferred.defer_excess()
+
+    # Planning
 
     async def _plan(self) -> None:
         while True:
-            for lane, record in await self._inbox.take(AT_ONCE):
-                self._pressure.ease(record.size)
-                if not lane.closed:
-                    self._begin(lane, record)
+            for state, record in await self._unplanned.take(PLAN_BATCH):
+                self._backpressure.release(record.size)
+                if not state.is_closed:
+                    self._plan_record(state, record)
             await asyncio.sleep(0)
 
-    def _begin(self, lane: Lane, record: Record) -> None:
-        """Decode, plan, and line up each request that is due with those of its API. Nothing here waits."""
+    def _plan_record(self, state: PartitionState, record: Record) -> None:
+        """Decode a record, plan its requests, and queue each with its API. Nothing here waits."""
         self._counts.add(metrics.SNAPSHOTS)
-        now = self._parts.now()
+        now = self._now()
         try:
-            requests = self._due(lane, record, now)
+            requests = self._requests(state, record, now)
         except ValueError as error:
-            lane.offsets.take(record.offset, 1)
-            self._pressure.add(record.size)
-            task = self._tasks.create_task(self._reject(lane, record, str(error)))
-            task.add_done_callback(lambda _: self._pressure.ease(record.size))
-            lane.hold(task)
+            self._start_reject(state, record, str(error))
             return
-        lane.offsets.take(record.offset, len(requests))
+        state.track(record.offset, len(requests))
         for request in requests:
-            if not self._parkings[self._api(request)].takes(lane, record.offset, request):
-                self._line_up(lane, record, request, now)
+            if not self._deferred[self._api_of[request.enrichment]].defer(state, record.offset, request):
+                self._dispatch(state, record, request, now)
 
-    def _line_up(self, lane: Lane, record: Record, request: Request, now: datetime) -> None:
-        if work := lane.begin(record, request, now if self._parts.application.limited else None):
-            self._gates[self._api(request)].add(work)
-        else:
-            self._counts.add(metrics.RENEWED)
-
-    def _again(self, api: str, lane: Lane, offset: int, record: Record | None) -> None:
-        """Plan a snapshot that was parked. One that the topic keeps no more is superseded, or its life is over."""
-        if record is None:
-            lane.unpark(api, offset, 0)
-            return
-        now, snapshot = self._parts.now(), decode_snapshot(record.value or b"")
-        is_past = lane.superseded(snapshot)
-        due = Due([], 0, []) if is_past else lane.due(self._parts.application, snapshot, now)
-        requests = [request for request in due.begin if self._api(request) == api]
-        self._count_stops([request for request in due.stopped if self._api(request) == api])
-        lane.unpark(api, offset, len(requests))
-        for request in requests:
-            self._line_up(lane, record, request, now)
-
-    def _api(self, request: Request) -> str:
-        return self._parts.application.by_name[request.enrichment].api
-
-    def _due(self, lane: Lane, record: Record, now: datetime) -> list[Request]:
-        """The requests to begin. Raises ValueError for a record that is no snapshot."""
+    def _requests(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
+        """The requests to start. Raises ValueError for a record that is no snapshot."""
         if record.value is None:
             return []
         snapshot = decode_snapshot(record.value)
         self._alarms.decoded()
-        passed = lane.passed(snapshot)
-        if passed:
+        is_known = state.has_seen(snapshot)
+        if is_known:
             self._counts.add(metrics.PASSED)
-            if not lane.is_latest(snapshot):
+            if not state.is_latest(snapshot):
                 return []
-        requests, spared, stopped = lane.due(self._parts.application, snapshot, now)
-        if passed:  # compaction may leave only this copy of what waits or is parked
-            return [one for one in requests if lane.waits(one) or self._api(one) in lane.parked]
-        if spared or stopped:  # there is a snapshot for each record, and mostly neither
-            self._counts.add(metrics.SPARED, by=spared)
-            self._count_stops(stopped)
+        requests, suppressed, over_budget = state.plan(self._application, snapshot, now)
+        if is_known:  # compaction may leave only this copy of a snapshot with queued or deferred requests
+            return [
+                one for one in requests if state.has_queued(one) or state.has_deferred(self._api_of[one.enrichment])
+            ]
+        if suppressed or over_budget:  # neither, for most snapshots
+            self._counts.add(metrics.SPARED, by=suppressed)
+            self._count_over_budget(over_budget)
         for request in requests:
             if request.order > snapshot.order:
                 self._counts.add(metrics.FORGED, request.enrichment)
         return requests
 
-    def _count_stops(self, stopped: list[Request]) -> None:
-        for request in stopped:
+    def _dispatch(self, state: PartitionState, record: Record, request: Request, now: datetime) -> None:
+        if pending := state.add(record, request, now if self._application.limited else None):
+            self._dispatchers[self._api_of[request.enrichment]].add(state, pending)
+        else:
+            self._counts.add(metrics.RENEWED)
+
+    def _replan(self, api: str, state: PartitionState, offset: int, record: Record | None) -> None:
+        """Plan a deferred snapshot again. The topic may have lost its record: a later version exists, or it expired."""
+        if record is None:
+            state.resume(api, offset, 0)
+            return
+        now, snapshot = self._now(), decode_snapshot(record.value or b"")
+        is_superseded = state.is_superseded(snapshot)
+        planned = Planned([], 0, []) if is_superseded else state.plan(self._application, snapshot, now)
+        requests = [request for request in planned.requests if self._api_of[request.enrichment] == api]
+        self._count_over_budget([one for one in planned.over_budget if self._api_of[one.enrichment] == api])
+        state.resume(api, offset, len(requests))
+        for request in requests:
+            self._dispatch(state, record, request, now)
+
+    def _count_over_budget(self, requests: list[Request]) -> None:
+        for request in requests:
             self._counts.add(metrics.BUDGET_STOPS, request.enrichment)
 
-    async def _answer(self, work: Work) -> None:
-        """One request: its calls, then its feedback; its offsets are finished when that is safely in Kafka."""
-        request, topics = work.request, self._parts.application.topics
-        outcome = self._skipped(request) or await self._parts.caller.answer(request)
-        outcome, value = encoded(request, outcome, self._parts.now(), self._parts.application.largest_record)
+    # Answering
+
+    async def _answer(self, state: PartitionState, pending: PendingRequest) -> None:
+        """Answer one request: make its calls, write its feedback, and finish its offsets once Kafka has that."""
+        request, topics = pending.request, self._application.topics
+        outcome = self._skipped(request) or await self._caller.answer(request)
+        outcome, value = encoded(request, outcome, self._now(), self._application.largest_record)
         self._alarms.ended(request, outcome)
+        key = request.device_id.encode()
         if outcome.status == "failure":
-            await self._bury(request.device_id.encode(), failed(work.record, topics.snapshots, request, outcome))
-        self._counts.add(metrics.OVERTAKEN, by=work.lane.overtake(work))
-        work.written = True
-        key, at = request.device_id.encode(), milliseconds(request.as_of)
-        await self._parts.publisher.publish(topics.feedback, key, value, at)
+            await self._send_to_dead_letters(key, failed(pending.record, topics.snapshots, request, outcome))
+        self._counts.add(metrics.OVERTAKEN, by=state.begin_write(pending))
+        await self._publisher.publish(topics.feedback, key, value, milliseconds(request.as_of))
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
-        work.lane.end(work)
+        state.finish(pending)
 
     def _skipped(self, request: Request) -> Outcome | None:
-        """The outcome of one that takes no call."""
+        """The outcome of a request that needs no call."""
         if request.skipped is not None:
             return Outcome("skipped", reason=request.skipped)
         self._counts.add(metrics.PLANNED)
         return None
 
-    async def _reject(self, lane: Lane, record: Record, detail: str) -> None:
-        self._alarms.undecodable(detail)
-        await self._bury(record.key, undecodable(record, self._parts.application.topics.snapshots, detail))
-        self._counts.add(metrics.REJECTED)
-        lane.offsets.finish(record.offset)
+    def _start_reject(self, state: PartitionState, record: Record, detail: str) -> None:
+        state.track(record.offset, 1)
+        self._backpressure.add(record.size)
+        task = self._tasks.create_task(self._reject(state, record, detail))
+        task.add_done_callback(lambda _: self._backpressure.release(record.size))
+        state.keep_task(task)
 
-    async def _bury(self, key: bytes | None, letter: DeadLetter) -> None:
-        topic = self._parts.application.topics.dead_letters
-        await self._parts.publisher.publish(topic, shortened(key), letter.encode())
-        self._counts.add(metrics.DEAD_LETTERS, letter.reason)
+    async def _reject(self, state: PartitionState, record: Record, detail: str) -> None:
+        self._alarms.undecodable(detail)
+        await self._send_to_dead_letters(record.key, undecodable(record, self._application.topics.snapshots, detail))
+        self._counts.add(metrics.REJECTED)
+        state.finish_offset(record.offset)
+
+    async def _send_to_dead_letters(self, key: bytes | None, dead_letter: DeadLetter) -> None:
+        topic = self._application.topics.dead_letters
+        await self._publisher.publish(topic, shortened(key), dead_letter.encode())
+        self._counts.add(metrics.DEAD_LETTERS, dead_letter.reason)
+
+    # Health and metrics
+
+    def standing(self) -> Standing:
+        """See `endpoints.Watched`."""
+        stopping = self._stopping.is_set()
+        return self._pulse.standing(self._backlog(), member=self._partitions.is_member, stopping=stopping)
+
+    def measure(self) -> None:
+        """See `endpoints.Watched`. The lag is measured periodically instead, because it needs the consumer's thread."""
+        self._counts.set(metrics.WAITING, len(self._unplanned))
+        self._counts.set(metrics.UNFINISHED, self._backpressure.count)
+        self._counts.set(metrics.UNFINISHED_BYTES, self._backpressure.bytes)
+        for api, dispatcher in self._dispatchers.items():
+            self._counts.set(metrics.HELD, len(dispatcher), api)
+            self._counts.set(metrics.PARKED, self._partitions.deferred_count(api), api)
+        self._partitions.measure()
 
     async def _report(self) -> None:
         while True:
-            await asyncio.sleep(self._parts.settings.stats_every.total_seconds())
-            self._counts.set(metrics.LAG, await self._parts.source.lag())
+            await asyncio.sleep(self._settings.stats_every.total_seconds())
+            self._counts.set(metrics.LAG, await self._source.lag())
             self.measure()
-            self._tell()
+            self._log_metrics()
 
-    def _work(self) -> int:
-        """What there is to do, as far as it is known."""
-        return self._pressure.count + self._pressure.parked + int(self._counts.get(metrics.LAG))
+    def _backlog(self) -> int:
+        """The known number of unread and unplanned snapshots, and of unanswered and deferred requests."""
+        return self._backpressure.count + self._backpressure.deferred + int(self._counts.get(metrics.LAG))
 
-    def _tell(self) -> None:
+    def _log_metrics(self) -> None:
         log.info("stats", extra={"facts": self._counts.values()})

@@ -20,6 +20,6 @@ class Breakers:
         """Whether a call that began now would be made. A few are when an API may be back, to try it."""
         return not self._breakers[api].blocks
 
-    async def available(self, api: str) -> None:
+    async def wait_until_available(self, api: str) -> None:
         """Wait until a call that begins then would be made."""
         await self._breakers[api].unblocked()

@@ -14,10 +14,11 @@ from contracts.metrics.worker import CATALOGUE
 from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.tries import Tries
+from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import DeliveryFailedError
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.source import Record
-from services.enrichment.worker import Parts, Worker
+from services.enrichment.worker import Worker
 from tests.services.enrichment.fleet import START, app, snapshot
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
     from contracts import Application, Batch
     from contracts.model.enrichment import M
-    from services.enrichment.availability import Availability
     from services.enrichment.calls.assembly import Calls
     from services.enrichment.calls.caller import Answering
+    from services.enrichment.dispatcher import Availability
     from services.enrichment.publisher import Publisher
-    from services.enrichment.source import Listener
+    from services.enrichment.source import RebalanceListener
 
 ROUND_S = 0.001
 DEADLINE_S = 60
@@ -56,9 +57,9 @@ class Log:
         self.open_again.set()
         self.gone: set[int] = set()
 
-    def subscribe(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         self.listener = listener
-        loop.call_soon(listener.assigned, [0])
+        loop.call_soon(listener.on_assigned, [0])
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         await asyncio.sleep(ROUND_S)
@@ -66,7 +67,7 @@ class Log:
         self.committed.extend(positions.values())
         if self.confirms and positions and positions != self.confirmed:
             self.confirmed = dict(positions)
-            self.listener.committed(self.confirmed)
+            self.listener.on_committed(self.confirmed)
         self.fetches += 1
         self.pauses += paused
         self.fulls += 0 in full
@@ -136,7 +137,7 @@ class Gated:
     def is_available(self, api: str) -> bool:
         return api not in self.down
 
-    async def available(self, _: str) -> None:
+    async def wait_until_available(self, _: str) -> None:
         await self.back.wait()
 
     def let(self) -> Gated:
@@ -190,7 +191,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     **settings: object,
 ) -> AsyncIterator[Worker]:
     """A worker made of these, until the end of the block."""
-    parts = Parts(
+    parts = Dependencies(
         application=application,
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),
         source=source,

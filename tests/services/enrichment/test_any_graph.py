@@ -18,13 +18,13 @@ from contracts.model.enrichment import Enrichment, Need
 from contracts.planning.plan import wanted
 from contracts.records.fold import Fold
 from contracts.records.record import Delta
-from services.enrichment.lane import Lane
-from services.enrichment.pressure import Pressure
+from services.enrichment.backpressure import Backpressure
+from services.enrichment.partition_state import PartitionState
 from services.enrichment.source import Record
 
 if TYPE_CHECKING:
     from contracts.planning.request import Request
-    from services.enrichment.work import Work
+    from services.enrichment.in_flight import PendingRequest
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -76,14 +76,14 @@ def enrichments(draw: st.DrawFn, name: str, earlier: list[str]) -> Enrichment:
 
 
 class Device:
-    """One life in the real fold, with a lane that reads its snapshots, and answers that come when they are told to."""
+    """One window in the real fold: a partition state plans its snapshots, and the test gives the answers."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
         self.now = NOW
         self.fold = Fold(application)
-        self.lane = Lane(1000, LIFE, lambda: 0.0, Pressure(1000, 1000, 1000))
-        self.under_way: dict[Any, Work] = {}
+        self.state = PartitionState(1000, LIFE, lambda: 0.0, Backpressure(1000, 1000, 1000))
+        self.under_way: dict[Any, PendingRequest] = {}
         self.begun: list[tuple[datetime, Request]] = []
         self.deltas = 0
 
@@ -92,12 +92,12 @@ class Device:
         self.add(Delta("d", NOW, str(self.deltas), NOW, NOW + self.deltas * SECOND, values))
 
     def answer(self, which: int, status: str, value: int) -> None:
-        work = self.under_way.pop(sorted(self.under_way)[which % len(self.under_way)])
-        request = work.request
-        self.lane.overtake(work)
-        self.under_way = {identity: one for identity, one in self.under_way.items() if not one.over}
+        pending = self.under_way.pop(sorted(self.under_way)[which % len(self.under_way)])
+        request = pending.request
+        self.state.begin_write(pending)
+        self.under_way = {identity: one for identity, one in self.under_way.items() if not one.is_done}
         status = "skipped" if request.skipped is not None else status
-        held = {
+        answer = {
             "version": request.version,
             "status": status,
             "ts": self.now,
@@ -106,16 +106,16 @@ class Device:
             "spent": request.spent,
             "result": {"value": value} if status == "result" else None,
         }
-        self.lane.end(work)
+        self.state.finish(pending)
         delta_id = f"{request.identity} {request.version}"
-        self.add(Delta("d", NOW, delta_id, NOW, slot=request.enrichment, answer=held))
+        self.add(Delta("d", NOW, delta_id, NOW, slot=request.enrichment, answer=answer))
 
     def add(self, delta: Delta) -> None:
         self.deltas += 1
         self.snapshot = self.fold.add(delta)
         assert self.snapshot is not None
-        due = self.lane.due(self.application, self.snapshot, self.now).begin
-        self.lane.offsets.take(self.deltas, len(due))
+        due = self.state.plan(self.application, self.snapshot, self.now).requests
+        self.state.track(self.deltas, len(due))
         for request in due:
             self.begin(request)
 
@@ -129,10 +129,10 @@ class Device:
             assert one.when is None or one.when.unmet(request.inputs) is None
             assert request.round <= (one.rounds or 1)
             self.begun.append((self.now, request))
-        work = self.lane.begin(Record(0, self.deltas, b"d", b"", 0), request, self.now)
-        assert work, "nothing waits here"
-        work.task = Mock(Task)
-        self.under_way[request.identity] = work
+        pending = self.state.add(Record(0, self.deltas, b"d", b"", 0), request, self.now)
+        assert pending, "nothing waits here"
+        pending.task = Mock(Task)
+        self.under_way[request.identity] = pending
 
     def end(self) -> None:
         """One more snapshot, for what only waited for time to pass; then let all be answered."""
@@ -143,7 +143,7 @@ class Device:
             self.answer(number, "result", number % 7)
         assert not self.under_way, "it ends"
         assert self.snapshot is not None
-        assert not self.lane.due(self.application, self.snapshot, self.now).begin
+        assert not self.state.plan(self.application, self.snapshot, self.now).requests
         assert self.application.limited or not wanted(self.application, self.snapshot, self.now)
 
 
@@ -158,7 +158,7 @@ moves = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(applications(), st.lists(moves, max_size=30))
-def test_whatever_happens_it_ends_and_asks_only_what_it_may(application: Application, script: list[Any]) -> None:
+def test_every_sequence_terminates_and_makes_only_allowed_requests(application: Application, script: list[Any]) -> None:
     device = Device(application)
     device.change("x", 1)
     for move, *values in script:

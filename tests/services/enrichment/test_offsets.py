@@ -15,8 +15,8 @@ MILLION = 1_000_000
 
 def naive(work: dict[int, int]) -> int | None:
     """The first unfinished offset, or the one after the last."""
-    for offset, pieces in work.items():
-        if pieces:
+    for offset, parts in work.items():
+        if parts:
             return offset
     return max(work) + 1 if work else None
 
@@ -24,10 +24,10 @@ def naive(work: dict[int, int]) -> int | None:
 @given(gaps=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3)), max_size=30), data=st.data())
 def test_position_is_the_first_unfinished(gaps: list[tuple[int, int]], data: st.DataObject) -> None:
     offsets, work, at = Offsets(), dict[int, int](), 0
-    for gap, pieces in gaps:
+    for gap, parts in gaps:
         at += gap
-        offsets.take(at, pieces)
-        work[at] = pieces
+        offsets.track(at, parts)
+        work[at] = parts
         for _ in range(data.draw(st.integers(0, 3))):
             if open_ones := [offset for offset, left in work.items() if left]:
                 done = data.draw(st.sampled_from(open_ones))
@@ -38,29 +38,29 @@ def test_position_is_the_first_unfinished(gaps: list[tuple[int, int]], data: st.
     assert offsets.position == naive(work)
 
 
-def test_an_offset_may_be_divided_anew() -> None:
+def test_parts_are_added_to_and_removed_from_an_offset() -> None:
     offsets = Offsets()
-    offsets.take(7, 2)
-    assert not offsets.divide_anew(7, 1)
+    offsets.track(7, 2)
+    assert not offsets.add_parts(7, 1)
     assert [offsets.finish(7) for _ in range(3)] == [False, False, True]
-    offsets.take(8, 2)
-    assert offsets.divide_anew(8, -2)
+    offsets.track(8, 2)
+    assert offsets.add_parts(8, -2)
     assert offsets.position == 9
 
 
-def test_an_offset_that_goes_back_is_refused() -> None:
+def test_an_offset_that_goes_back_is_rejected() -> None:
     offsets = Offsets()
-    offsets.take(7, 0)
+    offsets.track(7, 0)
     assert offsets.is_behind(7)
-    with pytest.raises(ValueError, match="begins anew"):
-        offsets.take(7, 1)
+    with pytest.raises(ValueError, match="needs a new state"):
+        offsets.track(7, 1)
 
 
 def test_a_million_completions_behind_one_slow_request() -> None:
     offsets = Offsets()
     began = time.process_time()
     for offset in range(MILLION):
-        offsets.take(offset, 1)
+        offsets.track(offset, 1)
     for offset in range(1, MILLION):
         offsets.finish(offset)
         if offset % 100 == 0:
@@ -74,7 +74,7 @@ def test_a_million_completions_in_the_order_of_reading() -> None:
     offsets = Offsets()
     began = time.process_time()
     for offset in range(MILLION):
-        offsets.take(offset, 1)
+        offsets.track(offset, 1)
     for offset in range(MILLION):
         assert offsets.position == offset
         offsets.finish(offset)

@@ -72,32 +72,32 @@ async def test_a_taken_port_ends_the_worker_with_what_to_do(cluster: Cluster, re
     assert "set STATELOOP_HTTP_PORT to a free port" in cluster.log()
 
 
-class Told:
-    """Notes what a source tells. Implements Listener."""
+class Member:
+    """Records the partitions of a source. Implements RebalanceListener."""
 
     def __init__(self) -> None:
         self.ours: list[int] | None = None
 
-    def assigned(self, partitions: list[int]) -> None:
+    def on_assigned(self, partitions: list[int]) -> None:
         self.ours = [*(self.ours or []), *partitions]
 
-    async def release(self, partitions: list[int]) -> dict[int, int]:
+    async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
         self.ours = [one for one in self.ours or [] if one not in partitions]
         return {}
 
-    def lost(self, partitions: list[int]) -> None:
+    def on_lost(self, partitions: list[int]) -> None:
         self.ours = [one for one in self.ours or [] if one not in partitions]
 
-    def committed(self, _: dict[int, int]) -> None:
+    def on_committed(self, _: dict[int, int]) -> None:
         return
 
-    def survived(self) -> None:
+    def on_error(self) -> None:
         return
 
 
-async def test_a_member_that_has_no_partition_is_told_that_it_is_one(cluster: Cluster) -> None:
+async def test_a_member_without_partitions_is_notified_of_its_membership(cluster: Cluster) -> None:
     client, drain = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "group.id": "g"}, timedelta(0)
-    members = [Told() for _ in range(PARTITIONS + 1)]
+    members = [Member() for _ in range(PARTITIONS + 1)]
 
     def settled() -> bool:
         taken = sorted(one for member in members for one in member.ours or [])

@@ -72,7 +72,7 @@ def test_an_open_breaker_is_told_and_waited_for() -> None:
         await asyncio.sleep(1)
         assert not desk.calls.breakers.is_available("registry")
         assert desk.counts.get(metrics.BREAKER, "registry") == 2
-        await desk.calls.breakers.available("registry")
+        await desk.calls.breakers.wait_until_available("registry")
         assert asyncio.get_running_loop().time() >= 5
         await asking
         assert desk.calls.breakers.is_available("registry")

@@ -1,4 +1,4 @@
-"""The snapshots that were read and not looked at yet."""
+"""The queue between reading and planning."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Inbox(Generic[T]):
-    """A queue between reading and planning, from which many are taken at a time."""
+class RecordQueue(Generic[T]):
+    """A queue from which the consumer takes many items at once."""
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
         self._arrived = asyncio.Event()
 
     def put(self, items: list[T]) -> None:
-        """Add what was read."""
+        """Append items."""
         self._items.extend(items)
         if self._items:
             self._arrived.set()
 
     async def take(self, most: int) -> list[T]:
-        """The oldest items, as soon as there is one."""
+        """Remove and return the oldest items, at most this many; wait until there is one."""
         while not self._items:
             self._arrived.clear()
             await self._arrived.wait()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.enrichment.memory import Memory
+from services.enrichment.recent_map import RecentMap
 
 AGE = timedelta(seconds=10)
 
@@ -15,7 +15,7 @@ AGE = timedelta(seconds=10)
 @given(size=st.integers(1, 5), steps=st.lists(st.tuples(st.integers(0, 12), st.floats(0, 6)), max_size=60))
 def test_what_is_young_enough_is_kept_and_the_size_is_bounded(size: int, steps: list[tuple[int, float]]) -> None:
     now = 0.0
-    memory: Memory[int, int] = Memory(size, AGE, lambda: now)
+    memory: RecentMap[int, int] = RecentMap(size, AGE, lambda: now)
     written: list[tuple[int, int, float]] = []
     for value, (key, wait) in enumerate(steps):
         now += wait
@@ -30,7 +30,7 @@ def test_what_is_young_enough_is_kept_and_the_size_is_bounded(size: int, steps: 
 
 def test_forgotten_at_once_and_after_its_time() -> None:
     now = 0.0
-    memory: Memory[str, int] = Memory(10, AGE, lambda: now)
+    memory: RecentMap[str, int] = RecentMap(10, AGE, lambda: now)
     memory.put("a", 1)
     memory.forget("a")
     assert memory.get("a") is None

@@ -131,10 +131,10 @@ async def test_a_partition_that_goes_away_takes_what_is_parked_along() -> None:
     async with running(log, gated, APART, unfinished=8, parked=FEW):
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == FEW)
         await until(lambda: gated.counts.get(metrics.PARKED) > FEW - 8)
-        log.listener.lost([0])
+        log.listener.on_lost([0])
         await until(lambda: gated.counts.get(metrics.UNFINISHED) == gated.counts.get(metrics.PARKED) == 0)
         assert gated.counts.get(metrics.ABANDONED) == FEW
-        log.listener.assigned([0])
+        log.listener.on_assigned([0])
         log.read = 0
         back(gated)
         await until(lambda: FEW in log.committed)
@@ -149,9 +149,9 @@ async def test_a_partition_that_goes_away_while_it_is_read_again_is_left() -> No
         await until(lambda: gated.counts.get(metrics.PARKED) > FEW - 8)
         back(gated)
         await until(lambda: log.again > 0)
-        log.listener.lost([0])
+        log.listener.on_lost([0])
         log.open_again.set()
-        log.listener.assigned([0])
+        log.listener.on_assigned([0])
         log.read = 0
         await until(lambda: FEW in log.committed)
 

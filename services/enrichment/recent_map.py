@@ -1,4 +1,4 @@
-"""A bounded memory of what happened lately."""
+"""A bounded mapping of recent entries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
 
 
-class Memory(Generic[K, V]):
-    """A mapping that forgets in two generations, which costs less than an order of use.
+class RecentMap(Generic[K, V]):
+    """A mapping that drops old entries in two generations, which is cheaper than an order of use.
 
-    An entry is kept for at least `age` after it was written, unless `size` others were written since. No more than
-    twice `size` entries are held.
+    An entry stays for at least `age` after it was written, unless `size` others were written since. The map contains
+    at most twice `size` entries.
     """
 
     def __init__(self, size: int, age: timedelta, clock: Callable[[], float]) -> None:
@@ -28,12 +28,12 @@ class Memory(Generic[K, V]):
         self._since = clock()
 
     def get(self, key: K) -> V | None:
-        """The value that was written last, or None."""
+        """Return the value that was written last, or None."""
         found = self._young.get(key)
         return self._old.get(key) if found is None else found
 
     def put(self, key: K, value: V) -> None:
-        """Write a value; it is young again."""
+        """Write a value to the young generation."""
         now = self._clock()
         if len(self._young) >= self._size or now - self._since > self._age:
             self._old = self._young
@@ -42,7 +42,7 @@ class Memory(Generic[K, V]):
         self._young[key] = value
 
     def forget(self, key: K) -> None:
-        """Drop a key, if it is there."""
+        """Drop a key if it exists."""
         self._young.pop(key, None)
         self._old.pop(key, None)
 

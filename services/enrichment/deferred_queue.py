@@ -1,0 +1,106 @@
+"""Defers the requests of an unavailable API: memory keeps only the offsets, and the snapshots are read again later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from contracts.planning.request import Request
+    from services.enrichment.backpressure import Backpressure
+    from services.enrichment.dispatcher import Availability, CreateTask, Dispatcher
+    from services.enrichment.partition_state import PartitionState
+    from services.enrichment.partitions import Partitions
+    from services.enrichment.rereader import Rereader
+    from services.enrichment.source import Record
+
+    Replan = Callable[[str, PartitionState, int, Record | None], None]
+
+BATCH_SIZE = 256
+"""How many snapshots are read and planned again before other tasks run."""
+BATCHES_PER_PARTITION = 16
+"""How many batches of one partition are planned again before the next partition's."""
+
+
+class DeferredQueue:
+    """The deferred requests of one API.
+
+    While the API is unavailable and many requests are pending already, further requests are deferred. When the API is
+    available again, their snapshots are read and planned again (`replan`), the oldest first, at the pace of the
+    dispatcher. Until none is left, new requests are deferred too, so that they stay behind the earlier ones.
+    """
+
+    def __init__(  # noqa: PLR0913  # it connects these parts
+        self,
+        dispatcher: Dispatcher,
+        availability: Availability,
+        partitions: Partitions,
+        backpressure: Backpressure,
+        rereader: Rereader,
+        *,
+        create_task: CreateTask,
+        replan: Replan,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._availability = availability
+        self._partitions = partitions
+        self._backpressure = backpressure
+        self._rereader = rereader
+        self._create_task = create_task
+        self._replan = replan
+        self._resuming: asyncio.Task[None] | None = None
+
+    def defer(self, state: PartitionState, offset: int, request: Request) -> bool:
+        """Defer a request if that is necessary; return whether it was deferred.
+
+        A skipped request makes no call, and a coalesced one takes no memory: neither is deferred.
+        """
+        is_down = self._backpressure.is_high and not self._availability.is_available(self._dispatcher.api)
+        if request.skipped is not None or not (is_down or self._resuming) or state.has_queued(request):
+            return False
+        state.defer(self._dispatcher.api, offset)
+        self._ensure_resuming()
+        return True
+
+    def defer_excess(self) -> None:
+        """Defer requests that the dispatcher queued before the API became unavailable, once reading has paused."""
+        api = self._dispatcher.api
+        if self._availability.is_available(api):
+            return
+        excess = self._dispatcher.take_excess()
+        for state, pending in excess:
+            state.defer_queued(api, pending)
+        for state in {state for state, _ in excess}:
+            state.sort_deferred(api)
+            self._ensure_resuming()
+
+    def close(self) -> None:
+        """Resume no further request."""
+        if self._resuming:
+            self._resuming.cancel()
+
+    def _ensure_resuming(self) -> None:
+        if self._resuming is None:
+            self._resuming = self._create_task(self._resume())
+
+    async def _resume(self) -> None:
+        while partitions := self._partitions.with_deferred(self._dispatcher.api):
+            for partition, state in partitions:
+                for _ in range(BATCHES_PER_PARTITION):
+                    await self._dispatcher.is_low.wait()
+                    await self._availability.wait_until_available(self._dispatcher.api)
+                    await self._resume_batch(partition, state)
+        self._resuming = None
+
+    async def _resume_batch(self, partition: int, state: PartitionState) -> None:
+        """Plan the oldest snapshots of a partition again. The partition may be revoked while they are read."""
+        offsets = state.deferred_offsets(self._dispatcher.api, BATCH_SIZE)
+        if not offsets:
+            return
+        records = await self._rereader.reread(partition, offsets, lambda: not state.is_closed)
+        found = {record.offset: record for record in records}
+        for offset in offsets:
+            if not state.is_closed:
+                self._replan(self._dispatcher.api, state, offset, found.get(offset))

@@ -1,0 +1,35 @@
+"""What a worker is built from. `service` opens these for a process, a test gives fakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from contracts import Application
+    from contracts.metrics.counts import Counts
+    from services.enrichment.calls.caller import Answering
+    from services.enrichment.dispatcher import Availability
+    from services.enrichment.publisher import Publisher
+    from services.enrichment.rereader import Rereader
+    from services.enrichment.settings import EnrichmentSettings
+    from services.enrichment.source import Source
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """The application and settings of a worker, its connections to Kafka and to the APIs, and its clocks."""
+
+    application: Application
+    settings: EnrichmentSettings
+    source: Source
+    rereader: Rereader
+    caller: Answering
+    availability: Availability
+    publisher: Publisher
+    counts: Counts
+    now: Callable[[], datetime]
+    clock: Callable[[], float]

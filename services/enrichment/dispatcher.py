@@ -1,0 +1,112 @@
+"""Starts the requests of one API within its limits. Requests of other APIs do not wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from services.enrichment.in_flight import PendingRequest
+    from services.enrichment.partition_state import PartitionState
+
+    CreateTask = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
+    Answer = Callable[[PartitionState, PendingRequest], Coroutine[None, None, None]]
+
+
+class Availability(Protocol):
+    """Reports which APIs can be called now. An open circuit breaker makes its API unavailable."""
+
+    def is_available(self, api: str) -> bool:
+        """Return whether a request of this API may start."""
+        ...
+
+    async def wait_until_available(self, api: str) -> None:
+        """Wait until a request of this API may start."""
+        ...
+
+
+class Dispatcher:
+    """The queue of one API, in the order of planning. A queued request has no task.
+
+    At most `max_in_flight` requests run at once, and none starts while the API is unavailable.
+    """
+
+    def __init__(
+        self, api: str, max_in_flight: int, availability: Availability, create_task: CreateTask, answer: Answer
+    ) -> None:
+        self.api = api
+        self._free = max_in_flight
+        self._low = max_in_flight // 2
+        self._availability = availability
+        self._create_task = create_task
+        self._answer = answer
+        self._queue: deque[tuple[PartitionState, PendingRequest]] = deque()
+        self._waiting_for_api: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self.is_low = asyncio.Event()
+        """Set while the queue is at most half as long as the number of requests that may run at once."""
+        self.is_low.set()
+
+    def add(self, state: PartitionState, pending: PendingRequest) -> None:
+        """Start a request now, or when its turn comes. A skipped request makes no call, so it does not wait."""
+        if pending.request.skipped is not None:
+            self._start(state, pending)
+            return
+        self._queue.append((state, pending))
+        self.dispatch()
+        if len(self._queue) > self._low:
+            self.is_low.clear()
+
+    def dispatch(self) -> None:
+        """Start queued requests while the limits allow it."""
+        while self._queue and self._can_start():
+            state, pending = self._queue.popleft()
+            if state.can_start(pending):
+                self._start(state, pending)
+        if len(self._queue) <= self._low:
+            self.is_low.set()
+
+    def take_excess(self) -> list[tuple[PartitionState, PendingRequest]]:
+        """Remove and return the last requests of the queue, in their order, until the queue is low."""
+        excess = [self._queue.pop() for _ in range(len(self._queue) - self._low)]
+        self.is_low.set()
+        return [(state, pending) for state, pending in reversed(excess) if not pending.is_done]
+
+    def close(self) -> None:
+        """Start no further request, and stop waiting for the API."""
+        self._is_closed = True
+        if self._waiting_for_api:
+            self._waiting_for_api.cancel()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def _can_start(self) -> bool:
+        if self._free <= 0 or self._waiting_for_api or self._is_closed:  # below zero: skipped requests do not wait
+            return False
+        if self._availability.is_available(self.api):
+            return True
+        self._waiting_for_api = self._create_task(self._resume_when_available())
+        return False
+
+    def _start(self, state: PartitionState, pending: PendingRequest) -> None:
+        self._free -= 1
+        task = self._create_task(self._answer(state, pending))
+        state.start(pending, task)
+        task.add_done_callback(partial(self._on_done, state))
+
+    def _on_done(self, state: PartitionState, task: asyncio.Task[None]) -> None:
+        """Start the next request. After an error nothing starts: the error stops the worker."""
+        state.forget_task(task)
+        self._free += 1
+        if task.cancelled() or task.exception() is None:
+            self.dispatch()
+
+    async def _resume_when_available(self) -> None:
+        await self._availability.wait_until_available(self.api)
+        self._waiting_for_api = None
+        self.dispatch()

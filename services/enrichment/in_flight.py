@@ -1,0 +1,113 @@
+"""The unanswered requests of one partition, and the rule that keeps their answers in order.
+
+A slot of the state keeps the answer of the highest version, so an answer that arrives after a later one changes
+nothing. Therefore a later request never waits for an earlier one, which may hang. Three rules follow:
+
+- The later request supersedes the earlier one when its answer arrives first: the earlier one is cancelled, and its
+  offsets wait for the later answer.
+- A request that is still queued is coalesced with a later one: it keeps its place in the queue, and calls its API with
+  the latest inputs. An outage with many changes of a device leads to one call after it.
+- A skipped request needs no call, so it replaces a queued request immediately.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from contracts.planning.admission import LastRequest
+    from contracts.planning.request import Request
+    from services.enrichment.source import Record
+
+
+@dataclass(eq=False, slots=True)
+class PendingRequest:
+    """A request between planning and its answer, with the offsets that wait for the answer.
+
+    It is queued while it has no task. It is written once its feedback is on its way to Kafka.
+    """
+
+    record: Record
+    request: Request
+    offsets: list[int] = field(init=False)
+    task: asyncio.Task[None] | None = None
+    is_written: bool = False
+    is_done: bool = False
+    """It was answered, superseded, deferred or abandoned."""
+    counted_bytes: int = 0
+    """Its share of the bytes in `Backpressure`."""
+    previous: LastRequest | None = None
+    """The previous request of the same device and enrichment, as the budget counts it."""
+
+    def __post_init__(self) -> None:
+        self.offsets = [self.record.offset]
+
+    def coalesce(self, record: Record, request: Request) -> None:
+        """Take the inputs of a later snapshot, whose offset then waits for the same answer."""
+        self.record = record
+        self.request = request
+        self.offsets.append(record.offset)
+
+
+class InFlight:
+    """The unanswered requests of one partition: per device and enrichment, in the order of their versions."""
+
+    def __init__(self) -> None:
+        self._pending: dict[tuple[str, datetime, str], list[PendingRequest]] = {}
+        self._identities: set[tuple[str, datetime, str, str]] = set()
+
+    def contains(self, request: Request) -> bool:
+        """Return whether a request of the same identity is unanswered."""
+        return request.identity in self._identities
+
+    def queued(self, request: Request) -> PendingRequest | None:
+        """Return the last pending request of the same device and enrichment, if it has not started."""
+        pending = self._pending.get(_key(request))
+        return pending[-1] if pending and pending[-1].task is None else None
+
+    def coalesce(self, pending: PendingRequest, record: Record, request: Request) -> None:
+        """Replace the inputs of a queued request by those of a later snapshot."""
+        self._identities.discard(pending.request.identity)
+        self._identities.add(request.identity)
+        pending.coalesce(record, request)
+
+    def add(self, record: Record, request: Request) -> PendingRequest:
+        """Add a request."""
+        self._identities.add(request.identity)
+        pending = PendingRequest(record, request)
+        self._pending.setdefault(_key(request), []).append(pending)
+        return pending
+
+    def supersede_earlier(self, pending: PendingRequest) -> list[PendingRequest]:
+        """Remove the earlier requests that are not written yet, and move their offsets to this one."""
+        same_slot = self._pending[_key(pending.request)]
+        earlier = [one for one in same_slot[: same_slot.index(pending)] if not one.is_written]
+        for one in earlier:
+            self.replace(one, pending)
+        return earlier
+
+    def replace(self, earlier: PendingRequest, later: PendingRequest) -> None:
+        """Remove a request whose offsets now wait for the answer of a later one."""
+        later.offsets.extend(earlier.offsets)
+        self.remove(earlier)
+
+    def remove(self, pending: PendingRequest) -> None:
+        """Remove a request: it was answered, superseded, deferred or abandoned."""
+        pending.is_done = True
+        same_slot = self._pending[_key(pending.request)]
+        same_slot.remove(pending)
+        if not same_slot:
+            del self._pending[_key(pending.request)]
+        self._identities.discard(pending.request.identity)
+
+    def __iter__(self) -> Iterator[PendingRequest]:
+        return (pending for same_slot in self._pending.values() for pending in same_slot)
+
+
+def _key(request: Request) -> tuple[str, datetime, str]:
+    return request.device_id, request.first_seen, request.enrichment

@@ -1,0 +1,322 @@
+"""The state of one assigned partition: its versions, its unanswered requests, its offsets. Nothing else changes it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from contracts.planning.admission import LastRequest, admit
+from contracts.planning.plan import wanted
+from services.enrichment.in_flight import InFlight
+from services.enrichment.offsets import Offsets
+from services.enrichment.recent_map import RecentMap
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+    from datetime import datetime, timedelta
+
+    from contracts import Application
+    from contracts.planning.request import Request
+    from contracts.wire import Order, Snapshot
+    from services.enrichment.backpressure import Backpressure
+    from services.enrichment.in_flight import PendingRequest
+    from services.enrichment.source import Record
+
+Identity = tuple[str, "datetime", str, str]
+
+
+class Planned(NamedTuple):
+    """The plan of one snapshot: the requests to start, how many were suppressed, and those beyond the budget."""
+
+    requests: list[Request]
+    suppressed: int
+    over_budget: list[Request]
+
+
+class PartitionState:
+    """One assignment of one partition.
+
+    It ends with the assignment. A request that finishes later finishes in a state that is never committed, and when
+    the partition is assigned again, everything unfinished is planned again.
+    """
+
+    def __init__(self, size: int, age: timedelta, clock: Callable[[], float], backpressure: Backpressure) -> None:
+        self.is_closed = False
+        """The partition is being revoked: no request of a new snapshot starts."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        """The running requests, and the dead letters that are being written."""
+        self._offsets = Offsets()
+        self._committed: int | None = None
+        self._last_offset = -1
+        self._versions: RecentMap[tuple[str, datetime], Order] = RecentMap(size, age, clock)
+        self._answered: RecentMap[Identity, Order] = RecentMap(size, age, clock)
+        self._begun: RecentMap[tuple[tuple[str, datetime], str], LastRequest] = RecentMap(size, age, clock)
+        """The last request of each window and enrichment. A slot shows it only after its answer."""
+        self._in_flight = InFlight()
+        self._started: set[int] = set()
+        """The unfinished offsets with at least one request that has started."""
+        self._backpressure = backpressure
+        self._deferred: dict[str, dict[int, int]] = {}
+        """By API: the offsets to read and plan again, and how many requests of each are deferred."""
+
+    # Reading and committing
+
+    def advance(self, offset: int) -> bool:
+        """Note that an offset was read. Return False if the partition went back, so that this state is obsolete."""
+        if offset <= self._last_offset:
+            return False
+        self._last_offset = offset
+        return True
+
+    def track(self, offset: int, parts: int) -> None:
+        """Track an offset until its parts are finished: see `Offsets.track`."""
+        self._offsets.track(offset, parts)
+
+    def finish_offset(self, offset: int) -> None:
+        """Finish one part of an offset."""
+        self._offsets.finish(offset)
+
+    @property
+    def position(self) -> int | None:
+        """The offset to commit; None before the first record."""
+        return self._offsets.position
+
+    @property
+    def uncommitted(self) -> int:
+        """How many offsets lie between the position and the largest one that was read."""
+        return self._offsets.span
+
+    def confirm(self, position: int) -> None:
+        """Note the position that the broker has confirmed."""
+        self._committed = position
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the broker has confirmed the present position."""
+        return self._offsets.position == self._committed
+
+    # Planning
+
+    def has_seen(self, snapshot: Snapshot) -> bool:
+        """Return whether this version or a later one was seen before, and note the version.
+
+        The job publishes some snapshots again after a crash.
+        """
+        seen = self._versions.get(snapshot.window)
+        if seen is not None and seen >= snapshot.order:
+            return True
+        self._versions.put(snapshot.window, snapshot.order)
+        return False
+
+    def is_latest(self, snapshot: Snapshot) -> bool:
+        """Return whether this is the latest version that was seen."""
+        return self._versions.get(snapshot.window) == snapshot.order
+
+    def is_superseded(self, snapshot: Snapshot) -> bool:
+        """Return whether a later version was seen. Its plan contains all requests that are still necessary."""
+        seen = self._versions.get(snapshot.window)
+        return seen is not None and seen > snapshot.order
+
+    def plan(self, application: Application, snapshot: Snapshot, now: datetime) -> Planned:
+        """Return the requests to start for a snapshot.
+
+        A snapshot does not wait for requests that it shares with an earlier one: those belong to an earlier offset of
+        the same partition, which is not committed before they are answered.
+        """
+        planned = wanted(application, snapshot, now)
+        if not planned:
+            return Planned(planned, 0, [])
+        new = [request for request in planned if not self._is_suppressed(request, snapshot)]
+        suppressed = len(planned) - len(new)
+        if not application.limited:
+            return Planned(new, suppressed, [])
+        queued = {one.enrichment: pending for one in new if (pending := self._in_flight.queued(one))}
+        begun = {one: called for one in application.by_name if (called := self._last(snapshot.window, one, queued))}
+        new.sort(key=lambda request: request.enrichment not in queued)  # the budget has counted the queued ones
+        admission = admit(application, snapshot, now, new, begun)
+        return Planned(admission.admitted, suppressed, admission.over_budget)
+
+    def add(self, record: Record, request: Request, at: datetime | None) -> PendingRequest | None:
+        """Add a planned request. Return None if it was coalesced with a queued one.
+
+        `at` is the present time if the application has a budget or an interval: both count a request when it is added,
+        and a coalesced one only once.
+        """
+        queued = self._in_flight.queued(request)
+        if queued and request.skipped is None:
+            self._in_flight.coalesce(queued, record, request)
+            self._backpressure.add(record.size - queued.counted_bytes, count=0)
+            queued.counted_bytes = record.size
+            self._count(queued, at)
+            return None
+        pending = self._in_flight.add(record, request)
+        pending.previous = queued.previous if queued else self._begun.get((request.window, request.enrichment))
+        self._backpressure.add(record.size)
+        pending.counted_bytes = record.size
+        if queued:
+            self._in_flight.replace(queued, pending)
+            self._cancel(queued)
+        self._count(pending, at)
+        return pending
+
+    def has_queued(self, request: Request) -> bool:
+        """Return whether the request would be coalesced with a queued one."""
+        return self._in_flight.queued(request) is not None
+
+    # Answering
+
+    def can_start(self, pending: PendingRequest) -> bool:
+        """Return whether the calls of a request may start.
+
+        In a closed partition they may only if other requests of the same snapshot have started: without this one, the
+        next worker would repeat those.
+        """
+        return not pending.is_done and (not self.is_closed or not self._started.isdisjoint(pending.offsets))
+
+    def start(self, pending: PendingRequest, task: asyncio.Task[None]) -> None:
+        """Note that the calls of a request start in this task. Call `forget_task` when the task is done."""
+        pending.task = task
+        self._started.update(pending.offsets)
+        self.tasks.add(task)
+
+    def forget_task(self, task: asyncio.Task[None]) -> None:
+        """Drop a task that is done."""
+        self.tasks.discard(task)
+
+    def keep_task(self, task: asyncio.Task[None]) -> None:
+        """Keep a task until it is done."""
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def begin_write(self, pending: PendingRequest) -> int:
+        """Note that the answer is about to be written: it supersedes the earlier ones. Return how many those are."""
+        superseded = self._in_flight.supersede_earlier(pending)
+        for one in superseded:
+            self._cancel(one)
+        pending.is_written = True
+        return len(superseded)
+
+    def finish(self, pending: PendingRequest) -> None:
+        """Note that Kafka has acknowledged the answer: one part of each of its offsets is finished."""
+        self._in_flight.remove(pending)
+        self._backpressure.release(pending.counted_bytes)
+        self._answered.put(pending.request.identity, pending.request.order)
+        self._finish_offsets(pending.offsets)
+
+    # Deferring
+
+    def defer(self, api: str, offset: int) -> None:
+        """Drop a request until its snapshot is planned again. The offset stays unfinished."""
+        deferred = self._deferred.setdefault(api, {})
+        deferred[offset] = deferred.get(offset, 0) + 1
+        self._backpressure.add_deferred(1)
+
+    def defer_queued(self, api: str, pending: PendingRequest) -> None:
+        """Defer a queued request. Its earlier offsets are finished: the last snapshot's plan contains it.
+
+        Call `sort_deferred` afterwards.
+        """
+        self._in_flight.remove(pending)
+        self._cancel(pending)
+        self._uncount(pending)
+        *earlier, last = pending.offsets
+        self._finish_offsets(earlier)
+        self.defer(api, last)
+
+    def sort_deferred(self, api: str) -> None:
+        """Sort the deferred offsets of an API: queued requests may be older than those that were deferred before."""
+        self._deferred[api] = dict(sorted(self._deferred[api].items()))
+
+    def has_deferred(self, api: str) -> bool:
+        """Return whether requests of this API are deferred."""
+        return api in self._deferred
+
+    def deferred_offsets(self, api: str, most: int | None = None) -> list[int]:
+        """Return the first offsets with deferred requests of this API, or all of them."""
+        return list(islice(self._deferred.get(api, ()), most))
+
+    def deferred_count(self, api: str) -> int:
+        """Return how many snapshots are to be planned again for this API."""
+        return len(self._deferred.get(api, ()))
+
+    def resume(self, api: str, offset: int, requests: int) -> None:
+        """Note that a deferred snapshot was planned again, with this many requests of the API."""
+        deferred = self._deferred[api]
+        before = deferred.pop(offset)
+        if not deferred:
+            del self._deferred[api]
+        self._backpressure.add_deferred(-before)
+        if self._offsets.add_parts(offset, requests - before):
+            self._started.discard(offset)
+
+    # Ending
+
+    def close(self) -> None:
+        """Start no request of a new snapshot from now on."""
+        self.is_closed = True
+
+    def abandon(self) -> int:
+        """Cancel everything that is running, queued or deferred. Return how many requests that were."""
+        self.is_closed = True
+        pending = list(self._in_flight)
+        for one in pending:
+            self._in_flight.remove(one)
+            self._cancel(one)
+        for task in self.tasks:
+            task.cancel()
+        deferred = sum(sum(offsets.values()) for offsets in self._deferred.values())
+        self._backpressure.add_deferred(-deferred)
+        self._deferred.clear()
+        return len(pending) + deferred
+
+    def _cancel(self, pending: PendingRequest) -> None:
+        self._backpressure.release(pending.counted_bytes)
+        if pending.task is not None:
+            pending.task.cancel()
+
+    def _finish_offsets(self, offsets: list[int]) -> None:
+        self._started.difference_update(offset for offset in offsets if self._offsets.finish(offset))
+
+    def _last(
+        self, window: tuple[str, datetime], enrichment: str, queued: Mapping[str, PendingRequest]
+    ) -> LastRequest | None:
+        """The last request of an enrichment; not a queued one, which is about to be coalesced and made no call yet."""
+        if enrichment in queued:
+            return queued[enrichment].previous
+        return self._begun.get((window, enrichment))
+
+    def _count(self, pending: PendingRequest, at: datetime | None) -> None:
+        """Count a request for the budget. A skipped one costs nothing, and the one that it replaced neither."""
+        if at is None:
+            return
+        if pending.request.skipped is not None:
+            self._uncount(pending)
+        else:
+            key = (pending.request.window, pending.request.enrichment)
+            self._begun.put(key, LastRequest(at, pending.request.spent or 0))
+
+    def _uncount(self, pending: PendingRequest) -> None:
+        key = (pending.request.window, pending.request.enrichment)
+        if pending.previous is None:
+            self._begun.forget(key)
+        else:
+            self._begun.put(key, pending.previous)
+
+    def _is_suppressed(self, request: Request, snapshot: Snapshot) -> bool:
+        """Whether the same request is running, or was answered and the state does not show the answer yet.
+
+        Once the state shows an answer of that version or a later one, the earlier answer was merged or superseded. If
+        the plan still contains the request, it is necessary: the answer is stale, or the inputs have come back.
+        """
+        identity = request.identity
+        if self._in_flight.contains(request):  # a queued one is coalesced, so that it is deferred at its latest offset
+            return self._in_flight.queued(request) is None
+        answered = self._answered.get(identity)
+        if answered is None:
+            return False
+        shown = snapshot.enrichments.get(request.enrichment)
+        if shown is None or shown.order < answered:
+            return True
+        self._answered.forget(identity)
+        return False

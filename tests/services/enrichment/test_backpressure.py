@@ -1,0 +1,50 @@
+"""Where reading stops, and where it goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.enrichment.backpressure import Backpressure
+
+
+async def test_reading_stops_at_the_high_mark_and_goes_on_at_the_low_one() -> None:
+    pressure = Backpressure(10, 1000, 1000)
+    pressure.add(10, count=9)
+    assert await pressure.wait_for_room(0)
+    pressure.add(1)
+    assert not await pressure.wait_for_room(0)
+    pressure.release(1, count=4)
+    assert not await pressure.wait_for_room(0), "not before half of it is gone"
+    pressure.release(10)
+    assert await pressure.wait_for_room(0)
+
+
+async def test_bytes_count_as_well() -> None:
+    pressure = Backpressure(10, 1000, 1000)
+    pressure.add(1000)
+    assert not await pressure.wait_for_room(0)
+    pressure.release(499, count=0)
+    assert not await pressure.wait_for_room(0)
+    pressure.release(1, count=0)
+    assert await pressure.wait_for_room(0)
+
+
+async def test_what_is_parked_counts_by_itself_and_takes_no_room() -> None:
+    pressure = Backpressure(10, 1000, 4)
+    pressure.add_deferred(3)
+    assert await pressure.wait_for_room(0)
+    pressure.add_deferred(1)
+    assert not await pressure.wait_for_room(0)
+    pressure.add_deferred(-1)
+    assert not await pressure.wait_for_room(0)
+    pressure.add_deferred(-1)
+    assert await pressure.wait_for_room(0)
+
+
+@pytest.mark.parametrize(("size", "count"), [(0, 2), (250, 1)])
+def test_it_is_high_at_a_quarter(size: int, count: int) -> None:
+    pressure = Backpressure(8, 1000, 4)
+    pressure.add(size // 2, count // 2)
+    assert not pressure.is_high
+    pressure.add(size - size // 2, count - count // 2)
+    assert pressure.is_high
