@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.metrics.counts import Counts
-    from services.enrichment.calls.caller import Answering
+    from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
     from services.enrichment.publisher import Publisher
     from services.enrichment.rereader import Rereader
@@ -27,7 +27,7 @@ class Dependencies:
     settings: EnrichmentSettings
     source: Source
     rereader: Rereader
-    caller: Answering
+    caller: Enricher
     availability: Availability
     publisher: Publisher
     counts: Counts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from services.enrichment.calls.assembly import assembled, utc_now
+from services.enrichment.calls.assembly import assemble, utc_now
 from services.enrichment.calls.headers import revealed
 from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.dependencies import Dependencies
@@ -64,15 +64,15 @@ async def _dependencies(
     stack.push_async_callback(publisher.close)
     rereader = KafkaRereader(settings.client(), topic=topic, group=settings.group or application.enrichment_group)
     stack.push_async_callback(rereader.close)
-    calls = assembled(application, transports, counts)
+    calls = assemble(application, transports, counts)
     stack.callback(calls.close)
     return Dependencies(
         application=application,
         settings=settings,
         source=_source(settings, application),
         rereader=rereader,
-        caller=tracing.answering(calls.caller) if tracing else calls.caller,
-        availability=calls.breakers,
+        caller=tracing.traced(calls.caller) if tracing else calls.caller,
+        availability=calls.availability,
         publisher=publisher,
         counts=counts,
         now=utc_now,

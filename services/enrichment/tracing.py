@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from contracts.planning.request import Request
-    from services.enrichment.calls.caller import Answering, Outcome
+    from services.enrichment.calls.caller import Enricher, Outcome
 
 W3C = TraceContextTextMapPropagator()
 FIRST_ERROR = 400
@@ -43,7 +43,7 @@ class Tracing:
         self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("stateloop")
 
-    def answering(self, caller: Answering) -> Answering:
+    def traced(self, caller: Enricher) -> Enricher:
         """The same, with a span around each request."""
         return _Traced(caller, self._tracer)
 
@@ -84,14 +84,14 @@ class _CallSpan:
 
 
 class _Traced:
-    """Answers with a span that is current while the request's calls are made."""
+    """ResponseCache with a span that is current while the request's calls are made."""
 
-    def __init__(self, caller: Answering, tracer: trace.Tracer) -> None:
+    def __init__(self, caller: Enricher, tracer: trace.Tracer) -> None:
         self._caller = caller
         self._tracer = tracer
 
     async def answer(self, request: Request) -> Outcome:
-        """See `Answering`. The outcome has the span's context, which the feedback carries on."""
+        """See `Enricher`. The outcome has the span's context, which the feedback carries on."""
         parent = W3C.extract({FIELD: request.traceparent} if request.traceparent else {})
         facts: dict[str, str | int] = {
             "stateloop.enrichment": request.enrichment,

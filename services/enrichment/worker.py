@@ -213,7 +213,7 @@ class Worker:
         for request in requests:
             self._counts.add(metrics.BUDGET_STOPS, request.enrichment)
 
-    # Answering
+    # Enricher
 
     async def _answer(self, state: PartitionState, pending: PendingRequest) -> None:
         """Answer one request: make its calls, write its feedback, and finish its offsets once Kafka has that."""

@@ -1,4 +1,4 @@
-"""The Api that an enrichment calls with: its calls from top to bottom."""
+"""The Api that an enrichment's function receives: a call from top to bottom."""
 
 from __future__ import annotations
 
@@ -16,40 +16,42 @@ if TYPE_CHECKING:
 
     from contracts import Batch, Enrichment
     from contracts.model.enrichment import M
-    from services.enrichment.calls.access import Access
-    from services.enrichment.calls.answers import Answers
-    from services.enrichment.calls.batches import Batches
-    from services.enrichment.calls.tries import Tries
+    from services.enrichment.calls.api_client import ApiClient
+    from services.enrichment.calls.batches import BatchedCalls
+    from services.enrichment.calls.response_cache import ResponseCache
+    from services.enrichment.calls.retrier import Retrier
 
 
-class PolicedApi:
-    """Implements `contracts.Api` for one enrichment: kept answers, tries, turns and the call itself."""
+class EnrichmentApi:
+    """Implements `contracts.Api` for one enrichment: cache, retries, limits, and the call itself."""
 
-    def __init__(self, one: Enrichment, access: Access, answers: Answers, batches: Batches, tries: Tries) -> None:
+    def __init__(
+        self, one: Enrichment, client: ApiClient, cache: ResponseCache, batches: BatchedCalls, retrier: Retrier
+    ) -> None:
         self._one = one
-        self._access = access
-        self._answers = answers
+        self._client = client
+        self._cache = cache
         self._batches = batches
-        self._tries = tries
+        self._retrier = retrier
 
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """One call: see `contracts.Api.get`."""
         where = target(path, values)
-        once = partial(self._access.answer, self._one.name, where, partial(fitted, model, values))
-        return await self._answer(where, partial(_again, model, values), partial(self._tries.made, once))
+        once = partial(self._client.answer, self._one.name, where, partial(fitted, model, values))
+        return await self._answer(where, partial(_read, model, values), partial(self._retrier.call, once))
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """One key of a call for many: see `contracts.Api.get_one`."""
-        ask = partial(self._batches.answer, self._one.name, self._tries, batch, str(key))
-        again = partial(_again, batch.model, echoed(batch, str(key)))
-        return await self._answer((batch, str(key)), again, ask)
+        fetch = partial(self._batches.answer, self._one.name, self._retrier, batch, str(key))
+        read = partial(_read, batch.model, echoed(batch, str(key)))
+        return await self._answer((batch, str(key)), read, fetch)
 
     def _answer(
-        self, key: Hashable, again: Callable[[bytes], M], ask: Callable[[], Awaitable[tuple[bytes, M]]]
+        self, key: Hashable, read: Callable[[bytes], M], fetch: Callable[[], Awaitable[tuple[bytes, M]]]
     ) -> Awaitable[M]:
-        """A kept answer, that of a call alike under way, or that of a call of its own, tried as the policy says."""
-        return self._answers.get(key, self._one.stale_after, ask, again)
+        """A cached response, that of a call in flight, or that of a new call with the policy's retries."""
+        return self._cache.get(key, self._one.stale_after, fetch, read)
 
 
-def _again(model: type[M], values: Mapping[str, Any], body: bytes) -> M:
+def _read(model: type[M], values: Mapping[str, Any], body: bytes) -> M:
     return fitted(model, values, orjson.loads(body), body)

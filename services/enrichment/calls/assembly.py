@@ -1,4 +1,4 @@
-"""Puts the calling side together: from an application and a transport for each API to what answers requests."""
+"""Builds the objects that call the APIs of an application, from one transport per API."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
-from services.enrichment.calls.access import Access
-from services.enrichment.calls.answers import Answers
-from services.enrichment.calls.api import PolicedApi
-from services.enrichment.calls.batches import Batches
-from services.enrichment.calls.breaker import CircuitBreaker
+from services.enrichment.calls.api import EnrichmentApi
+from services.enrichment.calls.api_client import ApiClient
+from services.enrichment.calls.batches import BatchedCalls
 from services.enrichment.calls.breaker_report import BreakerReport
-from services.enrichment.calls.breakers import Breakers
 from services.enrichment.calls.caller import Caller
-from services.enrichment.calls.door import Door, OpenDoor
-from services.enrichment.calls.tries import Tries
+from services.enrichment.calls.circuit_breaker import CircuitBreaker
+from services.enrichment.calls.permits import ApiAvailability, PermitSource, Unrestricted
+from services.enrichment.calls.response_cache import ResponseCache
+from services.enrichment.calls.retrier import Retrier
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from contracts import Application, Enrichment, Policy
     from contracts.metrics.counts import Counts
-    from services.enrichment.calls.breaker import Later
+    from services.enrichment.calls.circuit_breaker import CallLater
     from services.enrichment.calls.transport import Transport
 
 
@@ -37,75 +36,84 @@ def utc_now() -> datetime:
 
 
 def call_later(seconds: float, what: Callable[[], None]) -> object:
-    """Have the event loop call something after a time."""
+    """Call a function after a time in seconds."""
     return asyncio.get_running_loop().call_later(seconds, what)
 
 
 @dataclass(frozen=True)
-class Outside:
-    """Time and chance, as the calling side meets them."""
+class Runtime:
+    """Time and randomness of the calls; tests replace them."""
 
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    later: Later = call_later
+    later: CallLater = call_later
     draw: Callable[[float, float], float] = random.uniform
 
 
 @dataclass(frozen=True)
-class Calls:
-    """The calling side: what answers requests, and which APIs can be called."""
+class ApiCalls:
+    """The caller that answers requests, and the availability of the APIs."""
 
     caller: Caller
-    breakers: Breakers
-    batches: tuple[Batches, ...] = field(default=())
+    availability: ApiAvailability
+    batches: tuple[BatchedCalls, ...] = field(default=())
 
     def close(self) -> None:
-        """Give up what is under way for nobody in particular."""
+        """Cancel the batched calls in flight."""
         for one in self.batches:
             one.close()
 
 
-def assembled(
-    application: Application, transports: Mapping[str, Transport], counts: Counts, outside: Outside | None = None
-) -> Calls:
-    """The calling side of an application, with one transport for each of its APIs."""
-    around = outside or Outside()
-    doors = {api: _door(api, policy, counts, around) for api, policy in application.apis.items()}
-    ways = {
-        api: _Way(api, policy, transports[api], doors[api], counts=counts, around=around)
+def assemble(
+    application: Application, transports: Mapping[str, Transport], counts: Counts, given: Runtime | None = None
+) -> ApiCalls:
+    """Build the caller of an application, with one transport per API."""
+    runtime = given or Runtime()
+    permits = {api: _permit_source(api, policy, counts, runtime) for api, policy in application.apis.items()}
+    parts = {
+        api: _ApiParts(api, policy, transports[api], permits[api], counts=counts, runtime=runtime)
         for api, policy in application.apis.items()
     }
-    apis = {one.name: ways[one.api].api(one) for one in application.enrichments}
-    tries = {one.name: ways[one.api].tries(one) for one in application.enrichments}
-    return Calls(Caller(application, apis, tries), Breakers(doors), tuple(way.batches for way in ways.values()))
+    apis = {one.name: parts[one.api].api(one) for one in application.enrichments}
+    retriers = {one.name: parts[one.api].retrier(one) for one in application.enrichments}
+    return ApiCalls(
+        Caller(application, apis, retriers), ApiAvailability(permits), tuple(part.batches for part in parts.values())
+    )
 
 
-def _door(api: str, policy: Policy, counts: Counts, around: Outside) -> Door:
-    """The breaker of an API, which reports its state and why calls fail."""
+def _permit_source(api: str, policy: Policy, counts: Counts, runtime: Runtime) -> PermitSource:
+    """The breaker of an API, with the report of its state and failures."""
     if policy.breaker is None:
-        return OpenDoor()
-    report = BreakerReport(api, counts, around.now)
-    return CircuitBreaker(policy.breaker, clock=around.clock, later=around.later, told=report.note)
+        return Unrestricted()
+    report = BreakerReport(api, counts, runtime.now)
+    return CircuitBreaker(policy.breaker, clock=runtime.clock, later=runtime.later, on_change=report.note)
 
 
-class _Way:
-    """What the enrichments of one API share, and what each has of its own."""
+class _ApiParts:
+    """The objects of one API: those that its enrichments share, and those of each enrichment."""
 
-    def __init__(  # noqa: PLR0913  # it is put together here
-        self, name: str, policy: Policy, transport: Transport, door: Door, *, counts: Counts, around: Outside
+    def __init__(  # noqa: PLR0913  # it connects these parts
+        self,
+        name: str,
+        policy: Policy,
+        transport: Transport,
+        permits: PermitSource,
+        *,
+        counts: Counts,
+        runtime: Runtime,
     ) -> None:
         self._name = name
         self._policy = policy
         self._counts = counts
-        self._around = around
-        self._access = Access(name, policy, transport, door, clock=around.clock, now=around.now, counts=counts)
-        self._answers = Answers(name, policy.cache, around.clock, counts)
-        self.batches = Batches(self._access, policy, around.later)
+        self._runtime = runtime
+        self._client = ApiClient(name, policy, transport, permits, clock=runtime.clock, now=runtime.now, counts=counts)
+        self._cache = ResponseCache(name, policy.cache, runtime.clock, counts)
+        self.batches = BatchedCalls(self._client, policy, runtime.later)
 
-    def api(self, one: Enrichment) -> PolicedApi:
-        return PolicedApi(one, self._access, self._answers, self.batches, self.tries(one))
+    def api(self, one: Enrichment) -> EnrichmentApi:
+        return EnrichmentApi(one, self._client, self._cache, self.batches, self.retrier(one))
 
-    def tries(self, one: Enrichment) -> Tries:
-        again = partial(self._counts.add, metrics.RETRIES, self._name, one.name)
-        return Tries(self._policy, sleep=self._around.sleep, draw=self._around.draw, again=again)
+    def retrier(self, one: Enrichment) -> Retrier:
+        on_retry = partial(self._counts.add, metrics.RETRIES, self._name, one.name)
+        return Retrier(self._policy, sleep=self._runtime.sleep, draw=self._runtime.draw, on_retry=on_retry)

@@ -6,14 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
-from services.enrichment.calls.breaker import State
+from services.enrichment.calls.circuit_breaker import BreakerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from contracts.metrics.counts import Counts
-    from services.enrichment.calls.breaker import LatestFailure
+    from services.enrichment.calls.circuit_breaker import LatestFailure
 
 log = logging.getLogger(__name__)
 
@@ -32,17 +32,17 @@ class BreakerReport:
         self._logged: str | None = None
         """The reason in the log's last line about this API; None while the API is up."""
 
-    def note(self, state: State, failure: LatestFailure | None) -> None:
+    def note(self, state: BreakerState, failure: LatestFailure | None) -> None:
         """Report the state, and the latest failure since the breaker closed."""
         self._counts.set(metrics.BREAKER, state, self._api)
         if failure is not self._failure:
             self._failure = failure
             self._show(failure)
-        if state is State.CLOSED:
+        if state is BreakerState.CLOSED:
             if self._logged is not None:
                 log.info("an API is back", extra={"facts": {"api": self._api}})
             self._logged = None
-        elif state is State.OPEN:
+        elif state is BreakerState.OPEN:
             self._log()
 
     def _show(self, failure: LatestFailure | None) -> None:

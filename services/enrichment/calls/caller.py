@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contracts import Api, Application, Enrichment
     from contracts.planning.request import Request
     from contracts.wire import Status
-    from services.enrichment.calls.tries import Effort, Tries
+    from services.enrichment.calls.retrier import Effort, Retrier
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Outcome:
     """The trace context of the request, where the worker makes traces."""
 
 
-class Answering(Protocol):
+class Enricher(Protocol):
     """What answers requests."""
 
     async def answer(self, request: Request) -> Outcome:
@@ -52,19 +52,19 @@ class Answering(Protocol):
 class Caller:
     """Runs the application's enrichments.
 
-    `apis` holds what each enrichment calls with, and `tries` how each is tried again, by enrichment's name.
+    `apis` holds what each enrichment calls with, and `retriers` how each is tried again, by enrichment's name.
     """
 
-    def __init__(self, application: Application, apis: Mapping[str, Api], tries: Mapping[str, Tries]) -> None:
+    def __init__(self, application: Application, apis: Mapping[str, Api], retriers: Mapping[str, Retrier]) -> None:
         self._prepared = {
-            one.name: _Prepared(application, one, apis[one.name], tries[one.name]) for one in application.enrichments
+            one.name: _Prepared(application, one, apis[one.name], retriers[one.name]) for one in application.enrichments
         }
 
     async def answer(self, request: Request) -> Outcome:
         """The outcome, whatever happens. A bug in the application's function is a failure too, and logged."""
         try:
             prepared = self._prepared[request.enrichment]
-            result = prepared.on_the_wire(await prepared.tries.made(prepared.once(request.inputs)))
+            result = prepared.on_the_wire(await prepared.retrier.call(prepared.once(request.inputs)))
         except AbsentError as absent:
             return Outcome("absence", reason=str(absent) or None)
         except (RetryableCallError, PermanentCallError) as failure:
@@ -78,9 +78,9 @@ class Caller:
 class _Prepared:
     """An enrichment with all that does not depend on the request."""
 
-    def __init__(self, application: Application, one: Enrichment, api: Api, tries: Tries) -> None:
+    def __init__(self, application: Application, one: Enrichment, api: Api, retrier: Retrier) -> None:
         self._one = one
-        self.tries = tries
+        self.retrier = retrier
         self._api = api
         self._largest = application.largest_record
         self._shape = create_model("Results", **{one.name: (one.result | None, None)})  # type: ignore[call-overload]

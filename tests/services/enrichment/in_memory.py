@@ -13,7 +13,7 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Caller
-from services.enrichment.calls.tries import Tries
+from services.enrichment.calls.retrier import Retrier
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import DeliveryFailedError
 from services.enrichment.settings import EnrichmentSettings
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from contracts import Application, Batch
     from contracts.model.enrichment import M
-    from services.enrichment.calls.assembly import Calls
-    from services.enrichment.calls.caller import Answering
+    from services.enrichment.calls.assembly import ApiCalls
+    from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
     from services.enrichment.publisher import Publisher
     from services.enrichment.source import RebalanceListener
@@ -161,16 +161,16 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def running(
-    log: Log, gated: Gated, application: Application = app, calls: Calls | None = None, **settings: object
+    log: Log, gated: Gated, application: Application = app, calls: ApiCalls | None = None, **settings: object
 ) -> AsyncIterator[Worker]:
     """A worker at work. It calls by `calls` if they are given."""
-    tries = Tries(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, again=lambda: None)
+    tries = Retrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
     fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, tries))
     async with at_work(
         application,
         log,
         caller=calls.caller if calls else fake,
-        availability=calls.breakers if calls else gated,
+        availability=calls.availability if calls else gated,
         publisher=gated,
         counts=gated.counts,
         stats_every=0.01,
@@ -184,7 +184,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     application: Application,
     source: Log,
     *,
-    caller: Answering,
+    caller: Enricher,
     availability: Availability,
     publisher: Publisher,
     counts: Counts,

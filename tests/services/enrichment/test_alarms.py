@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
 from services.enrichment.alarms import Alarm
-from services.enrichment.calls.assembly import assembled
+from services.enrichment.calls.assembly import assemble
 from services.enrichment.errors import EverythingFailsError
 from tests.services.enrichment.calls.calling import transport
 from tests.services.enrichment.fleet import QUICK, application
@@ -91,7 +91,7 @@ async def test_an_api_that_is_down_when_the_worker_starts_does_not_stop_it() -> 
     """Its breaker makes its requests wait, and those of the other API are answered."""
     log, gated = Log(cars(200)), Gated().let()
     async with Registry().serving() as registry, transport(registry.url) as up, transport(NOWHERE) as down:
-        calls = assembled(APART, {"registry": up, "prices": down}, Counts(metrics.CATALOGUE))
+        calls = assemble(APART, {"registry": up, "prices": down}, Counts(metrics.CATALOGUE))
         async with running(log, gated, APART, calls, stop_within=0):
             await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == 200)
     assert gated.letters() == []

@@ -1,4 +1,4 @@
-"""Answers are written in the order of the versions that they were computed from, whatever comes first."""
+"""ResponseCache are written in the order of the versions that they were computed from, whatever comes first."""
 
 from __future__ import annotations
 

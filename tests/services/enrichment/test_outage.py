@@ -11,7 +11,7 @@ from aiohttp import web
 from contracts import Application, Breaker, Policy
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
-from services.enrichment.calls.assembly import assembled
+from services.enrichment.calls.assembly import assemble
 from tests.services.enrichment.calls.calling import transport
 from tests.services.enrichment.fleet import app
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
@@ -78,7 +78,7 @@ async def test_an_outage_stops_nothing_but_its_calls_and_leaves_no_trace() -> No
     log, gated, registry = Polled(cars(5000)), Gated().let(), Outage()
     registry.latency = LATENCY_S
     async with registry.serving(), transport(registry.url) as way:
-        calls = assembled(FLEET, {"registry": way}, Counts(metrics.CATALOGUE))
+        calls = assemble(FLEET, {"registry": way}, Counts(metrics.CATALOGUE))
         async with running(log, gated, FLEET, calls, unfinished=MOST, stop_within=0):
             await until(lambda: registry.answered > 10 * AT_ONCE)
             before = await rate(registry)
@@ -95,7 +95,7 @@ async def test_an_outage_stops_nothing_but_its_calls_and_leaves_no_trace() -> No
 
 
 async def rate(registry: Outage) -> float:
-    """Answers a second."""
+    """ResponseCache a second."""
     began, before = asyncio.get_running_loop().time(), registry.answered
     await asyncio.sleep(MEASURED_S)
     return (registry.answered - before) / (asyncio.get_running_loop().time() - began)

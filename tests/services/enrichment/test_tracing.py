@@ -25,7 +25,7 @@ from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import Record
-from services.enrichment.calls.assembly import assembled
+from services.enrichment.calls.assembly import assemble
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.transport import HttpTransport
 from services.enrichment.errors import TracingMissingError
@@ -120,13 +120,13 @@ def exporter() -> InMemorySpanExporter:
 async def working(url: str, loop: Loop, tracing: Tracing | None) -> AsyncIterator[Worker]:
     """A worker of the application, with its real calling side."""
     async with HttpTransport(url, BOUNDS, clock=time.monotonic, span=tracing.call if tracing else None) as transport:
-        calls = assembled(app, {"registry": transport}, Counts(CATALOGUE))
-        caller = tracing.answering(calls.caller) if tracing else calls.caller
+        calls = assemble(app, {"registry": transport}, Counts(CATALOGUE))
+        caller = tracing.traced(calls.caller) if tracing else calls.caller
         async with at_work(
             app,
             loop.log,
             caller=caller,
-            availability=calls.breakers,
+            availability=calls.availability,
             publisher=loop,
             counts=Counts(CATALOGUE),
             stop_within=0,
@@ -232,7 +232,7 @@ def test_the_log_says_which_trace_it_is_part_of(exporter: InMemorySpanExporter) 
             return Outcome("absence", reason=tracing.trace_id())
 
     request = Request("d1", START, "owner", "f", 1, START, {}, traceparent=DEVICE)
-    assert asyncio.run(tracing.answering(QueryOptions()).answer(request)).reason == DEVICE.split("-")[1]
+    assert asyncio.run(tracing.traced(QueryOptions()).answer(request)).reason == DEVICE.split("-")[1]
 
 
 def test_where_traces_are_off_nothing_of_them_is_imported() -> None:
@@ -266,6 +266,6 @@ async def test_spans_are_sent_to_the_collector_that_opentelemetrys_variables_nam
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", str(server.make_url("")))
         tracing = traced(EnrichmentSettings(application="fleet", tracing=True), app)
         assert tracing is not None
-        await tracing.answering(Silent()).answer(Request("d1", START, "owner", "f", 1, START, {}))
+        await tracing.traced(Silent()).answer(Request("d1", START, "owner", "f", 1, START, {}))
         await asyncio.to_thread(tracing.close)
     assert [b"enrich owner" in body and b"fleet-enrichment" in body for body in received] == [True]

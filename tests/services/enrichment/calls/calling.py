@@ -16,7 +16,7 @@ from contracts import Application
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.planning.plan import plan
-from services.enrichment.calls.assembly import Calls, Outside, assembled
+from services.enrichment.calls.assembly import ApiCalls, Runtime, assemble
 from services.enrichment.calls.transport import Bounds, HttpTransport
 from tests.services.enrichment.fleet import QUICK, START, app, snapshot
 from tests.services.enrichment.registry import now
@@ -59,8 +59,8 @@ class Calling:
         self.registry = registry
         self.waits: list[float] = []
         self.counts = Counts(CATALOGUE)
-        outside = Outside(now=now, sleep=self._sleep, later=self._later, draw=lambda low, _: low)
-        self.calls: Calls = assembled(fleet(policy), {"registry": transport}, self.counts, outside)
+        outside = Runtime(now=now, sleep=self._sleep, later=self._later, draw=lambda low, _: low)
+        self.calls: ApiCalls = assemble(fleet(policy), {"registry": transport}, self.counts, outside)
 
     async def answer(self, plate: str) -> Outcome:
         request = next(one for one in plan(app, snapshot(1, plate), START) if one.enrichment == "owner")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.planning.plan import plan
-from services.enrichment.calls.assembly import assembled
+from services.enrichment.calls.assembly import assemble
 from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.calls.virtual import longest, outside
@@ -30,7 +30,7 @@ def good(target: str) -> Response:
 
 
 class Scripted:
-    """Answers by a function of the target, after a while, and notes what it was asked. Implements Transport."""
+    """ResponseCache by a function of the target, after a while, and notes what it was asked. Implements Transport."""
 
     def __init__(self, answers: Callable[[str], Response] = good) -> None:
         self.answers = answers
@@ -56,7 +56,7 @@ class Desk:
     def __init__(self, api: Scripted, policy: Policy, *, draw: Draw = longest, **others: Any) -> None:
         self.counts = Counts(CATALOGUE)
         self.app = fleet(policy, **others)
-        self.calls = assembled(self.app, {"registry": api}, self.counts, outside(draw))
+        self.calls = assemble(self.app, {"registry": api}, self.counts, outside(draw))
 
     async def answer(self, plate: str, enrichment: str = "owner") -> Outcome:
         request = next(one for one in plan(self.app, snapshot(1, plate), START) if one.enrichment == enrichment)

@@ -24,7 +24,7 @@ def named(target: str) -> bytes:
 
 
 class Straying:
-    """Answers a request by the segments that `segments` makes of its target, and of the one before it."""
+    """ResponseCache a request by the segments that `segments` makes of its target, and of the one before it."""
 
     def __init__(self, segments: Callable[[str, str | None], list[bytes]] = lambda target, _: [named(target)]) -> None:
         self.segments = segments

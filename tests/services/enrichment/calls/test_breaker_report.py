@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
-from services.enrichment.calls.breaker import LatestFailure, State
 from services.enrichment.calls.breaker_report import BreakerReport
+from services.enrichment.calls.circuit_breaker import BreakerState, LatestFailure
 from tests.services.enrichment.calls.time import EPOCH
 
 if TYPE_CHECKING:
@@ -24,28 +24,28 @@ class Reported:
         self.now = EPOCH
         self._report = BreakerReport("registry", self.counts, lambda: self.now)
 
-    def note(self, state: State, failure: LatestFailure | None = None, after_s: int = 1) -> None:
+    def note(self, state: BreakerState, failure: LatestFailure | None = None, after_s: int = 1) -> None:
         self.now += timedelta(seconds=after_s)
         self._report.note(state, failure)
 
     @property
-    def shown(self) -> tuple[dict[tuple[str, ...], float], float]:
+    def metrics_of(self) -> tuple[dict[tuple[str, ...], float], float]:
         at = self.counts.get(metrics.BREAKER_FAILED_AT, "registry")
         return self.counts.divided(metrics.BREAKER_FAILURES), at - EPOCH.timestamp() if at else 0.0
 
 
 def test_the_figures_have_the_latest_reason_alone_with_its_count_and_time() -> None:
     report = Reported()
-    report.note(State.CLOSED)
-    assert report.shown == ({}, 0)
+    report.note(BreakerState.CLOSED)
+    assert report.metrics_of == ({}, 0)
     refused = LatestFailure("refused", 5)
-    report.note(State.OPEN, refused)
-    report.note(State.HALF_OPEN, refused)
-    assert report.shown == ({("registry", "refused"): 5}, 2), "its time is that of the failure, not of the turn"
-    report.note(State.HALF_OPEN, LatestFailure("not JSON", 1))
-    assert report.shown == ({("registry", "not JSON"): 1}, 4)
-    report.note(State.CLOSED)
-    assert report.shown == ({}, 0)
+    report.note(BreakerState.OPEN, refused)
+    report.note(BreakerState.HALF_OPEN, refused)
+    assert report.metrics_of == ({("registry", "refused"): 5}, 2), "its time is that of the failure, not of the turn"
+    report.note(BreakerState.HALF_OPEN, LatestFailure("not JSON", 1))
+    assert report.metrics_of == ({("registry", "not JSON"): 1}, 4)
+    report.note(BreakerState.CLOSED)
+    assert report.metrics_of == ({}, 0)
 
 
 def test_the_log_has_each_new_reason_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -53,14 +53,14 @@ def test_the_log_has_each_new_reason_once(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.INFO):
         for reason in ("refused", "refused", "not JSON", "not JSON", "refused"):
             failure = LatestFailure(reason, 1)
-            for state in (State.HALF_OPEN, State.OPEN):
+            for state in (BreakerState.HALF_OPEN, BreakerState.OPEN):
                 report.note(state, failure)
-        report.note(State.CLOSED)
+        report.note(BreakerState.CLOSED)
     said: list[Any] = [getattr(one, "facts", {}).get("why") for one in caplog.records]
     assert said == ["refused", "not JSON", "refused", None]
 
 
 def test_a_long_reason_is_cut() -> None:
     report = Reported()
-    report.note(State.OPEN, LatestFailure("x" * 5000, 1))
-    assert {len(reason) for _, reason in report.shown[0]} == {200}
+    report.note(BreakerState.OPEN, LatestFailure("x" * 5000, 1))
+    assert {len(reason) for _, reason in report.metrics_of[0]} == {200}

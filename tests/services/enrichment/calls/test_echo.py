@@ -1,4 +1,4 @@
-"""Answers that name something else than the call requested, on their way through the calling side."""
+"""ResponseCache that name something else than the call requested, on their way through the calling side."""
 
 from __future__ import annotations
 

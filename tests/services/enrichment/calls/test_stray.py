@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from contracts import Api, Application, Echo, Enriched, Latest, RetryableCallError, State, enrichment
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from services.enrichment.calls.assembly import assembled
+from services.enrichment.calls.assembly import assemble
 from services.enrichment.calls.transport import HttpTransport
 from tests.services.enrichment.calls.calling import BOUNDS
 from tests.services.enrichment.calls.straying import Straying, named
@@ -153,12 +153,12 @@ class Sink:
 async def working(server: Straying, application: Application, log: Log, sink: Sink) -> AsyncIterator[None]:
     """A worker with its real calling side."""
     async with calling(server) as transport:
-        calls = assembled(application, {"registry": transport}, Counts(CATALOGUE))
+        calls = assemble(application, {"registry": transport}, Counts(CATALOGUE))
         async with at_work(
             application,
             log,
             caller=calls.caller,
-            availability=calls.breakers,
+            availability=calls.availability,
             publisher=sink,
             counts=Counts(CATALOGUE),
             stop_within=0,

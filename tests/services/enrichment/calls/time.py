@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING
 
-from services.enrichment.calls.assembly import Outside
+from services.enrichment.calls.assembly import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,8 +55,8 @@ class Time:
         for _ in range(TURNS):
             await asyncio.sleep(0)
 
-    def outside(self) -> Outside:
+    def outside(self) -> Runtime:
         """What the calling side meets: this time, and the longest of all random waits."""
-        return Outside(
+        return Runtime(
             clock=self.clock, now=lambda: EPOCH, sleep=self.sleep, later=self.later, draw=lambda _, high: high
         )

@@ -6,7 +6,7 @@ import asyncio
 import selectors
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from services.enrichment.calls.assembly import Outside
+from services.enrichment.calls.assembly import Runtime
 from tests.services.enrichment.calls.time import EPOCH
 
 if TYPE_CHECKING:
@@ -53,6 +53,6 @@ def longest(_: float, high: float) -> float:
     return high
 
 
-def outside(draw: Draw = longest) -> Outside:
+def outside(draw: Draw = longest) -> Runtime:
     """What the calling side meets in a virtual loop: its time, and the longest of all random waits, or what is said."""
-    return Outside(clock=asyncio.get_running_loop().time, now=lambda: EPOCH, draw=draw)
+    return Runtime(clock=asyncio.get_running_loop().time, now=lambda: EPOCH, draw=draw)

@@ -1,4 +1,4 @@
-"""Trying again: what failed and may succeed later, as often and as long as the policy allows."""
+"""Retries failed calls as often and as long as the policy allows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Effort:
-    """What a call has cost so far: the calls made to the API, and the time of them and of the waits between them."""
+    """The cost of a request so far: the number of calls, and the seconds of the calls and of the pauses between."""
 
     calls: int = 0
     seconds: float = 0.0
 
 
-class Tries:
-    """Tries by one policy. `sleep` waits for seconds, `draw` gives a random number between two."""
+class Retrier:
+    """Retries by one policy. `sleep` waits for seconds, `draw` returns a random number between two."""
 
     def __init__(
         self,
@@ -36,18 +36,18 @@ class Tries:
         *,
         sleep: Callable[[float], Awaitable[None]],
         draw: Callable[[float, float], float],
-        again: Callable[[], None],
+        on_retry: Callable[[], None],
     ) -> None:
         self._policy = policy
         self._deadline = policy.deadline.total_seconds()
         self._sleep = sleep
         self._draw = draw
-        self._again = again
+        self._on_retry = on_retry
 
-    async def made(self, once: Callable[[Effort], Awaitable[T]]) -> T:
-        """What `once` gives, at last. Raises AbsentError, or PermanentCallError when there is no more to be tried.
+    async def call(self, once: Callable[[Effort], Awaitable[T]]) -> T:
+        """Call `once` until it succeeds. Raises AbsentError, or PermanentCallError when no attempt is left.
 
-        Most calls succeed at once, and tenacity costs more than all the rest of a call: it comes in when one failed.
+        tenacity costs more than the rest of a call. Most calls succeed at first, so only a failure starts it.
         """
         effort = Effort()
         try:
@@ -60,12 +60,12 @@ class Tries:
             raise
 
     async def _retried(self, once: Callable[[Effort], Awaitable[T]], effort: Effort, failure: RetryableCallError) -> T:
-        tried: list[RetryableCallError] = [failure]
+        failures: list[RetryableCallError] = [failure]
 
         async def attempt() -> T:
-            if tried:
-                raise tried.pop()
-            self._again()
+            if failures:
+                raise failures.pop()
+            self._on_retry()
             return await once(effort)
 
         async def sleep(seconds: float) -> None:
@@ -81,7 +81,7 @@ class Tries:
             wait=self._wait,
             retry=retry_if_exception_type(RetryableCallError),
             sleep=sleep,
-            after=_let_go,
+            after=_drop_references,
             reraise=True,
         )
         try:
@@ -91,14 +91,14 @@ class Tries:
 
     def _wait(self, state: RetryCallState) -> float:
         failure = state.outcome.exception() if state.outcome else None
-        asked = failure.retry_after if isinstance(failure, RetryableCallError) else None
-        return pause(self._policy, state.attempt_number, asked, draw=self._draw)
+        requested = failure.retry_after if isinstance(failure, RetryableCallError) else None
+        return pause(self._policy, state.attempt_number, requested, draw=self._draw)
 
 
-def _let_go(state: RetryCallState) -> None:
-    """Have a failure forget its way here: that holds the response, and in a circle, by what tries again.
+def _drop_references(state: RetryCallState) -> None:
+    """Drop the references of a failure: its traceback keeps the response alive in a reference cycle.
 
-    Only the garbage collector would find it, and that comes seldom.
+    Only the garbage collector would free it, and that runs rarely.
     """
     failure = state.outcome.exception() if state.outcome else None
     if failure is not None:

@@ -67,15 +67,15 @@ def test_requests_fail_by_themselves_while_the_api_works_for_others() -> None:
 def test_an_open_breaker_is_told_and_waited_for() -> None:
     async def scenario() -> None:
         desk = Desk(Scripted(away), Policy(breaker=Breaker(open_for=5 * SECOND)))
-        assert desk.calls.breakers.is_available("registry")
+        assert desk.calls.availability.is_available("registry")
         asking = asyncio.create_task(desk.answers(20))
         await asyncio.sleep(1)
-        assert not desk.calls.breakers.is_available("registry")
+        assert not desk.calls.availability.is_available("registry")
         assert desk.counts.get(metrics.BREAKER, "registry") == 2
-        await desk.calls.breakers.wait_until_available("registry")
+        await desk.calls.availability.wait_until_available("registry")
         assert asyncio.get_running_loop().time() >= 5
         await asking
-        assert desk.calls.breakers.is_available("registry")
+        assert desk.calls.availability.is_available("registry")
         assert desk.counts.get(metrics.BREAKER, "registry") == 0
 
     virtually(scenario())
@@ -135,7 +135,7 @@ def test_answers_that_one_cannot_use_do_not_open_the_breaker(answer: Response) -
     async def scenario() -> None:
         desk = Desk(Scripted(lambda _: answer), Policy(attempts=3))
         await desk.answers(50)
-        assert desk.calls.breakers.is_available("registry")
+        assert desk.calls.availability.is_available("registry")
         assert desk.counts.get(metrics.BREAKER, "registry") == 0
 
     virtually(scenario())
@@ -146,7 +146,7 @@ def test_rubbish_opens_it() -> None:
         desk = Desk(Scripted(lambda _: Response(200, b"<html>")), Policy())
         asking = asyncio.create_task(desk.answers(50))
         await asyncio.sleep(0.1)
-        assert not desk.calls.breakers.is_available("registry")
+        assert not desk.calls.availability.is_available("registry")
         asking.cancel()
 
     virtually(scenario())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts import Breaker
-from services.enrichment.calls.breaker import CircuitBreaker, LatestFailure, State
+from services.enrichment.calls.circuit_breaker import BreakerState, CircuitBreaker, LatestFailure
 from tests.services.enrichment.calls.time import Time
 
 SECOND = timedelta(seconds=1)
@@ -23,31 +23,31 @@ class Watched:
 
     def __init__(self, policy: Breaker = POLICY) -> None:
         self.time = Time()
-        self.told: list[State] = []
+        self.told: list[BreakerState] = []
         self.failure: LatestFailure | None = None
-        self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, told=self._tell)
+        self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, on_change=self._tell)
 
-    def _tell(self, state: State, failure: LatestFailure | None) -> None:
+    def _tell(self, state: BreakerState, failure: LatestFailure | None) -> None:
         if not self.told or state is not self.told[-1]:
             self.told.append(state)
         self.failure = failure
 
-    def last(self) -> State:
+    def last(self) -> BreakerState:
         return self.told[-1]
 
     async def call(self, *, failed: bool | None) -> None:
         async with asyncio.timeout(STUCK_S):
-            self.breaker.ended(await self.breaker.admitted(), failed=failed)
+            self.breaker.release(await self.breaker.acquire(), failed=failed)
 
     async def opens(self) -> None:
         for _ in range(POLICY.failures):
             await self.call(failed=True)
-        assert self.last() is State.OPEN
+        assert self.last() is BreakerState.OPEN
 
     async def half_opens(self) -> None:
         await self.opens()
         await self.time.passes(5)
-        assert self.last() is State.HALF_OPEN
+        assert self.last() is BreakerState.HALF_OPEN
 
 
 async def test_opens_at_the_number_and_the_share_of_failures() -> None:
@@ -55,28 +55,28 @@ async def test_opens_at_the_number_and_the_share_of_failures() -> None:
     for failed in (True, True, False, False, False):
         await one.call(failed=failed)
     await one.call(failed=True)
-    assert one.told == [State.CLOSED, State.OPEN], "3 of 6 failed"
+    assert one.told == [BreakerState.CLOSED, BreakerState.OPEN], "3 of 6 failed"
 
 
 async def test_the_failure_is_the_latest_one_with_its_count_whichever_turn_its_call_began_in() -> None:
     one = Watched()
     for failed in (True, False):
         await one.call(failed=failed)
-    before = [await one.breaker.admitted() for _ in range(9)]
-    for ticket in before[:3]:
-        one.breaker.ended(ticket, failed=True, why="connection refused")
-    assert (one.last(), one.failure) == (State.OPEN, LatestFailure("connection refused", 3)), (
+    before = [await one.breaker.acquire() for _ in range(9)]
+    for permit in before[:3]:
+        one.breaker.release(permit, failed=True, reason="connection refused")
+    assert (one.last(), one.failure) == (BreakerState.OPEN, LatestFailure("connection refused", 3)), (
         "the first was followed by a success"
     )
-    for ticket in before[3:7]:
-        one.breaker.ended(ticket, failed=True, why="not JSON")
+    for permit in before[3:7]:
+        one.breaker.release(permit, failed=True, reason="not JSON")
     assert one.failure == LatestFailure("not JSON", 4)
-    one.breaker.ended(before[7], failed=False, why="does not fit")
+    one.breaker.release(before[7], failed=False, reason="does not fit")
     assert one.failure == LatestFailure("not JSON", 4), "what is no failure of the API is no reason"
     await one.time.passes(5)
     for _ in range(3):
-        one.breaker.ended(await one.breaker.admitted(), failed=False)
-    assert [one.last(), one.failure] == [State.CLOSED, None]
+        one.breaker.release(await one.breaker.acquire(), failed=False)
+    assert [one.last(), one.failure] == [BreakerState.CLOSED, None]
 
 
 async def test_few_failures_or_a_small_share_do_not_open_it() -> None:
@@ -86,7 +86,7 @@ async def test_few_failures_or_a_small_share_do_not_open_it() -> None:
     for _ in range(100):
         for failed in (True, False, False):
             await rare.call(failed=failed)
-    assert few.told == rare.told == [State.CLOSED]
+    assert few.told == rare.told == [BreakerState.CLOSED]
 
 
 async def test_calls_of_long_ago_and_beyond_the_last_ones_are_forgotten() -> None:
@@ -95,26 +95,26 @@ async def test_calls_of_long_ago_and_beyond_the_last_ones_are_forgotten() -> Non
         await one.call(failed=failed)
     await one.time.passes(60)
     await one.call(failed=True)
-    assert one.told == [State.CLOSED]
+    assert one.told == [BreakerState.CLOSED]
     for _ in range(50):
         await one.call(failed=False)
     for _ in range(5):
         await one.call(failed=True)
-    assert one.told == [State.CLOSED, State.OPEN], "5 of the last 10"
+    assert one.told == [BreakerState.CLOSED, BreakerState.OPEN], "5 of the last 10"
 
 
 async def test_while_it_is_open_calls_wait_and_then_the_first_ones_try() -> None:
     one = Watched()
     await one.opens()
-    waiting = [asyncio.create_task(one.breaker.admitted()) for _ in range(5)]
+    waiting = [asyncio.create_task(one.breaker.acquire()) for _ in range(5)]
     await one.time.passes(4.9)
     assert not any(task.done() for task in waiting)
     await one.time.passes(0.1)
     assert [task.done() for task in waiting] == [True] * 3 + [False] * 2
     for task in waiting[:2]:
-        one.breaker.ended(task.result(), failed=False)
+        one.breaker.release(task.result(), failed=False)
     await one.time.settles()
-    assert one.last() is State.CLOSED, "two of three must succeed when half of the calls may not fail"
+    assert one.last() is BreakerState.CLOSED, "two of three must succeed when half of the calls may not fail"
     assert all(task.done() for task in waiting)
 
 
@@ -123,18 +123,18 @@ async def test_probes_that_fail_open_it_again() -> None:
     await one.half_opens()
     await one.call(failed=True)
     await one.call(failed=True)
-    assert one.last() is State.OPEN
-    assert one.breaker.blocks
+    assert one.last() is BreakerState.OPEN
+    assert one.breaker.is_blocked
     await one.time.passes(5)
-    assert one.last() is State.HALF_OPEN
+    assert one.last() is BreakerState.HALF_OPEN
 
 
 async def test_a_probe_that_is_given_up_leaves_its_place_to_another() -> None:
     one = Watched()
     await one.opens()
-    waiting = [asyncio.create_task(one.breaker.admitted()) for _ in range(4)]
+    waiting = [asyncio.create_task(one.breaker.acquire()) for _ in range(4)]
     await one.time.passes(5)
-    one.breaker.ended(waiting[0].result(), failed=None)
+    one.breaker.release(waiting[0].result(), failed=None)
     await one.time.settles()
     assert waiting[3].done()
 
@@ -142,7 +142,7 @@ async def test_a_probe_that_is_given_up_leaves_its_place_to_another() -> None:
 async def test_one_that_is_cancelled_as_it_is_let_through_leaves_its_place_too() -> None:
     one = Watched()
     await one.opens()
-    waiting = [asyncio.create_task(one.breaker.admitted()) for _ in range(4)]
+    waiting = [asyncio.create_task(one.breaker.acquire()) for _ in range(4)]
     await one.time.settles()
     one.time.later(5, waiting[0].cancel)  # after it was let through, and before it ran
     await one.time.passes(5)
@@ -152,19 +152,19 @@ async def test_one_that_is_cancelled_as_it_is_let_through_leaves_its_place_too()
 
 async def test_what_a_call_of_an_earlier_turn_tells_does_not_count() -> None:
     one = Watched()
-    late = [await one.breaker.admitted() for _ in range(20)]
+    late = [await one.breaker.acquire() for _ in range(20)]
     await one.half_opens()
     await one.call(failed=False)
     await one.call(failed=False)
-    for ticket in late:
-        one.breaker.ended(ticket, failed=True)
-    assert one.last() is State.CLOSED, "hung calls that time out after the API came back"
+    for permit in late:
+        one.breaker.release(permit, failed=True)
+    assert one.last() is BreakerState.CLOSED, "hung calls that time out after the API came back"
 
 
-async def test_who_waits_for_it_to_be_unblocked_is_told() -> None:
+async def test_waiters_are_notified_when_it_unblocks() -> None:
     one = Watched()
     await one.opens()
-    waiting = asyncio.create_task(one.breaker.unblocked())
+    waiting = asyncio.create_task(one.breaker.wait_until_unblocked())
     await one.time.passes(4.9)
     assert not waiting.done()
     await one.time.passes(0.1)
@@ -174,12 +174,12 @@ async def test_who_waits_for_it_to_be_unblocked_is_told() -> None:
 async def test_while_all_probes_are_under_way_who_waits_goes_on_waiting() -> None:
     one = Watched()
     await one.half_opens()
-    probes = [await one.breaker.admitted() for _ in range(POLICY.probes)]
-    waiting = asyncio.create_task(one.breaker.unblocked())
+    probes = [await one.breaker.acquire() for _ in range(POLICY.probes)]
+    waiting = asyncio.create_task(one.breaker.wait_until_unblocked())
     await one.time.settles()
     assert not waiting.done()
     for probe in probes:
-        one.breaker.ended(probe, failed=False)
+        one.breaker.release(probe, failed=False)
     await one.time.settles()
     assert waiting.done()
 
@@ -199,6 +199,6 @@ def test_it_never_stays_shut(calls: list[tuple[bool, float]]) -> None:
             call = asyncio.create_task(one.call(failed=False))
             await one.time.passes(5)
             assert call.done()
-        assert one.last() is State.CLOSED
+        assert one.last() is BreakerState.CLOSED
 
     asyncio.run(check())

@@ -10,7 +10,7 @@ import pytest
 from contracts import AbsentError, Cache, PermanentCallError
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
-from services.enrichment.calls.answers import ENTRY_BYTES, Answers
+from services.enrichment.calls.response_cache import ENTRY_BYTES, ResponseCache
 from services.enrichment.calls.statuses import MisfitError
 
 SECOND = timedelta(seconds=1)
@@ -23,7 +23,7 @@ class Asked:
     def __init__(self, policy: Cache | None = POLICY) -> None:
         self.now = 0.0
         self.counts = Counts(metrics.CATALOGUE)
-        self.answers = Answers("city", policy, lambda: self.now, self.counts)
+        self.answers = ResponseCache("city", policy, lambda: self.now, self.counts)
         self.calls = 0
         self.body = b"body"
         self.error: Exception | None = None

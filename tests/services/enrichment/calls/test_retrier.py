@@ -1,4 +1,4 @@
-"""How often, how long and when a call is tried again."""
+"""How often, how long and when a call is retried."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts import AbsentError, PermanentCallError, Policy, RetryableCallError
-from services.enrichment.calls import tries as module
-from services.enrichment.calls.tries import Tries
+from services.enrichment.calls import retrier as module
+from services.enrichment.calls.retrier import Retrier
 
 if TYPE_CHECKING:
-    from services.enrichment.calls.tries import Effort
+    from services.enrichment.calls.retrier import Effort
 
 SECOND = timedelta(seconds=1)
 
 
-class Tried:
+class FlakyCall:
     """A call that fails so often, each try taking so long; the waits are noted."""
 
     def __init__(self, failures: int, *, seconds: float = 0.0, error: Exception | None = None) -> None:
         self.left = failures
         self.made = 0
-        self.again = 0
+        self.retries = 0
         self.waits: list[float] = []
         self._seconds = seconds
         self._error = error or RetryableCallError("down")
@@ -39,36 +39,38 @@ class Tried:
         return "answer"
 
     async def by(self, policy: Policy) -> str:
-        return await Tries(policy, sleep=self._sleep, draw=lambda _, high: high, again=self._again).made(self.once)
+        return await Retrier(policy, sleep=self._sleep, draw=lambda _, high: high, on_retry=self._on_retry).call(
+            self.once
+        )
 
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
         await asyncio.sleep(0)
 
-    def _again(self) -> None:
-        self.again += 1
+    def _on_retry(self) -> None:
+        self.retries += 1
 
 
 async def test_a_call_that_succeeds_at_once_does_not_pay_for_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(module, "AsyncRetrying")
-    assert await Tried(0).by(Policy()) == "answer"
+    assert await FlakyCall(0).by(Policy()) == "answer"
 
 
 async def test_waits_double_until_it_succeeds() -> None:
-    one = Tried(3)
+    one = FlakyCall(3)
     assert await one.by(Policy(backoff=SECOND)) == "answer"
-    assert (one.made, one.again, one.waits) == (4, 3, [1, 2, 4])
+    assert (one.made, one.retries, one.waits) == (4, 3, [1, 2, 4])
 
 
-async def test_the_attempts_are_all_that_is_tried() -> None:
-    one = Tried(99)
+async def test_the_attempts_are_limited() -> None:
+    one = FlakyCall(99)
     with pytest.raises(PermanentCallError, match="down") as gave_up:
         await one.by(Policy(attempts=5))
     assert (one.made, len(one.waits), gave_up.value.calls) == (5, 4, 5)
 
 
-async def test_the_deadline_covers_all_tries_and_waits() -> None:
-    one = Tried(99, seconds=2)
+async def test_the_deadline_covers_all_attempts_and_pauses() -> None:
+    one = FlakyCall(99, seconds=2)
     policy = Policy(timeout=2 * SECOND, deadline=19 * SECOND, attempts=99, backoff=SECOND, backoff_most=4 * SECOND)
     with pytest.raises(PermanentCallError, match="down"):
         await one.by(policy)
@@ -76,15 +78,15 @@ async def test_the_deadline_covers_all_tries_and_waits() -> None:
 
 
 async def test_an_api_that_asks_to_wait_beyond_the_deadline_is_not_waited_for() -> None:
-    one = Tried(99, error=RetryableCallError("later", 60 * SECOND))
+    one = FlakyCall(99, error=RetryableCallError("later", 60 * SECOND))
     with pytest.raises(PermanentCallError, match="later"):
         await one.by(Policy(deadline=30 * SECOND))
     assert one.waits == []
 
 
 @pytest.mark.parametrize("error", [AbsentError("no"), PermanentCallError("never"), KeyError("a bug")])
-async def test_what_cannot_succeed_later_is_not_tried_again(error: Exception) -> None:
-    one = Tried(99, error=error)
+async def test_other_errors_are_not_retried(error: Exception) -> None:
+    one = FlakyCall(99, error=error)
     with pytest.raises(type(error)):
         await one.by(Policy())
     assert one.made == 1

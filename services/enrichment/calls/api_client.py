@@ -1,4 +1,4 @@
-"""One API as all its calls share it: its limits, its breaker, its transport. The path of one try."""
+"""The client of one API, which all calls share: its limits, its breaker, its transport. The path of one attempt."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
     from contracts import Policy
     from contracts.metrics.counts import Counts
-    from services.enrichment.calls.door import Door, Ticket
+    from services.enrichment.calls.permits import Permit, PermitSource
     from services.enrichment.calls.response import Response
+    from services.enrichment.calls.retrier import Effort
     from services.enrichment.calls.transport import Transport
-    from services.enrichment.calls.tries import Effort
 
 T = TypeVar("T")
 
 
-class Access:
-    """The way to one API. `clock` is in seconds, `now` the time that dates in responses are compared with."""
+class ApiClient:
+    """Calls one API. `clock` is in seconds; dates in responses are compared with `now`."""
 
-    def __init__(  # noqa: PLR0913  # the parts of a way
+    def __init__(  # noqa: PLR0913  # the parts of a client
         self,
         name: str,
         policy: Policy,
         transport: Transport,
-        door: Door,
+        permits: PermitSource,
         *,
         clock: Callable[[], float],
         now: Callable[[], datetime],
@@ -42,7 +42,7 @@ class Access:
         self._name = name
         self._policy = policy
         self._transport = transport
-        self._door = door
+        self._permits = permits
         self._limits = Limits(policy)
         self._clock = clock
         self._now = now
@@ -53,22 +53,22 @@ class Access:
     async def answer(
         self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort
     ) -> tuple[bytes, T]:
-        """One try, when its turn has come: the answer as it came, and as `read` reads its JSON. Raises a CallError.
+        """Make one attempt: return the body, and what `read` makes of its JSON. Raises a CallError.
 
-        A call that finds the API still down is no try: it says nothing of the request, which goes on waiting.
+        A probe that finds the API still down is no attempt of the request, which goes on waiting.
         """
         while True:
             await self._limits.places.acquire()  # `async with` would be three coroutines for each call
             try:
-                ticket = self._at_once() or await self._turn()
-                before, failed, rest, why = effort.seconds, None, 0.0, ""
+                permit = self._free_permit() or await self._wait_for_permit()
+                before, failed, pause_s, reason = effort.seconds, None, 0.0, ""
                 try:
                     answer = await self._call(enrichment, target, read, effort)
                     failed = False
                 except RetryableCallError as failure:
                     failed = not isinstance(failure, MisfitError | MismatchError)
-                    rest, why = self._rest(failure), failure.reason
-                    if not failed or not ticket.is_probe:
+                    pause_s, reason = self._requested_pause(failure), failure.reason
+                    if not failed or not permit.is_probe:
                         raise
                     effort.seconds = before
                 except CallError:
@@ -77,39 +77,39 @@ class Access:
                 else:
                     return answer
                 finally:
-                    self._door.ended(ticket, failed=failed, rest=rest, why=why)
+                    self._permits.release(permit, failed=failed, pause_s=pause_s, reason=reason)
             finally:
                 self._limits.places.release()
 
-    def _at_once(self) -> Ticket | None:
-        """The turn of a call that need not wait for it, as most need not."""
-        return None if self._limits.has_rate else self._door.at_once()
+    def _free_permit(self) -> Permit | None:
+        """A permit, if the call need not wait; most calls need not."""
+        return None if self._limits.has_rate else self._permits.try_acquire()
 
-    async def _turn(self) -> Ticket:
-        """Wait for the breaker and for the rate. While a call waits for the rate, the breaker may open."""
+    async def _wait_for_permit(self) -> Permit:
+        """Wait for the breaker and for the rate limit. The breaker may open while a call waits for the rate limit."""
         while True:
-            ticket = await self._door.admitted()
+            permit = await self._permits.acquire()
             if not self._limits.must_wait:
                 await self._limits.rate()
-                return ticket
+                return permit
             self._counts.add(metrics.RATE_WAITS, self._name)
             try:
                 await self._limits.rate()
             except BaseException:
-                self._door.ended(ticket, failed=None)
+                self._permits.release(permit, failed=None)
                 raise
-            if self._door.holds(ticket):
-                return ticket
+            if self._permits.is_valid(permit):
+                return permit
 
-    def _rest(self, failure: RetryableCallError) -> float:
-        """How long the API asked not to be called. That is said of the API, and so all its calls keep to it."""
+    def _requested_pause(self, failure: RetryableCallError) -> float:
+        """The pause in seconds that the API requested. It applies to all calls of the API."""
         asked = failure.retry_after
         return 0.0 if asked is None else min(asked, self._policy.retry_after_most).total_seconds()
 
     async def _call(
         self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort
     ) -> tuple[bytes, T]:
-        begun = self._clock()
+        started = self._clock()
         effort.calls += 1
         outcome = "given_up"
         try:
@@ -117,17 +117,17 @@ class Access:
             result = self._read(response, read)
             outcome = "result"
         except CallError as error:
-            outcome = _named(error)
+            outcome = _outcome(error)
             raise
         finally:
-            seconds = self._clock() - begun
+            seconds = self._clock() - started
             effort.seconds += seconds
             self._counts.observe(metrics.CALL_SECONDS, seconds, self._name)
             self._counts.add(metrics.CALLS, self._name, enrichment, outcome)
         return response.body, result
 
     def _read(self, response: Response, read: Callable[[Any, bytes], T]) -> T:
-        """What a response says. One that answers another request drops its connection: the next may be shifted too."""
+        """Read a response. One that answers another request closes its connection, as later ones may be shifted too."""
         try:
             return read(document(response, self._policy, self._now), response.body)
         except MismatchError:
@@ -135,8 +135,8 @@ class Access:
             raise
 
 
-def _named(error: CallError) -> str:
-    """How a call ended, as the metrics call it."""
+def _outcome(error: CallError) -> str:
+    """The outcome of a failed call, as a metric label."""
     match error:
         case AbsentError():
             return "absence"
