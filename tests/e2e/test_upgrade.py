@@ -1,4 +1,4 @@
-"""A state gets a new field by the steps of docs/how-to/deploy.md, under the consumer of docs/how-to/topics.md."""
+"""A state gets a new field by the steps of docs/how-to/upgrade.md, under the consumer of docs/how-to/topics.md."""
 
 from __future__ import annotations
 
