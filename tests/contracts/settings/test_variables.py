@@ -69,7 +69,7 @@ def test_service_links_of_kubernetes_are_no_settings() -> None:
 
 
 def test_a_model_is_read_only_from_variables_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STATELOOP_VERSION", "0.1.0")
+    monkeypatch.setenv("STATELOOP_VERSION", "0.2.0")
     monkeypatch.setenv("STATELOOP_IN_FLIGHT", "of another part")
     read(KafkaSettings)
     monkeypatch.setenv("STATELOOP_KAFKA_OPTION", "hunter2")
