@@ -1,6 +1,6 @@
-"""The figures of an enrichment worker.
+"""The metrics of an enrichment worker.
 
-Its log lines have them too: one with labels is divided there by its last label alone.
+Its log lines contain them too; there a metric with labels is divided by its last label only.
 """
 
 from functools import partial
@@ -14,57 +14,57 @@ _histogram = partial(Metric, "worker", "histogram")
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 SNAPSHOTS = _counter("snapshots", "Snapshots read.")
-PASSED = _counter("passed", "Snapshots dropped because a later version was seen before.")
+OUTDATED = _counter("outdated", "Snapshots of a version that was seen before, or of an earlier one.")
 REJECTED = _counter("rejected", "Records of the snapshots topic that are no snapshots.")
-PLANNED = _counter("planned", "Requests begun, without those that are skipped.")
-SPARED = _counter("spared", "Requests not begun because one alike is under way or was answered.")
-OVERTAKEN = _counter("overtaken", "Requests given up because a later one of the device was answered first.")
-RENEWED = _counter("renewed", "Requests that waited for their API and ask for later inputs instead.")
+PLANNED = _counter("planned", "Requests started, without skipped ones.")
+SUPPRESSED = _counter("suppressed", "Requests not started because the same request is running or was answered.")
+SUPERSEDED = _counter(
+    "superseded", "Requests cancelled because a later one of the same device and enrichment was answered first."
+)
+COALESCED = _counter("coalesced", "Queued requests that took the inputs of a later snapshot.")
 FORGED = _counter(
     "forged",
     "Requests planned to replace an answer of a version that its state had not reached within the grace.",
     ("enrichment",),
 )
-BUDGET_STOPS = _counter(
-    "budget_stops", "Requests not begun because their device's budget of calls is spent.", ("enrichment",)
-)
+BUDGET_STOPS = _counter("budget_stops", "Requests not started because the device's budget is spent.", ("enrichment",))
 CALLS = _counter(
     "calls",
     "Calls to APIs by outcome: result, absence, retryable, permanent, given_up.",
     ("api", "enrichment", "outcome"),
 )
-CALL_SECONDS = _histogram("call_seconds", "How long one call to an API took.", ("api",), SECONDS)
-RETRIES = _counter("retries", "Calls made again after one that failed.", ("api", "enrichment"))
+CALL_SECONDS = _histogram("call_seconds", "The duration of a call to an API.", ("api",), SECONDS)
+RETRIES = _counter("retries", "Calls repeated after a failed one.", ("api", "enrichment"))
 BREAKER = _gauge("breaker", "The circuit breaker of an API: 0 closed, 1 half-open, 2 open.", ("api",))
 BREAKER_FAILURES = _gauge(
     "breaker_failures",
     "Calls that failed in a row for the latest reason, while the breaker is not closed.",
     ("api", "reason"),
 )
-BREAKER_FAILED_AT = _gauge("breaker_failed_at", "When the last of them failed, in seconds since 1970.", ("api",))
+BREAKER_FAILED_AT = _gauge("breaker_failed_at", "Time of the last of these failures, in seconds since 1970.", ("api",))
 CACHE = _counter(
     "cache",
-    "Answers sought in the cache by outcome: hit, miss, shared (one alike was being asked for).",
+    "Cache lookups by outcome: hit, miss, shared (with a call in flight).",
     ("api", "outcome"),
 )
-RATE_WAITS = _counter("rate_waits", "Calls that waited because they would have been over the API's rate.", ("api",))
+RATE_WAITS = _counter("rate_waits", "Calls that waited for the API's rate limit.", ("api",))
 ANSWERS = _counter(
     "answers", "Requests answered by status: result, absence, failure, skipped.", ("enrichment", "status")
 )
-DEAD_LETTERS = _counter("dead_letters", "Records written to the dead letters.", ("reason",))
-ABANDONED = _counter("abandoned", "Requests given up because their partition went to another worker.")
+DEAD_LETTERS = _counter("dead_letters", "Records written to the dead-letter topic.", ("reason",))
+ABANDONED = _counter("abandoned", "Requests abandoned because their partition was revoked.")
 COMMITS = _counter("commits", "Commits that the broker confirmed.")
-KAFKA_ERRORS = _counter("kafka_errors", "Errors of Kafka that were survived.")
-IN_FLIGHT = _gauge("in_flight", "Requests under way.")
-WAITING = _gauge("waiting", "Snapshots read and not looked at yet.")
-HELD = _gauge("held", "Requests that wait for room, or for their API to be available again.", ("api",))
-PARKED = _gauge("parked", "Snapshots to be read again when their API is available.", ("api",))
-UNFINISHED = _gauge("unfinished", "Snapshots that wait and requests that are not answered.")
-UNFINISHED_BYTES = _gauge("unfinished_bytes", "Bytes of what was read and is not finished.")
-FULL = _gauge("full", "Partitions that wait for a slow request, a whole window behind.")
-PAUSED = _gauge("paused", "Whether reading is paused because too much is under way.")
+KAFKA_ERRORS = _counter("kafka_errors", "Kafka errors after which the worker continued.")
+IN_FLIGHT = _gauge("in_flight", "Running requests.")
+WAITING = _gauge("waiting", "Snapshots read and not planned yet.")
+QUEUED = _gauge("queued", "Requests that wait for a free slot, or for their API to be available again.", ("api",))
+DEFERRED = _gauge("deferred", "Snapshots to read and plan again when their API is available.", ("api",))
+UNFINISHED = _gauge("unfinished", "Unplanned snapshots and unanswered requests.")
+UNFINISHED_BYTES = _gauge("unfinished_bytes", "Bytes of the unplanned snapshots and unanswered requests.")
+FULL = _gauge("full", "Partitions with so many uncommitted offsets that reading pauses.")
+PAUSED = _gauge("paused", "Whether reading is paused because too much is unfinished.")
 PARTITIONS = _gauge("partitions", "Partitions assigned.")
-UNCOMMITTED = _gauge("uncommitted", "Offsets read beyond the contiguous prefix of finished work.")
-LAG = _gauge("lag", "Snapshots in the topic that were not read yet, in the partitions assigned.")
+UNCOMMITTED = _gauge("uncommitted", "Offsets read beyond the contiguous prefix of finished ones.")
+LAG = _gauge("lag", "Unread snapshots of the assigned partitions.")
 
 CATALOGUE = listed(dict(globals()))

@@ -31,12 +31,12 @@ class Partitions:
         clock: Callable[[], float],
         backpressure: Backpressure,
     ) -> None:
-        self._size = settings.remember
+        self._size = settings.recent_entries
         self._age = application.kept_for
         self._drain = settings.drain
         self._counts = counts
         self._clock = clock
-        self._window = settings.window
+        self._window = settings.max_uncommitted
         self._backpressure = backpressure
         self._states: dict[int, PartitionState] = {}
         self.is_member = False

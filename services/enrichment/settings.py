@@ -1,4 +1,4 @@
-"""What a worker is told from outside, by environment variables with the prefix STATELOOP_."""
+"""The settings of a worker: environment variables with the prefix STATELOOP_."""
 
 from __future__ import annotations
 
@@ -34,71 +34,71 @@ GROUP: dict[GroupProtocol, dict[str, str]] = {
     "consumer": {"group.protocol": "consumer"},
 }
 NOT_WITH_CONSUMER = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
-"""What the broker says, and not the client, under the protocol `consumer`."""
+"""The broker sets these, and not the client, under the protocol `consumer`."""
 
 
 class EnrichmentSettings(KafkaSettings):
     """One worker. Times are durations: a number of seconds, or ISO 8601."""
 
     application: str
-    """Where the application is: package.module:name."""
+    """The application: package.module:name."""
     apis: dict[str, BaseUrl] = Field(default_factory=dict, examples=[{"city": "https://city.example"}])
-    """Where each API is that the application names: its base URL."""
+    """The base URL of each API that the application declares."""
     api_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
-    """Secret headers by API, as {"city": {"Authorization": "Bearer …"}}; a value file:/path is read from there."""
+    """Secret headers by API, as {"city": {"Authorization": "Bearer …"}}; a value file:/path is read from that file."""
     allowed_networks: tuple[IPvAnyNetwork, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
-    """The networks that may be called although they are not public, as ["10.1.0.0/16"]."""
+    """Networks whose addresses may be called although they are not public, as ["10.1.0.0/16"]."""
     group: str | None = None
     """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load."""
     group_protocol: GroupProtocol = "classic"
-    """How the group shares partitions: `consumer` is that of KIP-848, from brokers of version 4.0 on."""
+    """The rebalance protocol of the group: `consumer` is that of KIP-848, for brokers from version 4.0 on."""
     in_flight: int = Field(default=1000, ge=1)
-    """How many requests of one API may be under way at once."""
+    """The maximum number of running requests per API."""
     unfinished: int = Field(default=20_000, ge=1)
-    """How many snapshots may wait and requests be unanswered before reading pauses; it goes on at half of it."""
+    """The number of unplanned snapshots and unanswered requests at which reading pauses; it resumes at half of it."""
     unfinished_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
-    """The same in bytes of what was read."""
-    parked: int = Field(default=1_000_000, ge=1)
-    """How many requests for APIs that are away may wait beyond that, as offsets whose snapshots are read again."""
-    window: int = Field(default=1_000_000, ge=1)
-    """How many offsets of a partition may be read beyond the first that is not finished."""
+    """The same limit in bytes."""
+    max_deferred: int = Field(default=1_000_000, ge=1)
+    """The number of deferred requests at which reading pauses: only their offsets are kept until their API is back."""
+    max_uncommitted: int = Field(default=1_000_000, ge=1)
+    """The maximum number of offsets of a partition that are read beyond the first unfinished one."""
     alarm_of: int = Field(default=1000, ge=1)
-    """How many of the last requests of an API, and of the last snapshots, are looked at to see whether all fail."""
+    """The number of last requests per API, and of last snapshots, that the failure alarm observes."""
     alarm_share: float = Field(default=0.95, gt=0)
-    """The share of them at which the worker stops; above 1 it never does."""
+    """The share of failures at which the worker stops; above 1 it never does."""
     alarm_first: int = Field(default=20, ge=1)
-    """How many are looked at while none has succeeded since the worker's start."""
+    """The number that is enough while none has succeeded since the start of the worker."""
     fetch_most: int = Field(default=500, ge=1)
-    """How many snapshots are read from Kafka at a time."""
+    """The maximum number of snapshots per read from Kafka."""
     commit_every: Duration = timedelta(milliseconds=200)
-    """How often finished offsets are committed: what was finished since is done again after a crash."""
+    """The interval of commits: after a crash, requests finished since the last one are repeated."""
     drain: Duration = timedelta(seconds=2)
-    """How long a partition that moves to another worker waits for its requests under way."""
+    """How long a revoked partition waits for its running requests."""
     stop_within: Duration = timedelta(seconds=10)
-    """How long a worker that was told to stop waits for its requests under way."""
-    remember: int = Field(default=100_000, ge=1)
-    """How many lives, and how many answers not seen in the state yet, are remembered per partition at least."""
+    """How long a worker that received SIGTERM waits for its running requests."""
+    recent_entries: int = Field(default=100_000, ge=1)
+    """The minimum number of windows, and of answers that the state does not show yet, remembered per partition."""
     stats_every: Duration = timedelta(seconds=5)
-    """How often a line of figures is logged."""
+    """The interval of the log line with the metrics."""
     http_host: str = "127.0.0.1"
-    """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
+    """The address of /healthz, /readyz and /metrics; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)
-    """Their port; 0 is any free one, which the log tells. Unset, they are not served."""
+    """Their port; 0 selects a free one, which the log shows. Unset, they are not served."""
     tracing: bool = False
-    """Whether to make traces; OpenTelemetry's own variables say where they go, as OTEL_EXPORTER_OTLP_ENDPOINT."""
+    """Whether to export traces; OpenTelemetry's variables, as OTEL_EXPORTER_OTLP_ENDPOINT, set the destination."""
     stuck_after: Duration = timedelta(seconds=120)
-    """After how long without progress /healthz asks for a restart; or twice as long as an API may be left alone, if
-    that is longer."""
+    """The time without progress after which /healthz returns 503, or twice the longest pause of an API if that is
+    longer."""
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:
-        """The lag is known as often as it is logged: an older one would be taken for work that does not move."""
+        """The lag is measured when it is logged: an older value would look like a backlog without progress."""
         if self.stats_every >= self.stuck_after:
             raise ValueError("STATELOOP_STATS_EVERY must be less than STATELOOP_STUCK_AFTER")
         return self
 
     def base_urls(self, application: Application) -> dict[str, str]:
-        """The base URL of each API that the application names. Raises ApiUnknownError for one that is not set."""
+        """Return the base URL of each declared API. Raises ApiUnknownError for one without."""
         named = sorted({one.api for one in application.enrichments})
         if missing := tuple(name for name in named if name not in self.apis):
             raise ApiUnknownError(missing)
@@ -106,7 +106,7 @@ class EnrichmentSettings(KafkaSettings):
 
     @model_validator(mode="after")
     def _check_group(self) -> Self:
-        """A static member that was killed is locked out by `consumer` until its session is over."""
+        """Under `consumer`, a killed static member cannot return before its session expires."""
         if self.group_protocol == "consumer":
             if wrong := [name for name in NOT_WITH_CONSUMER if name in self.kafka_options]:
                 raise ValueError(f"with group_protocol=consumer the broker decides on {', '.join(wrong)}: leave it out")
@@ -115,12 +115,12 @@ class EnrichmentSettings(KafkaSettings):
         return self
 
     def consumer(self, application: Application) -> dict[str, str]:
-        """What makes a client a member of the group."""
+        """Return the configuration of the consumer, a member of the group."""
         own = {**READ_COMMITTED, "group.id": self.group or application.enrichment_group}
         return GROUP[self.group_protocol] | self.client() | own
 
     @override
     def client(self) -> dict[str, str]:
-        """What the consumer and the producer have in common."""
+        """Return the configuration that the consumer and the producer share."""
         own = {"topic.metadata.refresh.interval.ms": "10000", "reconnect.backoff.max.ms": "1000"}
         return own | super().client()

@@ -52,7 +52,7 @@ class Worker:
         self._now = dependencies.now
         self._clock = dependencies.clock
         self._unplanned: RecordQueue[tuple[PartitionState, Record]] = RecordQueue()
-        self._backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.parked)
+        self._backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.max_deferred)
         self._partitions = Partitions(application, settings, self._counts, self._clock, self._backpressure)
         self._alarms = Alarms(application, settings)
         self._pulse = Pulse(self._counts, self._clock)
@@ -173,7 +173,7 @@ class Worker:
         self._alarms.decoded()
         is_known = state.has_seen(snapshot)
         if is_known:
-            self._counts.add(metrics.PASSED)
+            self._counts.add(metrics.OUTDATED)
             if not state.is_latest(snapshot):
                 return []
         requests, suppressed, over_budget = state.plan(self._application, snapshot, now)
@@ -182,7 +182,7 @@ class Worker:
                 one for one in requests if state.has_queued(one) or state.has_deferred(self._api_of[one.enrichment])
             ]
         if suppressed or over_budget:  # neither, for most snapshots
-            self._counts.add(metrics.SPARED, by=suppressed)
+            self._counts.add(metrics.SUPPRESSED, by=suppressed)
             self._count_over_budget(over_budget)
         for request in requests:
             if request.order > snapshot.order:
@@ -193,7 +193,7 @@ class Worker:
         if pending := state.add(record, request, now if self._application.limited else None):
             self._dispatchers[self._api_of[request.enrichment]].add(state, pending)
         else:
-            self._counts.add(metrics.RENEWED)
+            self._counts.add(metrics.COALESCED)
 
     def _replan(self, api: str, state: PartitionState, offset: int, record: Record | None) -> None:
         """Plan a deferred snapshot again. The topic may have lost its record: a later version exists, or it expired."""
@@ -224,7 +224,7 @@ class Worker:
         key = request.device_id.encode()
         if outcome.status == "failure":
             await self._send_to_dead_letters(key, failed(pending.record, topics.snapshots, request, outcome))
-        self._counts.add(metrics.OVERTAKEN, by=state.begin_write(pending))
+        self._counts.add(metrics.SUPERSEDED, by=state.begin_write(pending))
         await self._publisher.publish(topics.feedback, key, value, milliseconds(request.as_of))
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
         state.finish(pending)
@@ -267,8 +267,8 @@ class Worker:
         self._counts.set(metrics.UNFINISHED, self._backpressure.count)
         self._counts.set(metrics.UNFINISHED_BYTES, self._backpressure.bytes)
         for api, dispatcher in self._dispatchers.items():
-            self._counts.set(metrics.HELD, len(dispatcher), api)
-            self._counts.set(metrics.PARKED, self._partitions.deferred_count(api), api)
+            self._counts.set(metrics.QUEUED, len(dispatcher), api)
+            self._counts.set(metrics.DEFERRED, self._partitions.deferred_count(api), api)
         self._partitions.measure()
 
     async def _report(self) -> None:

@@ -147,7 +147,7 @@ def _api(name: str, growth: Increase, now: Observation) -> ApiStatus:
         p99_ms=milliseconds(quantile(0.99, buckets)),
         breaker=breaker(name, now),
         failure=_failure(name, now),
-        queued=round(now.divided(WORKER, worker.HELD, "api")[name,]),
+        queued=round(now.divided(WORKER, worker.QUEUED, "api")[name,]),
     )
 
 

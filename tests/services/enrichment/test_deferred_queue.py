@@ -57,13 +57,13 @@ async def test_an_api_that_is_away_for_long_holds_back_only_what_needs_it() -> N
     gated = away(log)
     async with running(log, gated, APART, unfinished=FEW):
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == MANY)
-        await until(lambda: gated.counts.get(metrics.PARKED) > MANY - FEW)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) > MANY - FEW)
         assert gated.counts.get(metrics.UNFINISHED) < FEW
         assert set(log.committed) <= {0}, "nothing is committed beyond what waits"
         assert gated.calls == MANY
         back(gated)
         await until(lambda: MANY in log.committed)
-        assert gated.counts.get(metrics.PARKED) == 0
+        assert gated.counts.get(metrics.DEFERRED) == 0
     assert gated.calls == 2 * MANY, "each once"
     assert {(one.device_id, one.enrichment) for one in gated.feedback()} == {
         (f"d{number}", name) for number in range(MANY) for name in ("owner", "quote")
@@ -73,17 +73,17 @@ async def test_an_api_that_is_away_for_long_holds_back_only_what_needs_it() -> N
 async def test_what_is_parked_takes_no_more_memory_than_its_offset() -> None:
     log = Log(cars(2 * MANY))
     gated = away(log)
-    async with running(log, gated, APART, unfinished=FEW, remember=1, stop_within=0):
-        await until(lambda: gated.counts.get(metrics.PARKED) > MANY)
+    async with running(log, gated, APART, unfinished=FEW, recent_entries=1, stop_within=0):
+        await until(lambda: gated.counts.get(metrics.DEFERRED) > MANY)
         gc.collect()
         tracemalloc.start()
-        before, written = gated.counts.get(metrics.PARKED), len(gated.written)
-        await until(lambda: gated.counts.get(metrics.PARKED) > 2 * MANY - FEW)
+        before, written = gated.counts.get(metrics.DEFERRED), len(gated.written)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) > 2 * MANY - FEW)
         gated.written[written:] = []
         gc.collect()
         grown, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert grown < MOST_BYTES * (gated.counts.get(metrics.PARKED) - before)
+    assert grown < MOST_BYTES * (gated.counts.get(metrics.DEFERRED) - before)
 
 
 async def test_of_a_device_that_changes_meanwhile_only_the_latest_inputs_are_asked_for() -> None:
@@ -104,10 +104,10 @@ async def test_one_that_waits_already_is_renewed_and_not_parked_beside_it() -> N
     gated = away(log)
     gated.down = {"prices", "registry"}
     async with running(log, gated, APART, unfinished=8):
-        await until(lambda: gated.counts.get(metrics.HELD) == 2)
+        await until(lambda: gated.counts.get(metrics.QUEUED) == 2)
         log.values.extend([*cars(FEW), snapshot(2, "P2", "waits").encode()])
         await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == len(log.values))
-        assert gated.counts.get(metrics.RENEWED) == 2
+        assert gated.counts.get(metrics.COALESCED) == 2
         back(gated)
         await until(lambda: len(log.values) in log.committed)
     assert gated.calls == 2 * (FEW + 1)
@@ -128,11 +128,11 @@ async def test_what_the_topic_keeps_no_more_waits_for_nobody() -> None:
 async def test_a_partition_that_goes_away_takes_what_is_parked_along() -> None:
     log = Log(cars(FEW))
     gated = away(log)
-    async with running(log, gated, APART, unfinished=8, parked=FEW):
+    async with running(log, gated, APART, unfinished=8, max_deferred=FEW):
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == FEW)
-        await until(lambda: gated.counts.get(metrics.PARKED) > FEW - 8)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) > FEW - 8)
         log.listener.on_lost([0])
-        await until(lambda: gated.counts.get(metrics.UNFINISHED) == gated.counts.get(metrics.PARKED) == 0)
+        await until(lambda: gated.counts.get(metrics.UNFINISHED) == gated.counts.get(metrics.DEFERRED) == 0)
         assert gated.counts.get(metrics.ABANDONED) == FEW
         log.listener.on_assigned([0])
         log.read = 0
@@ -146,7 +146,7 @@ async def test_a_partition_that_goes_away_while_it_is_read_again_is_left() -> No
     gated = away(log)
     log.open_again.clear()
     async with running(log, gated, APART, unfinished=8, stop_within=0):
-        await until(lambda: gated.counts.get(metrics.PARKED) > FEW - 8)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) > FEW - 8)
         back(gated)
         await until(lambda: log.again > 0)
         log.listener.on_lost([0])
@@ -174,13 +174,13 @@ async def test_what_comes_when_the_api_is_back_lines_up_behind_what_is_parked() 
     gated.down = {"prices"}
     async with running(log, gated, APART, unfinished=MANY, in_flight=10, stop_within=0):
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == MANY)
-        await until(lambda: gated.counts.get(metrics.UNFINISHED) + gated.counts.get(metrics.PARKED) == MANY)
-        parked = gated.counts.get(metrics.PARKED)
+        await until(lambda: gated.counts.get(metrics.UNFINISHED) + gated.counts.get(metrics.DEFERRED) == MANY)
+        parked = gated.counts.get(metrics.DEFERRED)
         assert parked > MANY // 2
         back(gated)
         log.values.extend(cars(10, "-later"))
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == MANY + 10)
-        await until(lambda: gated.counts.get(metrics.PARKED) == parked + 10)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) == parked + 10)
 
 
 async def test_what_waits_for_an_api_that_is_slow_and_not_away_is_kept() -> None:
@@ -188,7 +188,7 @@ async def test_what_waits_for_an_api_that_is_slow_and_not_away_is_kept() -> None
     gated.let()
     async with running(log, gated, APART, unfinished=FEW, in_flight=10, stop_within=0):
         await until(lambda: log.pauses > 1)
-        assert gated.counts.get(metrics.PARKED) == 0
+        assert gated.counts.get(metrics.DEFERRED) == 0
 
 
 async def test_a_worker_that_stops_leaves_what_is_parked_to_the_next() -> None:
@@ -203,7 +203,7 @@ async def test_a_worker_that_stops_leaves_what_is_parked_to_the_next() -> None:
 async def test_reading_pauses_when_more_is_parked_than_may_be_and_goes_on_when_half_of_it_is_asked() -> None:
     log = Log(cars(MANY))
     gated = away(log)
-    async with running(log, gated, APART, unfinished=FEW, parked=MANY // 3):
+    async with running(log, gated, APART, unfinished=FEW, max_deferred=MANY // 3):
         await until(lambda: log.pauses > 1)
         assert log.read <= MANY // 3 + FEW + 3 * log.batch
         back(gated)
@@ -230,12 +230,12 @@ async def test_what_waited_for_room_before_its_api_went_away_is_let_go_as_well()
 async def test_what_is_let_go_late_is_read_again_before_what_was_parked_at_once() -> None:
     log, gated = Log(cars(2 * FEW)), SlowQuotes()
     gated.let()
-    async with running(log, gated, APART, unfinished=4 * FEW, in_flight=10, parked=FEW):
-        await until(lambda: gated.counts.get(metrics.HELD, "prices") == 2 * FEW - 10)
+    async with running(log, gated, APART, unfinished=4 * FEW, in_flight=10, max_deferred=FEW):
+        await until(lambda: gated.counts.get(metrics.QUEUED, "prices") == 2 * FEW - 10)
         gated.down = {"prices"}
         log.values.extend(cars(2 * FEW, "-later"))
         await until(lambda: log.pauses > 1)
-        await until(lambda: gated.counts.get(metrics.HELD, "prices") < 10)
+        await until(lambda: gated.counts.get(metrics.QUEUED, "prices") < 10)
         back(gated)
         gated.quotes.set()
         await until(lambda: len(log.values) in log.committed)
@@ -246,7 +246,7 @@ async def test_what_is_parked_comes_back_as_fast_as_it_is_called_and_no_faster(i
     log = Log(cars(MANY))
     gated = away(log)
     async with running(log, gated, APART, unfinished=FEW, in_flight=in_flight, stop_within=0):
-        await until(lambda: gated.counts.get(metrics.PARKED) > MANY - FEW)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) > MANY - FEW)
         gated.answers.clear()
         again = log.again
         back(gated)
@@ -262,10 +262,10 @@ async def test_what_is_let_go_is_asked_for_by_the_last_copy_that_compaction_leav
     """One alike came while it waited: a later version, or the same that the job published again."""
     log = Log([snapshot(one, "P", "d").encode() for one in (1, version)])
     gated = away(log)
-    async with running(log, gated, APART, unfinished=40, in_flight=1, parked=20):
+    async with running(log, gated, APART, unfinished=40, in_flight=1, max_deferred=20):
         await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == 2)
         log.values.extend(cars(60, "-further"))
-        await until(lambda: log.pauses > 1 and gated.counts.get(metrics.HELD, "prices") == 0)
+        await until(lambda: log.pauses > 1 and gated.counts.get(metrics.QUEUED, "prices") == 0)
         log.gone = {0}
         back(gated)
         await until(lambda: len(log.values) in log.committed)
@@ -277,7 +277,7 @@ async def test_a_copy_of_an_earlier_version_does_not_renew_what_waits() -> None:
     log = Log([snapshot(version, plate, "d").encode() for version, plate in ((1, "P"), (2, "Q"), (1, "P"))])
     gated = away(log)
     async with running(log, gated, APART):
-        await until(lambda: gated.counts.get(metrics.PASSED) == 1)
+        await until(lambda: gated.counts.get(metrics.OUTDATED) == 1)
         back(gated)
         await until(lambda: len(log.values) in log.committed)
     assert [one.version for one in gated.feedback() if one.enrichment == "quote"] == [2]
@@ -288,7 +288,7 @@ async def test_what_is_parked_and_published_again_is_asked_for_once(gone: set[in
     log = Log(cars(FEW))
     gated = away(log)
     async with running(log, gated, APART, unfinished=8, in_flight=1):
-        await until(lambda: gated.counts.get(metrics.PARKED) > 0)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) > 0)
         log.values.extend(snapshot(1, "P", "d").encode() for _ in range(2))
         await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == FEW + 2)
         log.gone = gone

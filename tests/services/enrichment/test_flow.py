@@ -52,7 +52,7 @@ async def test_hundreds_of_thousands_are_finished_behind_one_that_hangs() -> Non
 async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes_no_memory() -> None:
     log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * 50_000]), Gated().let()
     gated.held["slow"] = asyncio.Event()
-    async with running(log, gated, window=20_000, unfinished=2000):
+    async with running(log, gated, max_uncommitted=20_000, unfinished=2000):
         log.batch = 1000
         await until(lambda: gated.counts.get(metrics.SNAPSHOTS) > 5000)
         gc.collect()
@@ -72,7 +72,7 @@ async def test_an_api_that_is_away_holds_back_only_what_needs_it() -> None:
     gated.down = {"prices"}
     async with running(log, gated, APART):
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == 100)
-        await until(lambda: gated.counts.get(metrics.HELD) == 100)
+        await until(lambda: gated.counts.get(metrics.QUEUED) == 100)
         assert {one.enrichment for one in gated.feedback()} == {"owner"}
         gated.down.clear()
         gated.back.set()
@@ -83,7 +83,7 @@ async def test_an_api_that_is_away_holds_back_only_what_needs_it() -> None:
 async def test_what_is_held_back_is_bounded_and_polling_goes_on() -> None:
     log, gated = Log(cars(1000)), Gated().let()
     gated.down = {"prices"}
-    async with running(log, gated, APART, unfinished=100, parked=50):
+    async with running(log, gated, APART, unfinished=100, max_deferred=50):
         await until(lambda: log.pauses > 1)
         assert log.read <= 120
         gated.down.clear()
@@ -94,7 +94,7 @@ async def test_what_is_held_back_is_bounded_and_polling_goes_on() -> None:
 async def test_bytes_bound_what_is_held_back_as_well() -> None:
     log, gated = Log(cars(1000)), Gated().let()
     gated.down = {"prices"}
-    async with running(log, gated, APART, unfinished_bytes=100 * len(cars(1)[0] or b""), parked=50):
+    async with running(log, gated, APART, unfinished_bytes=100 * len(cars(1)[0] or b""), max_deferred=50):
         await until(lambda: log.pauses > 1)
         assert log.read <= 120
 

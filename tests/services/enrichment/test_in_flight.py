@@ -139,7 +139,7 @@ async def test_a_later_answer_does_not_wait_for_an_earlier_one_that_hangs() -> N
     gated.held["hangs"] = asyncio.Event()
     async with running(log, gated):
         await until(lambda: 2 in log.committed)
-        assert gated.counts.get(metrics.OVERTAKEN) == 2, "the owner and the quote of the first plate"
+        assert gated.counts.get(metrics.SUPERSEDED) == 2, "the owner and the quote of the first plate"
         assert gated.under_way == 0, "its calls were given up"
     assert {one.version for one in gated.feedback()} == {2}
 
@@ -149,7 +149,7 @@ async def test_what_is_overtaken_is_committed_only_with_what_overtook_it() -> No
     gated.answers.set()
     gated.held["hangs"] = asyncio.Event()
     async with running(log, gated):
-        await until(lambda: gated.counts.get(metrics.OVERTAKEN) == 2)
+        await until(lambda: gated.counts.get(metrics.SUPERSEDED) == 2)
         fetches = log.fetches
         await until(lambda: log.fetches > fetches + 5)
         assert set(log.committed) <= {0}
@@ -162,7 +162,7 @@ async def test_what_waits_for_its_api_asks_for_the_last_inputs_only() -> None:
     gated.down = {"registry"}
     async with running(log, gated):
         await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == 100)
-        assert gated.counts.get(metrics.RENEWED) == 2 * 99
+        assert gated.counts.get(metrics.COALESCED) == 2 * 99
         gated.down.clear()
         gated.back.set()
         await until(lambda: 100 in log.committed)
@@ -182,7 +182,7 @@ async def test_one_that_is_on_its_way_into_kafka_is_left_to_arrive() -> None:
         gated.acks.set()
         await until(lambda: 2 in log.committed)
     assert [one.version for one in gated.feedback()] == [1, 1, 2, 2]
-    assert gated.counts.get(metrics.OVERTAKEN) == 0
+    assert gated.counts.get(metrics.SUPERSEDED) == 0
 
 
 async def test_what_is_skipped_does_not_wait_in_the_place_of_one_that_waits() -> None:

@@ -92,7 +92,7 @@ async def test_a_topic_made_anew_begins_anew() -> None:
 
 
 async def test_a_partition_is_full_when_it_was_read_a_window_beyond_what_is_unfinished() -> None:
-    settings = EnrichmentSettings(application="fleet", window=10)
+    settings = EnrichmentSettings(application="fleet", max_uncommitted=10)
     ours = Partitions(app, settings, Counts(metrics.CATALOGUE), lambda: 0.0, Backpressure(1000, 1000, 1000))
     ours.on_assigned([0, 1])
     for offset, ((state, _),) in enumerate(ours.route([record(n)]) for n in range(10)):

@@ -85,7 +85,7 @@ def _worker(target: Target, at: float, down: tuple[str, ...]) -> ScrapeResult:
         worker.CALLS: {(api, name, "retryable"): counted for api, name in pairs},
         worker.ANSWERS: {(name, status): LARGE for name in NAMES for status in statuses},
         worker.BREAKER: {(api,): 2.0 * (api in down) for api in APIS},
-        worker.HELD: {(api,): 123_456.0 * (api in down) for api in APIS},
+        worker.QUEUED: {(api,): 123_456.0 * (api in down) for api in APIS},
         worker.LAG: {(): 120_345.0},
     }
     seconds = {worker.CALL_SECONDS: {api: [0.3] * round(3 * at + 1) for api in APIS}}

@@ -56,7 +56,7 @@ def worker_part(
         worker.CACHE: {("reference", "hit"): told.get("hit", 0.0), ("reference", "miss"): told.get("miss", 0.0)},
         worker.ANSWERS: {("aircraft", "result"): told.get("result", 0.0)},
         worker.BREAKER: {("reference",): told.get("breaker", 0.0)},
-        worker.HELD: {("reference",): told.get("held", 0.0)},
+        worker.QUEUED: {("reference",): told.get("held", 0.0)},
         worker.LAG: {(): told.get("lag", 0.0)},
         worker.IN_FLIGHT: {(): 3.0},
         worker.PARTITIONS: {(): 2.0},
