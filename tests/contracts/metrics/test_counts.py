@@ -15,7 +15,7 @@ def test_counts_under_labels_and_sums_over_those_that_are_left_out() -> None:
     assert counts.get(names.CALLS, "registry", "owner", "result") == 3
     assert counts.get(names.CALLS, "registry", "owner") == 3
     assert counts.get(names.CALLS) == 4
-    assert counts.get(names.PASSED) == 0
+    assert counts.get(names.OUTDATED) == 0
 
 
 def test_a_gauge_stands_where_it_was_set() -> None:
