@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from services.client.answers import Found
 from services.client.decoding import reader
 from services.client.errors import InvalidResponseError, StaleReadError
-from services.client.request_sender import ATTEMPT_S, Request
+from services.client.request_sender import ATTEMPT_S, ClientRequest
 from services.client.request_targets import state_target
 from services.client.responses import MisdirectedError, answer, content
 from services.client.retrier import AttemptFailedError
-from services.client.transport import Response
+from services.client.transport import InstanceResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ CONCURRENT_REQUESTS = 8
 
 
 @dataclass
-class BatchRequest:
+class BatchRead:
     """The keys to read from one state, and their results so far."""
 
     state: str
@@ -59,7 +59,7 @@ class BatchReader:
         self._retrier = retrier
         self._high_water_marks = high_water_marks
 
-    async def read(self, batch: BatchRequest, deadline_s: float) -> list[Answer[Any]]:
+    async def read(self, batch: BatchRead, deadline_s: float) -> list[Answer[Any]]:
         """Return the results in the order of the keys. Raises as for one key, for the first that failed."""
         room = asyncio.Semaphore(CONCURRENT_REQUESTS)
 
@@ -81,20 +81,20 @@ class BatchReader:
             await self._retrier.run(f"{len(batch.keys)} keys of {batch.state}", deadline_s, once)
         return [batch.answers[key] for key in batch.keys]
 
-    def _by_instance(self, batch: BatchRequest) -> dict[str, list[str]]:
+    def _by_instance(self, batch: BatchRead) -> dict[str, list[str]]:
         groups = defaultdict(list)
         for key in batch.open:
             groups[self._discovery.candidates((batch.state, key))[0]].append(key)
         return groups
 
-    async def _send_group(self, room: asyncio.Semaphore, batch: BatchRequest, url: str, keys: Sequence[str]) -> None:
+    async def _send_group(self, room: asyncio.Semaphore, batch: BatchRead, url: str, keys: Sequence[str]) -> None:
         body = {"keys": keys, **({"fields": ",".join(batch.fields)} if batch.fields else {})}
         what = f"{len(keys)} keys of {batch.state}"
-        call = Request(what, f"{state_target(batch.state)}:batchGet", ATTEMPT_S, body=body)
+        call = ClientRequest(what, f"{state_target(batch.state)}:batchGet", ATTEMPT_S, body=body)
         async with room:
             await self._sender.send_to(url, call, ATTEMPT_S, lambda reply: self._read(batch, keys, reply))
 
-    def _read(self, batch: BatchRequest, keys: Sequence[str], reply: Response) -> None:
+    def _read(self, batch: BatchRead, keys: Sequence[str], reply: InstanceResponse) -> None:
         """Store the results; an invalid one raises after all others are stored."""
         body = content(reply, batch.state).get("answers")
         if not isinstance(body, list) or len(body) != len(keys):
@@ -102,13 +102,13 @@ class BatchReader:
         left: AttemptFailedError | None = None
         for key, one in zip(keys, body, strict=True):
             try:
-                self._take(batch, key, Response(reply.url, _status(one), one, reply.after_s))
+                self._take(batch, key, InstanceResponse(reply.url, _status(one), one, reply.after_s))
             except AttemptFailedError as failed:
                 left = left if isinstance(left, MisdirectedError) else failed
         if left:
             raise left
 
-    def _take(self, batch: BatchRequest, key: str, reply: Response) -> None:
+    def _take(self, batch: BatchRead, key: str, reply: InstanceResponse) -> None:
         got = answer(reply, batch.state, key, reader(batch.state, key, batch.model))
         if isinstance(got, Found):
             self._discovery.answered(reply.url, got.instance)

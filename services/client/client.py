@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from services.client import pages
 from services.client.answers import Found
-from services.client.batch import BatchReader, BatchRequest
+from services.client.batch import BatchRead, BatchReader
 from services.client.decoding import Value, reader
 from services.client.discovery import Discovery
 from services.client.errors import StaleReadError
@@ -18,11 +18,11 @@ from services.client.high_water_marks import HighWaterMarks
 from services.client.key_watch import KeyWatch, WatchedKey
 from services.client.multi_watch import MultiWatch
 from services.client.reconnecting_stream import PATIENCE_S, ReconnectingStream
-from services.client.request_sender import ATTEMPT_S, Request, RequestSender
+from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender
 from services.client.request_targets import ROOT, ReadOptions, key_target, page_target
 from services.client.responses import answer
 from services.client.retrier import AttemptFailedError, Retrier
-from services.client.transport import HttpTransport
+from services.client.transport import ClientTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from services.client.answers import Answer
     from services.client.pages import Page, StateInfo
     from services.client.subscriptions import WatchFilter
-    from services.client.transport import Response
+    from services.client.transport import InstanceResponse
     from services.client.watch_updates import Mark, Update
 
 M = TypeVar("M", bound=BaseModel)
@@ -59,7 +59,7 @@ class Client:
     ) -> None:
         urls = [url] if isinstance(url, str) else list(url)
         self._deadline_s = deadline
-        self._transport = HttpTransport(token, connections)
+        self._transport = ClientTransport(token, connections)
         self._discovery = Discovery(urls, self._transport, time.monotonic, ask=discover)
         self._retrier = Retrier(time.monotonic, asyncio.sleep)
         self._sender = RequestSender(self._transport, self._discovery, self._retrier)
@@ -89,7 +89,7 @@ class Client:
         """Return Found, NeverSeen or Expired. Raises NoAnswerError, RejectedError and other ClientErrors."""
         read = reader(state, key, model)
 
-        def take(reply: Response) -> Answer[Any]:
+        def take(reply: InstanceResponse) -> Answer[Any]:
             got = answer(reply, state, key, read)
             if isinstance(got, Found):
                 self._discovery.answered(reply.url, got.instance)
@@ -99,7 +99,7 @@ class Client:
 
         wait_s = options.get("wait", 0.0)
         deadline_s = options.get("deadline", max(self._deadline_s, wait_s + ATTEMPT_S))
-        call = Request(f"{state}/{key}", key_target(state, key, options), deadline_s, (state, key), wait_s)
+        call = ClientRequest(f"{state}/{key}", key_target(state, key, options), deadline_s, (state, key), wait_s)
         return await self._sender.send(call, take)
 
     @overload
@@ -128,7 +128,7 @@ class Client:
         deadline: float | None = None,
     ) -> list[Answer[Any]]:
         """Return the results of many keys, in their order, within the deadline."""
-        batch = BatchRequest(state, keys, fields, model)
+        batch = BatchRead(state, keys, fields, model)
         return await self._batch_reader.read(batch, self._deadline_s if deadline is None else deadline)
 
     async def page(  # noqa: PLR0913  # as the service's own query
@@ -211,5 +211,7 @@ class Client:
         """Return the states that this client may read."""
         return await self._sender.send(self._call("the states", ROOT, deadline), pages.states)
 
-    def _call(self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None) -> Request:
-        return Request(what, target, self._deadline_s if deadline is None else deadline, place)
+    def _call(
+        self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None
+    ) -> ClientRequest:
+        return ClientRequest(what, target, self._deadline_s if deadline is None else deadline, place)

@@ -15,7 +15,7 @@ from services.client.retrier import AttemptFailedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from services.client.transport import HttpTransport
+    from services.client.transport import ClientTransport
 
 WITHIN_S = 2.0
 PAUSE_S = 1.0
@@ -28,7 +28,9 @@ PATH = "/v1/instances"
 class Discovery:
     """The instances as this client knows them: those it was given, and those that they tell of, if it is to ask."""
 
-    def __init__(self, urls: Sequence[str], transport: HttpTransport, clock: Callable[[], float], *, ask: bool) -> None:
+    def __init__(
+        self, urls: Sequence[str], transport: ClientTransport, clock: Callable[[], float], *, ask: bool
+    ) -> None:
         self._seeds = [_seed(url) for url in urls]
         self._scheme = urlsplit(self._seeds[0]).scheme
         self._transport = transport

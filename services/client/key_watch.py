@@ -14,7 +14,7 @@ from services.client.reconnecting_stream import StreamTarget
 from services.client.responses import failure
 from services.client.retrier import AttemptFailedError
 from services.client.sse import Parser
-from services.client.transport import Response, after_s, unreachable
+from services.client.transport import InstanceResponse, after_s, unreachable
 from services.client.watch_updates import MARK, DeliveredVersions, Mark, mark, update
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from services.client.high_water_marks import HighWaterMarks
     from services.client.reconnecting_stream import ReconnectingStream
     from services.client.sse import ServerEvent
-    from services.client.transport import HttpTransport
+    from services.client.transport import ClientTransport
     from services.client.watch_updates import Update
 
 SILENCE_S = 20.0
@@ -49,7 +49,7 @@ class WatchedKey(NamedTuple):
 class KeyWatch:
     """Yields the updates of one key."""
 
-    def __init__(self, watched: WatchedKey, transport: HttpTransport, high_water_marks: HighWaterMarks) -> None:
+    def __init__(self, watched: WatchedKey, transport: ClientTransport, high_water_marks: HighWaterMarks) -> None:
         self._watched = watched
         self._transport = transport
         self._delivered = DeliveredVersions(high_water_marks)
@@ -95,7 +95,7 @@ class KeyWatch:
                 body = json.loads(await answer.read())
             except ValueError:
                 body = None
-            reply = Response(url, answer.status, body, after_s(answer))
+            reply = InstanceResponse(url, answer.status, body, after_s(answer))
             raise failure(reply, f"{self._watched.state}/{self._watched.key}")
         if answer.content_type != STREAM:
             raise InvalidResponseError(url, f"{answer.content_type}, and no stream")

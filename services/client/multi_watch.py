@@ -16,7 +16,7 @@ from services.client.request_sender import ATTEMPT_S
 from services.client.responses import failure
 from services.client.retrier import AttemptFailedError
 from services.client.subscriptions import WatchFilter, subscribe
-from services.client.transport import Response, unreachable
+from services.client.transport import InstanceResponse, unreachable
 from services.client.watch_updates import MARK, STATE, DeliveredVersions, Mark, mark, update
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from services.client.high_water_marks import HighWaterMarks
     from services.client.reconnecting_stream import ReconnectingStream
-    from services.client.transport import HttpTransport
+    from services.client.transport import ClientTransport
     from services.client.watch_updates import Update
 
 TARGET = "/v1/watch"
@@ -43,7 +43,7 @@ class MultiWatch:
     def __init__(
         self,
         interests: Sequence[WatchFilter],
-        transport: HttpTransport,
+        transport: ClientTransport,
         high_water_marks: HighWaterMarks,
         *,
         marks: bool,
@@ -79,7 +79,7 @@ class MultiWatch:
                         await self._subscribe(socket)
                     yield self._read(url, message)
         except aiohttp.WSServerHandshakeError as error:
-            raise failure(Response(url, error.status, None, None), TARGET) from error
+            raise failure(InstanceResponse(url, error.status, None, None), TARGET) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(url, error) from error
         raise AttemptFailedError(f"{url}: the connection ended")
@@ -113,7 +113,7 @@ class MultiWatch:
     def _refused(self, url: str, message: Mapping[str, Any]) -> Exception:
         problem = message["problem"]
         interest = self._interests.get(message["id"])
-        return failure(Response(url, problem["status"], problem, None), str(interest))
+        return failure(InstanceResponse(url, problem["status"], problem, None), str(interest))
 
 
 def _message(url: str, said: str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from services.client.transport import Response
+    from services.client.transport import InstanceResponse
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class StateInfo:
     facts: Mapping[str, Any]
 
 
-def page(reply: Response, state: str, model: type[BaseModel] | None) -> Page[Any]:
+def page(reply: InstanceResponse, state: str, model: type[BaseModel] | None) -> Page[Any]:
     """The page in a reply. Raises AttemptFailedError, RejectedError or InvalidResponseError."""
     body = content(reply, state)
     return Page(_items(reply, body, "items", state, model), body.get("after"))
 
 
-def versions(reply: Response, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
+def versions(reply: InstanceResponse, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
     """The versions in a reply, the earliest first."""
     return _items(reply, content(reply, f"{state}/{key}"), "versions", state, model)
 
 
-def states(reply: Response) -> list[StateInfo]:
+def states(reply: InstanceResponse) -> list[StateInfo]:
     """The states in a reply."""
     try:
         return [_state(one) for one in content(reply, "states")["states"]]
@@ -60,7 +60,7 @@ def states(reply: Response) -> list[StateInfo]:
 
 
 def _items(
-    reply: Response, body: Mapping[str, Any], name: str, state: str, model: type[BaseModel] | None
+    reply: InstanceResponse, body: Mapping[str, Any], name: str, state: str, model: type[BaseModel] | None
 ) -> list[Found[Any]]:
     try:
         return [found(one, reader(state, one["key"], model)) for one in body[name]]

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from services.client.answers import T
     from services.client.discovery import Discovery
     from services.client.retrier import Attempt, Retrier
-    from services.client.transport import HttpTransport, Response
+    from services.client.transport import ClientTransport, InstanceResponse
 
 ATTEMPT_S = 2.0
 """The timeout of one attempt at one instance."""
 
 
-class Request(NamedTuple):
+class ClientRequest(NamedTuple):
     """One request. `place` is its state and key, if it has one."""
 
     what: str
@@ -35,12 +35,12 @@ class Request(NamedTuple):
 class RequestSender:
     """Sends requests."""
 
-    def __init__(self, transport: HttpTransport, discovery: Discovery, retrier: Retrier) -> None:
+    def __init__(self, transport: ClientTransport, discovery: Discovery, retrier: Retrier) -> None:
         self._transport = transport
         self._discovery = discovery
         self._retrier = retrier
 
-    async def send(self, request: Request, read: Callable[[Response], T]) -> T:
+    async def send(self, request: ClientRequest, read: Callable[[InstanceResponse], T]) -> T:
         """Return `read(response)`; it may raise AttemptFailedError. Raises the errors of the client."""
         tried: Counter[str] = Counter()
 
@@ -51,7 +51,9 @@ class RequestSender:
 
         return await self._retrier.run(request.what, request.deadline_s, once)
 
-    async def send_to(self, url: str, request: Request, within_s: float, read: Callable[[Response], T]) -> T:
+    async def send_to(
+        self, url: str, request: ClientRequest, within_s: float, read: Callable[[InstanceResponse], T]
+    ) -> T:
         """Send to one instance, once. Raises AttemptFailedError, too."""
         try:
             reply = await self._transport.ask(url, request.target, within_s, request.body)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from services.client.answers import Answer, T
-    from services.client.transport import Response
+    from services.client.transport import InstanceResponse
 
 LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
 NEVER_SEEN = "never_seen"
@@ -32,7 +32,7 @@ class MisdirectedError(AttemptFailedError):
     """The instance does not own the key any more (421)."""
 
 
-def answer(reply: Response, state: str, key: str, read: Callable[[Any], T]) -> Answer[T]:
+def answer(reply: InstanceResponse, state: str, key: str, read: Callable[[Any], T]) -> Answer[T]:
     """Return the result for a key. Raises AttemptFailedError and ClientError."""
     facts = reply.body if isinstance(reply.body, Mapping) else {}
     if reply.status == HTTPStatus.GONE:
@@ -49,7 +49,7 @@ def answer(reply: Response, state: str, key: str, read: Callable[[Any], T]) -> A
     return answered
 
 
-def content(reply: Response, what: str) -> Mapping[str, Any]:
+def content(reply: InstanceResponse, what: str) -> Mapping[str, Any]:
     """Return the JSON object of a response. Raises AttemptFailedError, RejectedError or InvalidResponseError."""
     if reply.status != HTTPStatus.OK:
         raise failure(reply, what)
@@ -58,7 +58,7 @@ def content(reply: Response, what: str) -> Mapping[str, Any]:
     return reply.body
 
 
-def failure(reply: Response, what: str) -> Exception:
+def failure(reply: InstanceResponse, what: str) -> Exception:
     """Return the error for a status."""
     facts = reply.body if isinstance(reply.body, Mapping) else {}
     message = f"{reply.url} answered {reply.status} {facts.get('detail') or kind(facts)}".rstrip()

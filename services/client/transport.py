@@ -22,7 +22,7 @@ MAX_ERROR_LENGTH = 100
 """The number of characters of an error that the message contains."""
 
 
-class Response(NamedTuple):
+class InstanceResponse(NamedTuple):
     """The response of an instance. `body` is its JSON, or None."""
 
     url: str
@@ -36,7 +36,7 @@ class UnreachableError(AttemptFailedError):
     """The instance did not answer."""
 
 
-class HttpTransport:
+class ClientTransport:
     """Asks instances over HTTP. `async with`. What lasts has connections of its own: reads never wait for it."""
 
     def __init__(self, token: str | None, connections: int) -> None:
@@ -57,7 +57,9 @@ class HttpTransport:
     def _pool(self, connections: int) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=self._headers)
 
-    async def ask(self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None) -> Response:
+    async def ask(
+        self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None
+    ) -> InstanceResponse:
         """The reply to a GET, or to a POST of this body. Raises UnreachableError."""
         timeout = aiohttp.ClientTimeout(total=within_s, connect=CONNECT_S)
         method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
@@ -66,7 +68,9 @@ class HttpTransport:
             async with _open(self._reads).request(
                 method, full(url, target), data=data, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
-                return Response(url, answer.status, _json(url, answer.status, await answer.read()), after_s(answer))
+                return InstanceResponse(
+                    url, answer.status, _json(url, answer.status, await answer.read()), after_s(answer)
+                )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(url, error) from error
 

@@ -86,7 +86,7 @@ class DeadLetterReader:
             while not self._stopping.is_set():
                 message = self._consumer.poll(POLL_S)
                 if message is not None and message.error() is None:
-                    self._dead_letters.record(letter(message))
+                    self._dead_letters.record(summary(message))
         finally:
             self._consumer.close()
 
@@ -105,7 +105,7 @@ class DeadLetterReader:
         return True
 
 
-def letter(message: Message) -> DeadLetterSummary:
+def summary(message: Message) -> DeadLetterSummary:
     """A record of the topic as it is shown: one that is no letter too, for somebody wrote it."""
     written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
     key = None if (found := message.key()) is None else _short(found.decode(errors="replace"))

@@ -24,13 +24,13 @@ Kind = Literal[
 ]
 
 
-class ResponseModel(BaseModel):
+class ConsoleModel(BaseModel):
     """A part of a response."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class HealthReason(ResponseModel):
+class HealthReason(ConsoleModel):
     """One reason why the loop is not healthy, with the action that resolves it."""
 
     kind: Kind
@@ -40,7 +40,7 @@ class HealthReason(ResponseModel):
     action: str
 
 
-class UnmonitoredComponent(ResponseModel):
+class UnmonitoredComponent(ConsoleModel):
     """A component whose health is unknown, because no scrape target is set for it."""
 
     component: str
@@ -50,7 +50,7 @@ class UnmonitoredComponent(ResponseModel):
     """The setting to change, and its value."""
 
 
-class HealthReport(ResponseModel):
+class HealthReport(ConsoleModel):
     """Whether the loop is healthy, and the reasons if not, the likeliest cause first."""
 
     healthy: bool | None
@@ -58,7 +58,7 @@ class HealthReport(ResponseModel):
     reasons: tuple[HealthReason, ...] = ()
 
 
-class TopicStatus(ResponseModel):
+class TopicStatus(ConsoleModel):
     """A topic. `end` is the sum of its partitions' end offsets: the number of records ever written."""
 
     name: str
@@ -67,7 +67,7 @@ class TopicStatus(ResponseModel):
     partitions: int
 
 
-class ProcessStatus(ResponseModel):
+class ProcessStatus(ConsoleModel):
     """A process of the loop that exports metrics. `unreachable_s` is the time since its last answer."""
 
     url: str
@@ -105,7 +105,7 @@ class WorkerStatus(ProcessStatus):
     paused: bool = False
 
 
-class ApiFailure(ResponseModel):
+class ApiFailure(ConsoleModel):
     """The latest failure of an API whose breaker is not closed."""
 
     reason: str
@@ -114,7 +114,7 @@ class ApiFailure(ResponseModel):
     at: datetime
 
 
-class ApiStatus(ResponseModel):
+class ApiStatus(ConsoleModel):
     """An external API, summed over all workers."""
 
     name: str
@@ -133,7 +133,7 @@ class ApiStatus(ResponseModel):
     """Requests that wait for capacity, or for the API to be available again."""
 
 
-class StateStatus(ResponseModel):
+class StateStatus(ConsoleModel):
     """A named state on this instance: its partitions by role (owner, standby, catching_up, elsewhere)."""
 
     name: str
@@ -143,7 +143,7 @@ class StateStatus(ResponseModel):
     unowned: int
 
 
-class LoopMetrics(ResponseModel):
+class LoopMetrics(ConsoleModel):
     """The metrics of the loop at one time."""
 
     application: str
@@ -167,7 +167,7 @@ class LoopMetrics(ResponseModel):
     """Seconds for which the watermark has not advanced while events arrived."""
 
 
-class MetricsPoint(ResponseModel):
+class MetricsPoint(ConsoleModel):
     """One point of the metrics history, recorded at a fixed interval. `at` is in milliseconds since 1970."""
 
     at: int
@@ -193,7 +193,7 @@ class LoopResponse(LoopMetrics):
     history: tuple[MetricsPoint, ...] = ()
 
 
-class EnrichmentNode(ResponseModel):
+class EnrichmentNode(ConsoleModel):
     """An enrichment with its dependencies and the outcomes of its requests; `totals` since the workers started."""
 
     name: str
@@ -211,7 +211,7 @@ class EnrichmentNode(ResponseModel):
     breaker: BreakerState | None
 
 
-class GraphResponse(ResponseModel):
+class GraphResponse(ConsoleModel):
     """GET /v1/loop/graph: the enrichments in dependency order, and the fields of the state that they read."""
 
     application: str
@@ -219,7 +219,7 @@ class GraphResponse(ResponseModel):
     fields: tuple[str, ...]
 
 
-class DeadLetterSummary(ResponseModel):
+class DeadLetterSummary(ConsoleModel):
     """A dead letter, shortened. `written` is the time of the dead letter, `timestamp` that of the original record."""
 
     reason: str
@@ -236,7 +236,7 @@ class DeadLetterSummary(ResponseModel):
     response: str | None = None
 
 
-class DeadLettersResponse(ResponseModel):
+class DeadLettersResponse(ConsoleModel):
     """GET /v1/loop/dead_letters: the number of those read, by reason, and the latest of them."""
 
     topic: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aiohttp import ClientSession, DummyCookieJar
 
 from services.query.console.observation import Observation, observe_states
-from services.query.console.scrape import Target, scrape
+from services.query.console.scrape import ScrapeTarget, scrape
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class Sources:
     """Where a look comes from. `clock` is monotonic, in seconds; `now` is the time of day."""
 
-    targets: Sequence[Target]
+    targets: Sequence[ScrapeTarget]
     ends: EndOffsets
     states: Mapping[str, NamedState]
     roles: Roles
@@ -37,9 +37,9 @@ class Sources:
     now: Callable[[], datetime]
 
 
-def targets(parts: Mapping[str, Sequence[str]]) -> tuple[Target, ...]:
+def targets(parts: Mapping[str, Sequence[str]]) -> tuple[ScrapeTarget, ...]:
     """The parts as the setting names them, by kind."""
-    return tuple(Target(kind, url) for kind, urls in parts.items() for url in urls)
+    return tuple(ScrapeTarget(kind, url) for kind, urls in parts.items() for url in urls)
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ LARGEST = 4 * 1024 * 1024
 OK = 200
 
 
-class Target(NamedTuple):
+class ScrapeTarget(NamedTuple):
     """Where a part answers, and what kind of part it is: job, enrichment, query, derive."""
 
     kind: str
@@ -37,7 +37,7 @@ Hosts = Callable[[str, int], Awaitable[Collection[str]]]
 class ScrapeResult(NamedTuple):
     """What a part told, or why it did not."""
 
-    target: Target
+    target: ScrapeTarget
     samples: Samples | None
     error: str | None = None
 
@@ -48,7 +48,7 @@ async def addresses_of(host: str, port: int) -> Collection[str]:
     return sorted({str(one[4][0]) for one in found})
 
 
-async def instances(target: Target, hosts: Hosts) -> list[Target]:
+async def instances(target: ScrapeTarget, hosts: Hosts) -> list[ScrapeTarget]:
     """As many targets as the host has: a name may stand for all instances of a service, as in compose.
 
     A name with an target of each family, such as localhost, is one instance.
@@ -62,7 +62,7 @@ async def instances(target: Target, hosts: Hosts) -> list[Target]:
         return [target]
     family = max({ip_address(one).version for one in found}, key=lambda version: _count(found, version), default=4)
     same = [one for one in found if ip_address(one).version == family]
-    return [Target(target.kind, str(url.with_host(one))) for one in same] if len(same) > 1 else [target]
+    return [ScrapeTarget(target.kind, str(url.with_host(one))) for one in same] if len(same) > 1 else [target]
 
 
 def _count(found: Collection[str], version: int) -> int:
@@ -70,23 +70,23 @@ def _count(found: Collection[str], version: int) -> int:
 
 
 async def scrape(
-    session: ClientSession, targets: Iterable[Target], hosts: Hosts = addresses_of
+    session: ClientSession, targets: Iterable[ScrapeTarget], hosts: Hosts = addresses_of
 ) -> tuple[ScrapeResult, ...]:
     """What each part tells now, in the order of the targets. Raises nothing: a part that is away is told as such."""
     spread = await asyncio.gather(*(instances(target, hosts) for target in targets))
     return tuple(await asyncio.gather(*(_one(session, target) for found in spread for target in found)))
 
 
-async def _one(session: ClientSession, target: Target) -> ScrapeResult:
+async def _one(session: ClientSession, target: ScrapeTarget) -> ScrapeResult:
     try:
         text = await _text(session, f"{target.url.rstrip('/')}/metrics")
         return ScrapeResult(target, await asyncio.to_thread(parse_samples, text))
     except TimeoutError:
         return ScrapeResult(target, None, f"no answer within {WITHIN.total:g} s")
     except (ClientError, OSError) as error:
-        return ScrapeResult(target, None, _told(error))
+        return ScrapeResult(target, None, _describe(error))
     except ValueError as error:
-        return ScrapeResult(target, None, f"answers, but not with figures: {_told(error)}")
+        return ScrapeResult(target, None, f"answers, but not with figures: {_describe(error)}")
 
 
 async def _text(session: ClientSession, url: str) -> str:
@@ -101,7 +101,7 @@ async def _text(session: ClientSession, url: str) -> str:
         return body.decode()
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, ClientConnectorError):  # its own words repeat the target, twice
         cause = error.os_error
         number = cause.errno or 0  # that of an unknown name is negative, and of another list

@@ -32,7 +32,7 @@ async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
     assert fake.batches == [["b", "old", "nobody", "a"]]
 
 
-async def test_each_owner_is_asked_for_its_own(fakes: list[Fake]) -> None:
+async def test_each_owner_gets_a_request_for_its_own_keys(fakes: list[Fake]) -> None:
     fill(fakes)
     async with Client(fakes[0].url) as states:
         await informed(states, fakes)
@@ -51,7 +51,7 @@ async def test_many_keys_are_split(fake: Fake) -> None:
     assert sorted(len(batch) for batch in fake.batches) == [50, 100, 100]
 
 
-async def test_only_what_gave_no_answer_is_asked_again(fake: Fake) -> None:
+async def test_only_failed_keys_are_retried(fake: Fake) -> None:
     fake.put(entry("a", 1), {"state": "flights", "key": "b", **problem("catching_up", 503)})
     async with Client(fake.url) as states:
         with pytest.raises(CatchingUpError):
@@ -68,7 +68,7 @@ async def test_a_batch_survives_what_passes(fake: Fake) -> None:
         assert [type(one) for one in await states.get_many("flights", ["a"])] == [Found]
 
 
-async def test_an_owner_that_is_gone_holds_up_nobody(fakes: list[Fake]) -> None:
+async def test_an_owner_that_is_down_delays_no_other_keys(fakes: list[Fake]) -> None:
     fill(fakes)
     async with Client([fake.url for fake in fakes]) as states:
         await informed(states, fakes)
@@ -77,7 +77,7 @@ async def test_an_owner_that_is_gone_holds_up_nobody(fakes: list[Fake]) -> None:
     assert {type(one) for one in answers} == {Found}
 
 
-async def test_a_batch_of_any_size_ends_with_its_deadline(fake: Fake) -> None:
+async def test_a_batch_of_any_size_keeps_its_deadline(fake: Fake) -> None:
     fake.always = hanging
     keys = [f"k{number}" for number in range(4000)]
     async with Client(fake.url) as states:
@@ -97,14 +97,14 @@ async def test_nothing_of_a_batch_goes_back(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"answers": []}', b'{"answers": [1]}', b'{"answers": [{}]}', b"[]"])
-async def test_answers_that_are_none_are_told(fake: Fake, body: bytes) -> None:
+async def test_invalid_results_raise(fake: Fake, body: bytes) -> None:
     fake.always = saying(body)
     async with Client(fake.url, deadline=0.1) as states:
         with pytest.raises(InvalidResponseError):
             await states.get_many("flights", ["a"])
 
 
-async def test_a_refusal_of_one_is_told(fake: Fake) -> None:
+async def test_a_rejection_of_one_raises(fake: Fake) -> None:
     fake.put(entry("a", 1), {"state": "flights", "key": "b", **problem("not_yours", 403)})
     async with Client(fake.url) as states:
         with pytest.raises(RejectedError, match="flights/b was refused"):

@@ -136,7 +136,7 @@ async def test_retry_after_is_obeyed(fake: Fake) -> None:
         assert isinstance(await states.get("flights", "k", deadline=5.0), Found)
 
 
-async def test_a_storm_ends_with_the_deadline(fake: Fake) -> None:
+async def test_retries_stop_at_the_deadline(fake: Fake) -> None:
     fake.always = telling("catching_up", 503)
     began = datetime.now(UTC)
     async with Client(fake.url, deadline=0.4) as states:
@@ -146,7 +146,7 @@ async def test_a_storm_ends_with_the_deadline(fake: Fake) -> None:
     assert caught.value.tries == len(fake.requests) > 2
 
 
-async def test_silence_ends_with_the_deadline(fake: Fake) -> None:
+async def test_silence_times_out_at_the_deadline(fake: Fake) -> None:
     fake.always = hanging
     async with Client(fake.url, deadline=0.3) as states:
         with pytest.raises(NoAnswerError, match=r"took too long|[Tt]imeout") as caught:
@@ -154,7 +154,7 @@ async def test_silence_ends_with_the_deadline(fake: Fake) -> None:
     assert type(caught.value) is NoAnswerError
 
 
-async def test_nobody_there_is_told(fake: Fake) -> None:
+async def test_no_reachable_instance_raises(fake: Fake) -> None:
     await fake.stop()
     async with Client(fake.url, deadline=0.3) as states:
         with pytest.raises(NoAnswerError, match="check that the query service runs"):
@@ -172,7 +172,7 @@ REFUSALS: list[tuple[str, int, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("kind", "status", "error"), REFUSALS)
-async def test_what_does_not_pass_is_asked_once(fake: Fake, kind: str, status: int, error: type[Exception]) -> None:
+async def test_a_permanent_failure_is_not_retried(fake: Fake, kind: str, status: int, error: type[Exception]) -> None:
     fake.always = telling(kind, status)
     async with Client(fake.url) as states:
         with pytest.raises(error, match=rf"flights/k was refused \({status}\): it is {kind}"):
@@ -192,7 +192,7 @@ GARBAGE: list[bytes] = [
 
 
 @pytest.mark.parametrize("body", GARBAGE)
-async def test_garbage_is_no_answer(fake: Fake, body: bytes) -> None:
+async def test_malformed_responses_are_rejected(fake: Fake, body: bytes) -> None:
     fake.always = saying(body)
     async with Client(fake.url) as states:
         with pytest.raises(InvalidResponseError, match="check the address"):
@@ -208,12 +208,12 @@ async def test_the_answer_to_another_question_is_none(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host", "http://", "http://host?a=b"])
-def test_a_wrong_address_is_told(url: str) -> None:
+def test_an_invalid_address_raises(url: str) -> None:
     with pytest.raises(InvalidAddressError, match=r"such as http://127\.0\.0\.1:8090"):
         Client(url)
 
 
-async def test_a_version_that_has_not_arrived_is_told(fake: Fake) -> None:
+async def test_a_version_that_has_not_arrived_raises(fake: Fake) -> None:
     fake.always = telling("behind", 503)
     async with Client(fake.url) as states:
         with pytest.raises(NotArrivedError, match=r"it is behind \(allow more time with wait=\)"):
@@ -245,7 +245,7 @@ async def test_nothing_goes_back(fake: Fake) -> None:
         assert isinstance(await states.get("flights", "k", as_of=6), Found)
 
 
-async def test_a_later_life_begins_with_a_low_version(fake: Fake) -> None:
+async def test_a_later_window_begins_with_a_low_version(fake: Fake) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
@@ -270,7 +270,7 @@ def ended(key: str, version: int, start: str = LIFE) -> dict[str, Any]:
     return {"state": "flights", "key": key, **problem("expired", 410, version=version, window_start=start)}
 
 
-async def test_what_was_shown_before_a_life_ended_does_not_come_after_it(fake: Fake) -> None:
+async def test_no_version_from_before_the_expiry_comes_after_it(fake: Fake) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
@@ -321,7 +321,7 @@ def _version(answer: Any) -> int:
     return answer.version
 
 
-async def test_a_rebuilt_state_is_shown_and_the_epoch_before_it_is_not(fake: Fake) -> None:
+async def test_a_rebuilt_state_is_returned_and_its_earlier_epoch_is_not(fake: Fake) -> None:
     fake.put(entry("k", 61, epoch=100))
     async with Client(fake.url) as states:
         found = await states.get("flights", "k")

@@ -48,7 +48,7 @@ def versions(updates: list[Any]) -> list[int]:
     return [one.version for one in updates]
 
 
-async def test_each_change_is_told(streaming: Streaming) -> None:
+async def test_each_change_is_delivered(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 5))
         opened = await streaming.connection(0)
@@ -102,7 +102,7 @@ async def test_a_stream_that_breaks_goes_on_where_it_was(streaming: Streaming) -
     assert [one.last_id for one in streaming.opened] == [None, "1", "2"]
 
 
-async def test_who_is_told_that_its_token_was_taken_away_tries_again(streaming: Streaming) -> None:
+async def test_a_revoked_token_is_retried(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         first = await streaming.connection(0)
@@ -125,7 +125,7 @@ async def test_nothing_goes_back_after_a_break(streaming: Streaming) -> None:
         assert versions(await reading) == [7, 8]
 
 
-async def test_nothing_is_told_that_is_older_than_what_was_shown(streaming: Streaming) -> None:
+async def test_nothing_older_than_the_last_version_is_delivered(streaming: Streaming) -> None:
     streaming.put(entry(KEY, 7))
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         await states.get("flights", KEY)
@@ -135,7 +135,7 @@ async def test_nothing_is_told_that_is_older_than_what_was_shown(streaming: Stre
         assert versions(await reading) == [7]
 
 
-async def test_an_end_is_told_once(streaming: Streaming) -> None:
+async def test_an_expiry_is_delivered_once(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 3))
         first = await streaming.connection(0)
@@ -149,7 +149,7 @@ async def test_an_end_is_told_once(streaming: Streaming) -> None:
     assert isinstance(again, Found)
 
 
-async def test_marks_are_told_if_wanted(streaming: Streaming) -> None:
+async def test_marks_are_delivered_on_request(streaming: Streaming) -> None:
     complete = {**PROGRESS, "states": {"flights": {"lag": {"records": 0}, "positions": {"0": 17}}}}
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, marks=True)) as updates:
         reading = asyncio.create_task(following(updates, 2))
@@ -204,7 +204,7 @@ async def test_the_readers_own_time_is_no_silence(streaming: Streaming) -> None:
         assert versions(await reading) == [2]
 
 
-async def test_patience_ends(streaming: Streaming) -> None:
+async def test_the_patience_runs_out(streaming: Streaming) -> None:
     await streaming.stop()
     async with Client(streaming.url) as states:
         with pytest.raises(NoAnswerError, match=r"watching flights/UA/1545: no answer within 0.2 s"):
@@ -223,7 +223,7 @@ async def test_what_passes_is_waited_for(streaming: Streaming) -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "error"), [("not_yours", 403, AccessDeniedError), ("unknown_state", 404, RejectedError)]
 )
-async def test_what_does_not_pass_is_told(streaming: Streaming, kind: str, status: int, error: type[Exception]) -> None:
+async def test_a_permanent_failure_raises(streaming: Streaming, kind: str, status: int, error: type[Exception]) -> None:
     streaming.always = telling(kind, status)
     async with Client(streaming.url) as states:
         with pytest.raises(error, match=f"it is {kind}"):
@@ -234,7 +234,7 @@ GARBAGE = [b"event: state\ndata: {\n\n", b"data: {}\n\n", b"event: state\ndata: 
 
 
 @pytest.mark.parametrize("piece", GARBAGE)
-async def test_garbage_is_told(streaming: Streaming, piece: bytes) -> None:
+async def test_malformed_responses_raise(streaming: Streaming, piece: bytes) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
@@ -243,7 +243,7 @@ async def test_garbage_is_told(streaming: Streaming, piece: bytes) -> None:
             await reading
 
 
-async def test_what_is_no_stream_is_told(streaming: Streaming) -> None:
+async def test_a_response_without_a_stream_raises(streaming: Streaming) -> None:
     streaming.always = saying(b"<html>")
     async with Client(streaming.url) as states:
         with pytest.raises(InvalidResponseError, match="no stream"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("STATELOOP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "100")
@@ -82,7 +82,7 @@ async def test_get_refuses_a_field_that_the_state_does_not_have(
     assert shown.out == ""
 
 
-async def test_get_takes_a_field_that_only_this_record_lacks(fake: Fake) -> None:
+async def test_get_accepts_a_field_that_this_record_does_not_have(fake: Fake) -> None:
     fake.put(entry(KEY, 7))
     assert await command("get", "flights", KEY, "--fields", "state.delay.minutes,state.gate", url=fake.url) == 0
 

@@ -33,7 +33,7 @@ async def heard(opened: Opened, count: int) -> list[dict[str, object]]:
     return opened.heard
 
 
-async def test_each_interest_is_asked_for_and_told(streaming: Streaming) -> None:
+async def test_each_filter_is_subscribed_and_delivered(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
         reading = asyncio.create_task(following(updates, 3))
         opened = await streaming.connection(0)
@@ -76,7 +76,7 @@ async def test_a_client_that_was_too_slow_asks_anew(streaming: Streaming) -> Non
         assert versions(await reading) == [1]
 
 
-async def test_marks_are_told_if_wanted(streaming: Streaming) -> None:
+async def test_marks_are_delivered_on_request(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, marks=True)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
@@ -86,7 +86,7 @@ async def test_marks_are_told_if_wanted(streaming: Streaming) -> None:
     assert mark.lag == {"flights": 4}
 
 
-async def test_a_refusal_of_one_is_told(streaming: Streaming) -> None:
+async def test_a_rejection_of_one_raises(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
@@ -95,7 +95,7 @@ async def test_a_refusal_of_one_is_told(streaming: Streaming) -> None:
             await reading
 
 
-async def test_who_is_told_that_its_token_was_taken_away_tries_again(streaming: Streaming) -> None:
+async def test_a_revoked_token_is_retried(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
@@ -107,7 +107,7 @@ async def test_who_is_told_that_its_token_was_taken_away_tries_again(streaming: 
 
 
 @pytest.mark.parametrize("said", [b"{", b"5", b"{}", b'{"type":"new"}', b'{"type":"state","ids":["9"],"answer":{}}'])
-async def test_garbage_is_told(streaming: Streaming, said: bytes) -> None:
+async def test_malformed_responses_raise(streaming: Streaming, said: bytes) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
@@ -125,7 +125,7 @@ async def test_one_that_takes_the_connection_and_says_nothing_is_given_up(monkey
                 await following(states.watch_many(ONE, patience=0.3), 1)
 
 
-async def test_patience_ends(streaming: Streaming) -> None:
+async def test_the_patience_runs_out(streaming: Streaming) -> None:
     await streaming.stop()
     async with Client(streaming.url) as states:
         with pytest.raises(NoAnswerError, match="watching flights: no answer"):

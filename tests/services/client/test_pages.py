@@ -19,7 +19,7 @@ async def test_keys_come_page_by_page(fake: Fake) -> None:
     assert fake.requests[0] == "/v1/states/flights?prefix=k"
 
 
-async def test_a_page_that_fails_is_asked_again(fake: Fake) -> None:
+async def test_a_page_that_fails_is_retried(fake: Fake) -> None:
     fake.put(*(entry(f"k{number}", 1) for number in range(5)))
     async with Client(fake.url) as states:
         keys = []
@@ -44,7 +44,7 @@ async def test_versions_are_those_of_the_key(fake: Fake) -> None:
         assert [one.version for one in await states.versions("flights", "a/b")] == [1, 2, 3]
 
 
-async def test_states_are_told(fake: Fake) -> None:
+async def test_states_are_listed(fake: Fake) -> None:
     async with Client(fake.url) as states:
         first, second = await states.states()
     assert (first.name, first.partitions, first.keys, first.lag) == ("flights", 4, 7, 2)
@@ -55,7 +55,7 @@ async def test_states_are_told(fake: Fake) -> None:
 @pytest.mark.parametrize(
     "body", [b"{}", b'{"items": [1]}', b'{"items": [{}]}', b'{"states": [{}]}', b'{"versions": 1}']
 )
-async def test_garbage_is_told(fake: Fake, body: bytes) -> None:
+async def test_malformed_responses_raise(fake: Fake, body: bytes) -> None:
     fake.always = saying(body)
     async with Client(fake.url) as states:
         with pytest.raises(InvalidResponseError):

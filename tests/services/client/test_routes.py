@@ -44,7 +44,7 @@ async def informed(states: Client, fakes: Sequence[Fake]) -> None:
         fake.requests.clear()
 
 
-async def test_each_key_is_asked_of_its_owner(fakes: list[Fake]) -> None:
+async def test_each_key_is_read_from_its_owner(fakes: list[Fake]) -> None:
     fill(fakes)
     async with Client(fakes[0].url) as states:
         await informed(states, fakes)
@@ -56,7 +56,7 @@ async def test_each_key_is_asked_of_its_owner(fakes: list[Fake]) -> None:
     assert sum(fake.looks for fake in fakes) == 1
 
 
-async def test_without_discovery_only_the_given_one_is_asked(fakes: list[Fake]) -> None:
+async def test_without_discovery_only_the_given_address_is_used(fakes: list[Fake]) -> None:
     fill(fakes)
     async with Client(fakes[1].url, discover=False) as states:
         for key in KEYS:
@@ -65,7 +65,7 @@ async def test_without_discovery_only_the_given_one_is_asked(fakes: list[Fake]) 
     assert [fake.looks for fake in fakes] == [0, 0, 0]
 
 
-async def test_another_is_asked_when_the_owner_is_gone(fakes: list[Fake]) -> None:
+async def test_another_instance_is_used_when_the_owner_is_down(fakes: list[Fake]) -> None:
     fill(fakes)
     async with Client([fake.url for fake in fakes]) as states:
         await informed(states, fakes)
@@ -76,7 +76,9 @@ async def test_another_is_asked_when_the_owner_is_gone(fakes: list[Fake]) -> Non
         await until(lambda: states._discovery.owner("flights", "k0") in {f.url for f in fakes[1:]}, "looked")  # noqa: SLF001
 
 
-async def test_another_is_asked_when_the_owner_is_silent(fakes: list[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_instance_is_used_when_the_owner_is_silent(
+    fakes: list[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("services.client.request_sender.ATTEMPT_S", 0.2)
     fill(fakes)
     key = KEYS[1]
@@ -90,7 +92,7 @@ async def test_another_is_asked_when_the_owner_is_silent(fakes: list[Fake], monk
     assert len(owner(fakes, key).requests) == 1  # the silent one comes last for a while
 
 
-async def test_what_is_another_s_now_is_asked_there(fakes: list[Fake]) -> None:
+async def test_a_key_that_moved_is_read_from_its_new_owner(fakes: list[Fake]) -> None:
     fill(fakes)
     key = KEYS[2]
     before = owner(fakes, key)
@@ -177,7 +179,7 @@ def test_suspects_come_last_and_the_owner_first() -> None:
     assert candidates(known, ["http://c"], (), None) == ["http://c", "http://a", "http://b"]
 
 
-async def test_an_instance_of_another_scheme_is_not_asked(fakes: list[Fake]) -> None:
+async def test_an_instance_of_another_scheme_is_not_used(fakes: list[Fake]) -> None:
     fill(fakes)
     cluster(*fakes)
     assert fakes[0].instances is not None

@@ -105,7 +105,7 @@ async def test_a_producer_reads_the_state_that_has_merged_its_event(fleet: Fleet
             assert (found.version, found.value["event_offset"]) == (3, 12)
 
 
-async def test_what_happens_is_told(fleet: Fleet) -> None:
+async def test_changes_are_delivered(fleet: Fleet) -> None:
     fleet.publish(snapshot("car/1", 1, plate="P1"))
     with fleet.running():
         async with Client(url(fleet)) as states:

@@ -80,7 +80,7 @@ def test_browser_for_terminals_is_left_alone(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / f"{name}.told").exists()
 
 
-def test_nobody_waits_for_a_browser_that_one_asked_for_by_name(tmp_path: Path) -> None:
+def test_the_launcher_does_not_wait_for_a_browser_given_by_name(tmp_path: Path) -> None:
     process = opened(PAGE, {**_desktop(tmp_path, "w3m"), "BROWSER": "w3m"})
     assert process.wait(DEADLINE_S) == 0
     assert (tmp_path / "w3m.told").read_text(encoding="utf-8").split()[0] == PAGE

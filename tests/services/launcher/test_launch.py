@@ -113,7 +113,7 @@ def test_a_stubborn_part_is_killed(data: Path) -> None:
     assert gone(pid)
 
 
-def test_a_part_that_refuses_ends_the_launch_with_its_line(data: Path) -> None:
+def test_a_process_that_refuses_to_start_stops_the_launch_with_its_line(data: Path) -> None:
     launch = Launch(data, "server", "refuses")
     code, output = launch.end()
     assert code == 1
@@ -122,7 +122,7 @@ def test_a_part_that_refuses_ends_the_launch_with_its_line(data: Path) -> None:
     assert launch.pids() == {}
 
 
-def test_a_part_that_keeps_dying_ends_the_launch(data: Path) -> None:
+def test_a_process_that_keeps_dying_stops_the_launch(data: Path) -> None:
     code, output = Launch(data, "server", "dies").end()
     assert code == 1
     assert "dies ended 3 times within 60 s; its last line: I cannot" in output

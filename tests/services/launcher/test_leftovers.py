@@ -34,7 +34,7 @@ def test_a_broken_note_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_has_one_identity_while_it_lives() -> None:
+def test_a_process_has_one_identity_while_it_runs() -> None:
     with subprocess.Popen(SERVE) as process:
         identity = processes.identity(process.pid)
         assert identity is not None

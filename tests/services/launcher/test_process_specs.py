@@ -57,7 +57,7 @@ def test_every_port_and_folder_is_the_settings() -> None:
     assert "/data/replay.json" in by_name["replay"].command
 
 
-def test_what_parts_and_launcher_are_told_has_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_and_launcher_share_the_names_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_BATCH", "PT5S")
     monkeypatch.setenv("STATELOOP_JARS", "/jars")
     settings = LauncherSettings()

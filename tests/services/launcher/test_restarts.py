@@ -24,7 +24,7 @@ def test_deaths_of_long_ago_do_not_count() -> None:
 
 
 @given(st.lists(st.floats(min_value=20.1, max_value=1e6), max_size=50))
-def test_a_part_that_dies_seldom_is_always_started_again(gaps: list[float]) -> None:
+def test_a_process_that_dies_rarely_is_always_restarted(gaps: list[float]) -> None:
     restarts, now = Restarts(POLICY), 0.0
     for gap in gaps:
         now += gap

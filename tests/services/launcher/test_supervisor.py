@@ -132,7 +132,7 @@ def test_stop_is_in_reverse_order_without_what_is_done() -> None:
     assert world.told[-2:] == ["stop job", "stop broker"]
 
 
-def test_told_to_stop_while_starting_it_starts_no_more() -> None:
+def test_a_stop_during_the_start_starts_no_more() -> None:
     world = World(part("broker", ready=Says("up")), part("job"))
     world.at(1, world.stop)
     assert not world.supervisor.start()
@@ -170,7 +170,7 @@ def test_a_part_that_keeps_dying_is_the_end() -> None:
         world.supervisor.watch()
 
 
-def test_a_part_that_ends_on_purpose_before_it_is_ready_is_the_end() -> None:
+def test_a_process_that_exits_before_it_is_ready_stops_the_launch() -> None:
     world = World(part("broker", ready=Says("up")))
     world.at(1, lambda: world.end("broker", 1, "Java is missing: install it with: x"))
     with pytest.raises(StartFailedError, match="broker did not start: Java is missing: install it with: x"):
@@ -190,7 +190,7 @@ def test_a_part_that_is_never_ready_is_the_end() -> None:
         world.supervisor.start()
 
 
-def test_a_foreground_part_that_finishes_ends_the_watch() -> None:
+def test_a_foreground_process_that_finishes_stops_the_watch() -> None:
     world = World(part("job"), part("live", foreground=True, finishes=True))
     world.at(5, lambda: world.end("live", 0))
     world.supervisor.start()

@@ -70,7 +70,7 @@ def test_a_narrow_terminal_has_all_marks_in_one_column() -> None:
     assert ["2013-01-01/UA/79/EWR-SFO", "79", "✓–✗»·"] in lines  # noqa: RUF001
 
 
-def test_metrics_processes_and_health_are_shown() -> None:
+def test_metrics_processes_and_health_are_drawn() -> None:
     text = "\n".join(drawn(a_view(), 120, 50))
     for part in ("● healthy", "17.2", "1,000 records", "result 10.5, retryable 2.0", "result 12.5", "worker ?"):
         assert part in text
@@ -79,13 +79,13 @@ def test_metrics_processes_and_health_are_shown() -> None:
     assert "● topics (done)" in text
 
 
-def test_reasons_are_shown_with_their_actions() -> None:
+def test_reasons_are_drawn_with_their_actions() -> None:
     text = "\n".join(drawn(a_view(health={"healthy": False, "reasons": [REASON]}), 120, 50))
     assert "✗ unhealthy" in text
     assert "✗ The API is down. Check it" in text
 
 
-def test_an_error_is_shown_above_the_last_metrics() -> None:
+def test_an_error_is_drawn_above_the_last_metrics() -> None:
     view = LiveView(error="http://127.0.0.1:1: refused")
     assert drawn(view, 80, 24) == [line(view)] == ["http://127.0.0.1:1: refused"]
     view = a_view()

@@ -4,7 +4,7 @@ import { el, setText } from "./node.js";
 import { colour, onTheme } from "./theme.js";
 
 /** Null when the service does not have uPlot's files. */
-const uPlot = await import("./uplot/uPlot.esm.js").then((module) => module.default, () => null);
+const library = import("./uplot/uPlot.esm.js").then((module) => module.default, () => null);
 const MISSING = "The charts are missing: run make jars where the query service runs, or set its STATELOOP_JARS.";
 
 const HEIGHT = 170;
@@ -19,11 +19,13 @@ const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
 export function chart(title, lines, written) {
   const place = el("div", { class: "plot" });
   const node = el("section", { class: "panel chart", "aria-label": title }, el("h3", {}, title), place);
+  let uPlot;
   let plot = null;
   let points = [];
   const data = () => [points.map((one) => one.at / 1000), ...lines.map(([, field]) => points.map((one) => one[field]))];
   const draw = () => {
-    if (!uPlot) return setText(place, MISSING);
+    if (uPlot === undefined) return;
+    if (uPlot === null) return setText(place, MISSING);
     plot?.destroy();
     plot = place.clientWidth ? new uPlot(options(lines, written, place.clientWidth), data(), place) : null;
   };
@@ -32,6 +34,7 @@ export function chart(title, lines, written) {
     else draw();
   });
   sized.observe(place);
+  library.then((loaded) => ((uPlot = loaded), node.isConnected && draw()));
   const endTheme = onTheme(draw);
   return {
     node,

@@ -68,7 +68,7 @@ class Visit:
         page.set_default_timeout(WITHIN_MS)
         page.on("console", self._said)
         page.on("pageerror", self._failed)
-        page.on("request", self._asked)
+        page.on("request", self._requested)
 
     async def go(self, route: str = "") -> None:
         """Show a view, and wait for the first figures."""
@@ -97,7 +97,7 @@ class Visit:
     def _failed(self, error: Error) -> None:
         self.complaints.append(str(error))
 
-    def _asked(self, request: Request) -> None:
+    def _requested(self, request: Request) -> None:
         if urlsplit(request.url).netloc != urlsplit(self.stage.base).netloc:
             self.strangers.append(request.url)
 

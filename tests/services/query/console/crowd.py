@@ -12,14 +12,14 @@ from contracts.model.enrichment import Enrichment
 from services.query.cluster.routing import Role
 from services.query.console.observation import Observation, StateObservation
 from services.query.console.samples import parse_samples
-from services.query.console.scrape import ScrapeResult, Target
-from tests.services.query.console.exposed import ResponseModel, exposed
+from services.query.console.scrape import ScrapeResult, ScrapeTarget
+from tests.services.query.console.exposed import Exposed, exposed
 from tests.services.query.console.looks import away, job_part
 
 APIS = tuple(f"api-number-{number:02}-of-the-department-of-long-names" for number in range(14))
 NAMES = tuple(f"enrichment_{number:02}_with_a_name_that_is_too_long" for number in range(14))
 WORKERS = tuple(
-    Target("enrichment", f"http://worker-{number}.stateloop.svc.cluster.local:9101") for number in range(24)
+    ScrapeTarget("enrichment", f"http://worker-{number}.stateloop.svc.cluster.local:9101") for number in range(24)
 )
 LONG = "fleet/europe-west/customer-000000000000017/vehicle-WBA3A5C50CF256985/trip/2013-01-01T05:00:00.000Z/"
 LARGE = 41_234_567.0
@@ -65,7 +65,7 @@ def _body(fields: dict[str, Any]) -> dict[str, Any]:
     return {"__annotations__": fields, "__module__": __name__}
 
 
-def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[Target, ...] = ()) -> Observation:
+def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[ScrapeTarget, ...] = ()) -> Observation:
     """The loop at a time; these APIs are down, and these workers away."""
     counted = LARGE + 41_234 * at
     ends = {name: {0: round(counted)} for name in ("events", "feedback", "snapshots")}
@@ -77,11 +77,11 @@ def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[Target, ...] = (
     return Observation(at, clock, (job, *parts), ends, states, tuple(f"query-{number}" for number in range(8)))
 
 
-def _worker(target: Target, at: float, down: tuple[str, ...]) -> ScrapeResult:
+def _worker(target: ScrapeTarget, at: float, down: tuple[str, ...]) -> ScrapeResult:
     counted = LARGE + 2_000 * at
     pairs = tuple(zip(APIS, NAMES, strict=True))
     statuses = ("result", "absence", "failure", "skipped")
-    told: ResponseModel = {
+    told: Exposed = {
         worker.CALLS: {(api, name, "retryable"): counted for api, name in pairs},
         worker.ANSWERS: {(name, status): LARGE for name in NAMES for status in statuses},
         worker.BREAKER: {(api,): 2.0 * (api in down) for api in APIS},

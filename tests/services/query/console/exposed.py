@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from contracts.metrics import Metric
 
-ResponseModel = dict["Metric", "dict[tuple[str, ...], float]"]
+Exposed = dict["Metric", "dict[tuple[str, ...], float]"]
 Seconds = dict["Metric", "dict[str, list[float]]"]
 
 
-class _Told(Collector):
-    def __init__(self, told: ResponseModel, seconds: Seconds) -> None:
+class _Collector(Collector):
+    def __init__(self, told: Exposed, seconds: Seconds) -> None:
         self._told = told
         self._seconds = seconds
 
@@ -37,10 +37,10 @@ class _Told(Collector):
             yield _histogram(metric, by_label)
 
 
-def exposed(told: ResponseModel, seconds: Seconds | None = None) -> str:
+def exposed(told: Exposed, seconds: Seconds | None = None) -> str:
     """The text of a part's /metrics. `seconds` has each value of a histogram, by its label."""
     registry = CollectorRegistry()
-    registry.register(_Told(told, seconds or {}))
+    registry.register(_Collector(told, seconds or {}))
     return generate_latest(registry).decode()
 
 

@@ -10,22 +10,22 @@ from services.query.cluster.routing import Role
 from services.query.console.models import DeadLetterSummary
 from services.query.console.observation import Observation, StateObservation
 from services.query.console.samples import parse_samples
-from services.query.console.scrape import ScrapeResult, Target
-from tests.services.query.console.exposed import exposed
+from services.query.console.scrape import ScrapeResult, ScrapeTarget
+from tests.services.query.console.exposed import Exposed, exposed
 
 if TYPE_CHECKING:
     from services.query.console.end_offsets import Offsets
-    from tests.services.query.console.exposed import ResponseModel, Seconds
+    from tests.services.query.console.exposed import Seconds
 
-JOB = Target("job", "http://127.0.0.1:9100")
-DERIVE = Target("derive", "http://127.0.0.1:9104")
-WORKERS = (Target("enrichment", "http://127.0.0.1:9101"), Target("enrichment", "http://127.0.0.1:9102"))
+JOB = ScrapeTarget("job", "http://127.0.0.1:9100")
+DERIVE = ScrapeTarget("derive", "http://127.0.0.1:9104")
+WORKERS = (ScrapeTarget("enrichment", "http://127.0.0.1:9101"), ScrapeTarget("enrichment", "http://127.0.0.1:9102"))
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def job_part(**told: float) -> ScrapeResult:
     """A job that read so many records, and so on; `lag` is that of both topics together."""
-    values: ResponseModel = {
+    values: Exposed = {
         job.RECORDS: {("events",): told.get("events", 0.0), ("feedback",): told.get("feedback", 0.0)},
         job.LAG: {("events",): told.get("lag", 0.0), ("feedback",): 0.0},
         job.COMMITTED_AT: {(): told.get("committed_at", BEGIN.timestamp())},
@@ -41,13 +41,13 @@ def job_part(**told: float) -> ScrapeResult:
 
 
 def worker_part(
-    target: Target = WORKERS[0],
+    target: ScrapeTarget = WORKERS[0],
     seconds: Seconds | None = None,
     failure: tuple[str, float, float] | None = None,
     **told: float,
 ) -> ScrapeResult:
     """A worker that made so many calls of each outcome, and so on; `failure` has reason, count and time."""
-    values: ResponseModel = {
+    values: Exposed = {
         worker.SNAPSHOTS: {(): told.get("snapshots", 0.0)},
         worker.CALLS: {
             ("reference", "aircraft", "result"): told.get("result", 0.0),
@@ -73,7 +73,7 @@ def derive_part() -> ScrapeResult:
     return ScrapeResult(DERIVE, parse_samples(""))
 
 
-def away(target: Target, why: str = "Connection refused") -> ScrapeResult:
+def away(target: ScrapeTarget, why: str = "Connection refused") -> ScrapeResult:
     """A part that does not answer."""
     return ScrapeResult(target, None, why)
 
@@ -139,7 +139,7 @@ def _worker(at: float, rate: float, target: Any, told: dict[str, Any]) -> Any:
     )
 
 
-def a_letter(number: int, head: str = "{", reason: str = "malformed") -> DeadLetterSummary:
+def a_dead_letter(number: int, head: str = "{", reason: str = "malformed") -> DeadLetterSummary:
     """A dead letter of an event that began so; the greater its number, the later."""
     written = BEGIN + timedelta(seconds=number)
     return DeadLetterSummary(

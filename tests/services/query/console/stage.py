@@ -22,7 +22,7 @@ from services.query.lookup.authentication import Authenticator
 from services.query.store.entry import Change, Entry
 from services.query.store.store import Update
 from tests.services.query.console.flights import flight, key_of
-from tests.services.query.console.looks import a_letter
+from tests.services.query.console.looks import a_dead_letter
 from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ class Stage:
         """The loop is looked at."""
         self.history.record(look)
 
-    def letter(self, head: str, reason: str = "malformed") -> DeadLetterSummary:
+    def dead_letter(self, head: str, reason: str = "malformed") -> DeadLetterSummary:
         """A dead letter of an event that began so; each is later than the one before."""
         self._offset += 1
-        return a_letter(self._offset, head, reason)
+        return a_dead_letter(self._offset, head, reason)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Stage]:

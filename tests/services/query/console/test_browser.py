@@ -48,7 +48,7 @@ async def test_each_view_loads_without_a_complaint(visit: Visit, route: str) -> 
     assert "healthy" in await visit.text(".health")
 
 
-async def test_the_picture_tells_the_figures(visit: Visit) -> None:
+async def test_the_diagram_has_the_metrics(visit: Visit) -> None:
     working(visit.stage)
     await visit.go()
     assert "Healthy" in await visit.text(".health-report")
@@ -80,7 +80,7 @@ async def test_without_any_data_it_says_so(visit: Visit) -> None:
     await visit.until("document.querySelector('main').innerText.includes('every record was processed')")
 
 
-async def test_what_is_not_watched_is_named_with_the_setting_and_not_called_healthy(visit: Visit) -> None:
+async def test_unmonitored_components_are_named_with_the_setting(visit: Visit) -> None:
     for at in range(0, 60, 2):
         visit.stage.look(at_work(at, until=60, unwatched={"job", "enrichment", "derive"}))
     await visit.go()
@@ -90,7 +90,7 @@ async def test_what_is_not_watched_is_named_with_the_setting_and_not_called_heal
     assert "Set STATELOOP_SCRAPE_TARGETS" in told
     assert "Healthy" not in told
     assert "not all monitored" in await visit.text(".health")
-    assert "no worker reports it" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
+    assert "no worker reports on it" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
 
 
 async def test_before_the_first_look_it_waits(stage: Stage, browser: Browser) -> None:
@@ -101,7 +101,7 @@ async def test_before_the_first_look_it_waits(stage: Stage, browser: Browser) ->
         await visit.until("document.querySelector('.health-report').innerText.includes('Healthy')")
 
 
-async def test_a_part_that_is_away_is_shown_where_it_is(visit: Visit) -> None:
+async def test_an_unreachable_process_is_marked_at_its_node(visit: Visit) -> None:
     working(visit.stage)
     for at in range(60, 72, 2):
         visit.stage.look(at_work(at, job_away=1))
@@ -115,7 +115,7 @@ async def test_a_part_that_is_away_is_shown_where_it_is(visit: Visit) -> None:
     assert "1 problem" in await visit.text(".health")
 
 
-async def test_a_job_that_starts_is_shown_as_such(visit: Visit) -> None:
+async def test_a_starting_job_is_marked(visit: Visit) -> None:
     working(visit.stage)
     for at in range(60, 72, 2):
         visit.stage.look(at_work(at, starts=0))
@@ -129,7 +129,7 @@ async def test_a_job_that_starts_is_shown_as_such(visit: Visit) -> None:
     assert await lag.nth(2).inner_text() != UNKNOWN
 
 
-async def test_an_open_breaker_is_shown_at_its_api(visit: Visit) -> None:
+async def test_an_open_breaker_is_marked_at_its_api(visit: Visit) -> None:
     working(visit.stage, breaker=2, held=7)
     await visit.go()
     api = visit.page.locator("[data-node='api:reference']")
@@ -150,7 +150,7 @@ async def test_flights_appear_while_one_looks(visit: Visit) -> None:
     assert await row.locator("td.mark.absence").count() == 1
 
 
-async def test_a_device_is_shown_as_it_changes(visit: Visit) -> None:
+async def test_a_device_is_updated_live(visit: Visit) -> None:
     working(visit.stage)
     visit.stage.fly(3, 3)
     await visit.go(device(key_of(3)))
@@ -186,7 +186,7 @@ async def test_a_device_never_goes_back(visit: Visit) -> None:
     ]
 
 
-async def test_a_rebuilt_device_is_shown_in_place_of_the_epoch_before(visit: Visit) -> None:
+async def test_a_rebuilt_device_replaces_its_earlier_epoch(visit: Visit) -> None:
     working(visit.stage)
     visit.stage.fly(3, 6)
     await visit.go(device(key_of(3)))
@@ -212,7 +212,7 @@ async def test_a_device_that_was_never_seen_is_waited_for(visit: Visit) -> None:
     )
 
 
-async def test_a_device_that_is_removed_is_shown_no_more_and_may_begin_anew(visit: Visit) -> None:
+async def test_a_removed_device_disappears_and_may_return(visit: Visit) -> None:
     working(visit.stage)
     visit.stage.fly(3, 6)
     await visit.go(device(key_of(3)))
@@ -233,9 +233,9 @@ async def test_names_that_every_object_has_are_nothing_special(visit: Visit, nam
     value["state"] = value["state"] | {name: "some text"}
     value["enrichments"] = {"aircraft": {"version": 1, "status": name, "ts": "2013-01-01T10:00:00Z"}}
     visit.stage.put(name, 1, value)
-    visit.stage.dead_letters.record(visit.stage.letter("head", name))
+    visit.stage.dead_letters.record(visit.stage.dead_letter("head", name))
     await visit.go(f"#/{name}")
-    await visit.page.get_by_text("There is no such view").wait_for()
+    await visit.page.get_by_text("This view does not exist").wait_for()
     await visit.go("#/states/flights")
     await visit.page.locator(f"tr[data-key='{name}']").wait_for()
     await visit.go(device(name))
@@ -250,7 +250,7 @@ async def test_every_reason_of_a_dead_letter_has_a_meaning(visit: Visit) -> None
     reasons = {*map(str, Reason), UNREADABLE, OTHERS}
     working(visit.stage)
     for reason in reasons:
-        visit.stage.dead_letters.record(visit.stage.letter("head", reason))
+        visit.stage.dead_letters.record(visit.stage.dead_letter("head", reason))
     await visit.go("#/dead_letters")
     await visit.page.get_by_role("button", name="more reasons").click()
     await visit.page.locator(".reason").nth(len(reasons) - 1).wait_for()
@@ -266,7 +266,7 @@ async def test_what_devices_send_stays_text(visit: Visit) -> None:
     value["enrichments"]["airline"] |= {"result": {HOSTILE: HOSTILE}}
     value["enrichments"]["aircraft"] = value["enrichments"]["airline"] | {"status": "failure", "reason": HOSTILE}
     visit.stage.put(HOSTILE, 1, value)
-    visit.stage.dead_letters.record(visit.stage.letter(HOSTILE))
+    visit.stage.dead_letters.record(visit.stage.dead_letter(HOSTILE))
     for route in ("#/states/flights", device(HOSTILE), "#/dead_letters"):
         await visit.go(route)
         await visit.until(f"document.querySelector('main').innerText.includes({json.dumps(HOSTILE)})")
@@ -347,7 +347,7 @@ async def test_on_a_narrow_screen_nothing_is_cut_off(stage: Stage, browser: Brow
     working(stage, breaker=2, worker_lag=123_456_789)
     for number in range(40):
         stage.fly(number, 6)
-    stage.dead_letters.record(stage.letter("x" * 900))
+    stage.dead_letters.record(stage.dead_letter("x" * 900))
     async with visiting(browser, stage, width=360, height=740) as visit:
         await visit.go(route)
         await visit.page.locator("main h1").wait_for(state="attached")
@@ -357,9 +357,7 @@ async def test_on_a_narrow_screen_nothing_is_cut_off(stage: Stage, browser: Brow
 
 
 @pytest.mark.parametrize(("scheme", "page"), [("light", "rgb(244, 246, 251)"), ("dark", "rgb(10, 15, 28)")])
-async def test_it_is_dark_or_light_as_the_system_unless_told(
-    stage: Stage, browser: Browser, scheme: str, page: str
-) -> None:
+async def test_the_theme_follows_the_system_by_default(stage: Stage, browser: Browser, scheme: str, page: str) -> None:
     working(stage)
     ground = "getComputedStyle(document.body).backgroundColor"
     async with visiting(browser, stage, scheme=scheme) as visit:
@@ -375,7 +373,7 @@ async def test_it_is_dark_or_light_as_the_system_unless_told(
 async def test_dead_letters_are_chosen_by_reason(visit: Visit) -> None:
     working(visit.stage)
     for number in range(4):
-        visit.stage.dead_letters.record(visit.stage.letter(f"head {number}", "late" if number else "malformed"))
+        visit.stage.dead_letters.record(visit.stage.dead_letter(f"head {number}", "late" if number else "malformed"))
     await visit.go("#/dead_letters")
     await visit.page.locator(".dead-letters > li").nth(3).wait_for()
     await visit.page.get_by_role("button", name="malformed").click()
@@ -384,7 +382,7 @@ async def test_dead_letters_are_chosen_by_reason(visit: Visit) -> None:
     assert await visit.text(".dead-letters pre") == "head 0"
 
 
-async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, tmp_path: Path) -> None:
+async def test_a_token_is_requested_and_stored_for_the_tab(browser: Browser, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     told = [
         {"name": "all", "token": "a-token-for-all-of-it"},
@@ -394,7 +392,7 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, tmp_p
     async with Stage(tokens=tokens).serving() as stage, visiting(browser, stage) as visit:
         working(stage)
         stage.fly(1, 3)
-        stage.dead_letters.record(stage.letter("a head"))
+        stage.dead_letters.record(stage.dead_letter("a head"))
         await visit.page.goto(stage.base)
         await visit.page.get_by_label("Token").last.fill("a-wrong-token-it-is")
         await visit.page.keyboard.press("Enter")

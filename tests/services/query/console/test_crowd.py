@@ -68,7 +68,7 @@ async def crowded_stage() -> AsyncIterator[Stage]:
             serving.put(f"{LONG}{number:03}", 1_234_567, long_lived())
         serving.put(LONG, 1_234_567, long_lived())
         for number in range(80):
-            serving.dead_letters.record(serving.letter("detail " * 100, REASONS[number % len(REASONS)]))
+            serving.dead_letters.record(serving.dead_letter("detail " * 100, REASONS[number % len(REASONS)]))
         yield serving
 
 
@@ -102,7 +102,7 @@ async def test_apis_that_are_down_come_first_and_the_others_are_summed(crowded_v
     assert "9 more" in (await rows.last.text_content() or "")
 
 
-async def test_of_many_workers_those_that_are_away_are_shown(crowded_visit: Visit) -> None:
+async def test_of_many_workers_the_unreachable_ones_are_listed(crowded_visit: Visit) -> None:
     await crowded_visit.go()
     rows = crowded_visit.page.locator(".processes tbody tr")
     assert await rows.count() == 1 + 1 + 2
@@ -117,7 +117,7 @@ async def test_of_many_workers_those_that_are_away_are_shown(crowded_visit: Visi
     assert await crowded_visit.page.evaluate("document.activeElement.textContent") == "Show fewer"
 
 
-async def test_troubles_of_a_kind_are_told_once(crowded_visit: Visit) -> None:
+async def test_reasons_of_a_kind_are_grouped(crowded_visit: Visit) -> None:
     await crowded_visit.go()
     kinds = crowded_visit.page.locator(".problems > li")
     assert await kinds.evaluate_all("(all) => all.map((one) => one.dataset.kind)") == [
@@ -125,9 +125,9 @@ async def test_troubles_of_a_kind_are_told_once(crowded_visit: Visit) -> None:
         "breaker_open",
     ]
     assert "4 problems" in await crowded_visit.text(".health-report h2")
-    await kinds.first.get_by_text("and 1 more like it").click()
+    await kinds.first.get_by_text("and 1 more of this kind").click()
     crowding(crowded_visit.stage, 12, down=APIS[3:5], gone=(*WORKERS[2:4], WORKERS[7]))
-    await kinds.first.get_by_text("and 2 more like it").wait_for()
+    await kinds.first.get_by_text("and 2 more of this kind").wait_for()
     assert await kinds.first.get_by_text(WORKERS[3].url).is_visible()  # what was opened stays open
 
 
@@ -139,7 +139,7 @@ async def test_each_of_many_enrichments_is_counted(crowded_visit: Visit) -> None
     assert await crowded_visit.page.locator("table.keys td.mark").count() == 0
 
 
-async def test_of_many_reasons_the_rarest_are_shown_on_demand(crowded_visit: Visit) -> None:
+async def test_of_many_reasons_the_rarest_are_listed_on_demand(crowded_visit: Visit) -> None:
     await crowded_visit.go("#/dead_letters")
     reasons = crowded_visit.page.locator(".reason")
     await reasons.first.wait_for()
@@ -150,13 +150,13 @@ async def test_of_many_reasons_the_rarest_are_shown_on_demand(crowded_visit: Vis
     assert await crowded_visit.page.locator(".dead-letters > li").count() == 80
 
 
-async def test_a_letter_stays_as_one_reads_it_while_others_come(crowded_visit: Visit) -> None:
+async def test_an_open_dead_letter_stays_open_while_others_arrive(crowded_visit: Visit) -> None:
     await crowded_visit.go("#/dead_letters")
     first = crowded_visit.page.locator(".dead-letters details").first
     await first.locator("summary").click()
     await first.locator("pre").focus()
     await crowded_visit.page.evaluate("getSelection().selectAllChildren(document.querySelector('details[open] pre'))")
-    crowded_visit.stage.dead_letters.record(crowded_visit.stage.letter("a new one"))
+    crowded_visit.stage.dead_letters.record(crowded_visit.stage.dead_letter("a new one"))
     await crowded_visit.page.locator(".dead-letters summary", has_text="a new one").wait_for()
     assert await crowded_visit.page.evaluate("document.activeElement.tagName") == "PRE"
     assert "detail" in await crowded_visit.page.evaluate("getSelection().toString()")
@@ -164,18 +164,18 @@ async def test_a_letter_stays_as_one_reads_it_while_others_come(crowded_visit: V
 
 async def test_a_reason_none_of_the_latest_has_is_said_to_be_older(crowded_visit: Visit) -> None:
     for number in range(200):
-        crowded_visit.stage.dead_letters.record(crowded_visit.stage.letter(f"{number}", "malformed"))
+        crowded_visit.stage.dead_letters.record(crowded_visit.stage.dead_letter(f"{number}", "malformed"))
     await crowded_visit.go("#/dead_letters")
     reason = crowded_visit.page.get_by_role("button", name=REASONS[0])
     await reason.focus()
     await crowded_visit.page.keyboard.press("Enter")
     await crowded_visit.page.get_by_text(f"None of the latest 100 is {REASONS[0]}").wait_for()
-    crowded_visit.stage.dead_letters.record(crowded_visit.stage.letter("again", REASONS[0]))
+    crowded_visit.stage.dead_letters.record(crowded_visit.stage.dead_letter("again", REASONS[0]))
     await crowded_visit.page.locator(".dead-letters summary", has_text="again").wait_for()
     assert await reason.evaluate("(one) => one === document.activeElement")
 
 
-async def test_of_large_values_fewer_are_asked_for(crowded_visit: Visit) -> None:
+async def test_of_large_values_fewer_are_requested(crowded_visit: Visit) -> None:
     for number in range(40):
         value = flight(number, 5) | {"enrichments": {}}
         value["state"]["large"] = "x" * 100_000

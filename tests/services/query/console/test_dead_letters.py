@@ -33,7 +33,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WITHIN_S = 30.0
 
 
-def letter(number: int, reason: str = "malformed") -> DeadLetterSummary:
+def summary_of(number: int, reason: str = "malformed") -> DeadLetterSummary:
     return DeadLetterSummary(
         reason=reason,
         detail=None,
@@ -50,7 +50,7 @@ def letter(number: int, reason: str = "malformed") -> DeadLetterSummary:
 def test_all_are_counted_and_the_latest_kept() -> None:
     letters = DeadLetterLog("dead_letters")
     for number in range(1000):
-        letters.record(letter(999 - number, "late" if number % 4 else "malformed"))
+        letters.record(summary_of(999 - number, "late" if number % 4 else "malformed"))
     found = letters.answer(3)
     assert found.counts == {"late": 750, "malformed": 250}
     assert [one.offset for one in found.latest] == [999, 998, 997]
@@ -61,13 +61,13 @@ def test_all_are_counted_and_the_latest_kept() -> None:
 def test_reasons_are_bounded() -> None:
     letters = DeadLetterLog("dead_letters")
     for number in range(1000):
-        letters.record(letter(number, f"reason {number}"))
+        letters.record(summary_of(number, f"reason {number}"))
     found = letters.answer(1)
     assert len(found.counts) == MOST_REASONS + 1
     assert found.counts[OTHERS] == 1000 - MOST_REASONS
 
 
-def test_without_letters_there_is_nothing() -> None:
+def test_without_dead_letters_there_is_nothing() -> None:
     found = DeadLetterLog("dead_letters").answer(10)
     assert (found.since, found.counts, found.latest) == (None, {}, ())
 
@@ -98,7 +98,7 @@ def test_of_a_long_topic_only_the_end_is_read(broker: EmbeddedBroker, topics_pre
 
 
 @pytest.mark.kafka
-def test_the_ends_of_topics_are_told(broker: EmbeddedBroker, topics_prefix: str) -> None:
+def test_the_end_offsets_of_topics_are_read(broker: EmbeddedBroker, topics_prefix: str) -> None:
     client = {"bootstrap.servers": broker.bootstrap}
     first, later = f"{topics_prefix}events", f"{topics_prefix}snapshots"
     create(broker, first, 2)
@@ -112,7 +112,7 @@ def test_the_ends_of_topics_are_told(broker: EmbeddedBroker, topics_prefix: str)
     ends.close()
 
 
-def test_a_broker_that_is_away_tells_no_ends() -> None:
+def test_an_unreachable_broker_has_no_end_offsets() -> None:
     ends = EndOffsets({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
     assert ends.read() is None
     ends.close()

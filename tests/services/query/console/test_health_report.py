@@ -66,11 +66,11 @@ def minutes(count: float, **told: Callable[[float], float]) -> list[Observation]
     return [well(at, **{name: value(at) for name, value in told.items()}) for at in times]
 
 
-def test_a_loop_that_is_well_has_no_trouble() -> None:
+def test_a_healthy_loop_has_no_reasons() -> None:
     assert reasons(minutes(11)) == []
 
 
-def test_a_loop_where_nothing_happens_has_no_trouble() -> None:
+def test_an_idle_loop_has_no_reasons() -> None:
     assert reasons(look(2.0 * number, worker_part(), states=(owner(),)) for number in range(400)) == []
 
 
@@ -92,7 +92,7 @@ def test_a_loop_where_nothing_happens_has_no_trouble() -> None:
         ({"letters": lambda at: at}, "dead_letters_increasing", "dead_letters"),
     ],
 )
-def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], float]], what: str, where: str) -> None:
+def test_each_reason_has_its_component(told: dict[str, Callable[[float], float]], what: str, where: str) -> None:
     (found,) = reasons(minutes(2, **told))
     assert (found.kind, found.component) == (what, where)
     assert found.message
@@ -124,7 +124,7 @@ def test_each_trouble_is_told_with_its_place(told: dict[str, Callable[[float], f
         "failures of long ago",
     ],
 )
-def test_what_is_no_trouble_is_not_told(told: dict[str, Callable[[float], float]]) -> None:
+def test_normal_values_give_no_reason(told: dict[str, Callable[[float], float]]) -> None:
     assert reasons(minutes(2, **told)) == []
 
 
@@ -133,14 +133,14 @@ def test_a_lag_that_rose_and_stays_is_no_longer_growing() -> None:
     assert reasons(minutes(3, worker_lag=lambda at: 100 * min(at, 60))) == []
 
 
-def test_a_watermark_that_stands_still_is_told_after_its_patience() -> None:
+def test_a_stuck_watermark_is_reported_after_ten_minutes() -> None:
     assert reasons(minutes(9, watermark=lambda _: 1e9)) == []
     (found,) = reasons(minutes(11, watermark=lambda _: 1e9))
     assert (found.kind, found.component) == ("watermark_stuck", "job")
 
 
 @pytest.mark.parametrize(("address", "where"), [(JOB, "job"), (WORKERS[0], "workers")])
-def test_a_part_that_is_away_is_told_and_one_missed_answer_is_not(address: object, where: str) -> None:
+def test_an_unreachable_process_is_reported_and_one_missed_scrape_is_not(address: object, where: str) -> None:
     def without(at: float) -> Observation:
         there = well(at)
         return replace(there, parts=tuple(away(one.target) if one.target == address else one for one in there.parts))
@@ -152,7 +152,7 @@ def test_a_part_that_is_away_is_told_and_one_missed_answer_is_not(address: objec
     assert reasons([well(0), well(2), without(4), without(8), well(10)]) == []
 
 
-def test_who_gets_few_records_is_not_silent() -> None:
+def test_a_job_with_few_records_is_not_silent() -> None:
     def one_a_minute(at: float) -> Observation:
         return replace(well(at), ends={"events": {0: round(at / 60)}, "feedback": {0: 0}, "snapshots": {0: 0}})
 
@@ -180,14 +180,14 @@ def test_job_that_is_away_is_not_called_silent() -> None:
     assert [one.kind for one in reasons(without(2.0 * number) for number in range(60))] == ["process_unreachable"]
 
 
-def test_partitions_of_nobody_are_told() -> None:
+def test_unowned_partitions_are_reported() -> None:
     (found,) = reasons([replace(well(at), states=(owner(unowned=2),)) for at in (0, 2)])
     assert (found.kind, found.component) == ("unowned", "query")
     (found,) = reasons([replace(well(at), states=(owner(unowned=2, catching_up=2),)) for at in (0, 2)])
     assert found.kind == "catching_up"
 
 
-def test_what_causes_others_comes_first() -> None:
+def test_causes_come_first() -> None:
     looks = minutes(2, worker_lag=lambda at: 100 * at, breaker=lambda _: 2, letters=lambda at: at)
     assert [one.kind for one in reasons(looks)] == ["breaker_open", "lag_growing", "dead_letters_increasing"]
     broken = [replace(one, ends=None) for one in looks]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from services.query.console.observation import Observation
 
 
-def shown(*looks: Observation) -> LoopResponse:
+def response(*looks: Observation) -> LoopResponse:
     history = MetricsHistory(app, 2.0)
     for one in looks:
         history.record(one)
@@ -28,27 +28,27 @@ def shown(*looks: Observation) -> LoopResponse:
     return found
 
 
-def test_nothing_is_shown_before_the_first_look() -> None:
+def test_there_is_no_response_before_the_first_observation() -> None:
     assert MetricsHistory(app, 2.0).answer(None) is None
 
 
-def test_topics_have_their_ends_and_rates() -> None:
-    found = shown(look(0, ends={"events": {0: 10, 1: 5}}), look(2, ends={"events": {0: 20, 1: 15}}))
+def test_topics_have_their_end_offsets_and_rates() -> None:
+    found = response(look(0, ends={"events": {0: 10, 1: 5}}), look(2, ends={"events": {0: 20, 1: 15}}))
     assert (found.topics["events"].end, found.topics["events"].rate) == (35, 10.0)
     assert found.topics["events"].partitions == 2
     assert found.topics["dead_letters"].rate == 0
 
 
-def test_a_broker_that_is_away_is_told() -> None:
+def test_an_unreachable_broker_is_reported() -> None:
     broken = look(2)
-    found = shown(look(0), type(broken)(broken.at, broken.clock, broken.parts, None, broken.states))
+    found = response(look(0), type(broken)(broken.at, broken.clock, broken.parts, None, broken.states))
     assert not found.kafka
     assert found.topics["events"].rate is None
     assert found.health.reasons[0].kind == "kafka_unreachable"
 
 
 def test_calls_of_all_workers_are_added_up() -> None:
-    found = shown(
+    found = response(
         look(0, worker_part(WORKERS[0], result=10), worker_part(WORKERS[1], result=100)),
         look(2, worker_part(WORKERS[0], result=20, absence=2), worker_part(WORKERS[1], result=104)),
     )
@@ -59,19 +59,19 @@ def test_calls_of_all_workers_are_added_up() -> None:
 
 
 def test_a_part_that_began_anew_has_counted_from_zero() -> None:
-    found = shown(look(0, worker_part(result=1000)), look(2, worker_part(result=6)))
+    found = response(look(0, worker_part(result=1000)), look(2, worker_part(result=6)))
     assert found.apis[0].calls["result"] == 3.0
 
 
 def test_a_part_that_comes_back_brings_no_burst() -> None:
-    found = shown(look(0, away(WORKERS[0])), look(2, worker_part(result=1000)))
+    found = response(look(0, away(WORKERS[0])), look(2, worker_part(result=1000)))
     assert found.apis[0].calls == {}
     assert found.workers[0].calls is None
 
 
 def test_latency_is_that_of_the_calls_since() -> None:
     slow, fast = [5.0] * 100, [0.02] * 100
-    found = shown(
+    found = response(
         look(0, worker_part(seconds={worker.CALL_SECONDS: {"reference": slow}})),
         look(2, worker_part(seconds={worker.CALL_SECONDS: {"reference": slow + fast}})),
     )
@@ -80,55 +80,55 @@ def test_latency_is_that_of_the_calls_since() -> None:
 
 
 def test_the_worst_breaker_counts() -> None:
-    found = shown(look(0, worker_part(WORKERS[0], breaker=0), worker_part(WORKERS[1], breaker=2, held=7)))
+    found = response(look(0, worker_part(WORKERS[0], breaker=0), worker_part(WORKERS[1], breaker=2, held=7)))
     assert (found.apis[0].breaker, found.apis[0].queued) == ("open", 7)
 
 
 def test_an_api_that_is_down_has_the_latest_reason_of_all_workers_with_its_count_and_time() -> None:
     old, new = ("connection refused", 90.0, 1000.0), ("the response is not JSON", 57.0, 1060.0)
     parts = (worker_part(WORKERS[0], None, old, breaker=2), worker_part(WORKERS[1], None, new, breaker=1))
-    found = shown(look(0, *parts))
+    found = response(look(0, *parts))
     assert found.apis[0].failure == ApiFailure(reason=new[0], count=57, at=datetime.fromtimestamp(1060, UTC))
     assert "57 calls that failed: the response is not JSON, at 00:17:40 UTC" in found.health.reasons[0].message
     both = (worker_part(one, None, new, breaker=2) for one in WORKERS)
-    failure = shown(look(0, *both)).apis[0].failure
+    failure = response(look(0, *both)).apis[0].failure
     assert failure is not None
     assert failure.count == 114
 
 
 def test_an_api_whose_workers_do_not_answer_is_not_called_well() -> None:
-    found = shown(look(0, away(WORKERS[0]), job_part()))
+    found = response(look(0, away(WORKERS[0]), job_part()))
     assert (found.apis[0].breaker, found.apis[0].failure) == (None, None)
 
 
 def test_the_cache_has_its_share() -> None:
-    found = shown(look(0, worker_part(hit=0, miss=10)), look(2, worker_part(hit=30, miss=20)))
+    found = response(look(0, worker_part(hit=0, miss=10)), look(2, worker_part(hit=30, miss=20)))
     assert found.apis[0].cached == 0.75
 
 
-def test_a_job_tells_of_its_last_batch() -> None:
-    found = shown(look(0, job_part(events=10)), look(2, job_part(events=30, lag=4, watermark=1357000000.0)))
+def test_a_job_has_the_metrics_of_its_last_batch() -> None:
+    found = response(look(0, job_part(events=10)), look(2, job_part(events=30, lag=4, watermark=1357000000.0)))
     (job,) = found.job
     assert (job.read, job.lag, job.keys, job.up) == (10.0, 4, 40, True)
     assert job.committed_s == 2.0
 
 
 def test_a_job_has_no_figures_of_a_batch_before_its_first() -> None:
-    (job,) = shown(look(0, job_part(committed_at=0.0, batch_s=0.0, starts=1))).job
+    (job,) = response(look(0, job_part(committed_at=0.0, batch_s=0.0, starts=1))).job
     assert (job.batch_s, job.pause_s, job.committed_s, job.starting) == (None, None, None, False)
-    assert shown(look(0, job_part(starts=0))).job[0].starting
+    assert response(look(0, job_part(starts=0))).job[0].starting
 
 
-def test_what_is_away_says_why_and_for_how_long() -> None:
-    found = shown(look(0, job_part()), look(4, away(JOB)), look(8, away(JOB, "refused")))
+def test_an_unreachable_process_has_its_error_and_duration() -> None:
+    found = response(look(0, job_part()), look(4, away(JOB)), look(8, away(JOB, "refused")))
     assert (found.job[0].up, found.job[0].error, found.job[0].unreachable_s) == (False, "refused", 8.0)
     assert found.job[0].lag is None
 
 
-def test_failures_are_those_of_the_course() -> None:
+def test_failures_are_those_of_the_history() -> None:
     looks = [look(0, job_part(failures=7)), look(2, job_part(failures=9)), look(4, job_part(failures=1))]
-    assert shown(*looks).recent_failures == 2
-    assert shown(look(0, job_part(failures=7))).recent_failures == 0
+    assert response(*looks).recent_failures == 2
+    assert response(look(0, job_part(failures=7))).recent_failures == 0
 
 
 def test_a_watermark_is_still_only_while_events_come() -> None:
@@ -138,12 +138,12 @@ def test_a_watermark_is_still_only_while_events_come() -> None:
             for at in range(0, 40, 2)
         ]
 
-    assert shown(*looks(10, 0)).watermark_unchanged_s == 38.0
-    assert shown(*looks(0, 0)).watermark_unchanged_s == 0.0
-    assert shown(*looks(10, 1)).watermark_unchanged_s == 0.0
+    assert response(*looks(10, 0)).watermark_unchanged_s == 38.0
+    assert response(*looks(0, 0)).watermark_unchanged_s == 0.0
+    assert response(*looks(10, 1)).watermark_unchanged_s == 0.0
 
 
-def test_the_course_is_bounded_and_told_from_a_time_on() -> None:
+def test_the_history_is_bounded_and_returned_from_a_time_on() -> None:
     history = MetricsHistory(app, 2.0)
     for number in range(1000):
         history.record(look(2.0 * number, states=(owner(lag=number),)))
@@ -158,8 +158,8 @@ def test_the_course_is_bounded_and_told_from_a_time_on() -> None:
     assert none.history == ()
 
 
-def test_the_service_tells_its_own_states() -> None:
-    (state,) = shown(look(0, states=(owner(lag=5, catching_up=1),))).states
+def test_the_service_reports_its_own_states() -> None:
+    (state,) = response(look(0, states=(owner(lag=5, catching_up=1),))).states
     assert (state.name, state.lag, state.roles) == ("flights", 5, {"owner": 3, "catching_up": 1})
 
 

@@ -42,22 +42,22 @@ def test_each_component_without_a_target_is_named_with_the_setting(kinds: Collec
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_loop_is_not_healthy_while_something_is_not_watched(stage: Stage) -> None:
     """The API may be down: nobody who sees it is asked."""
-    found = await asked(stage, unwatched=ALL)
+    found = await get_json(stage, unwatched=ALL)
     assert found["health"] == {"healthy": None, "reasons": []}
     assert [one["component"] for one in found["unmonitored"]] == ["job", "workers", "api:reference", "derive"]
     assert [one["breaker"] for one in found["apis"]] == [None]
-    found = await asked(stage, unwatched=ALL, kafka_unreachable=1)
+    found = await get_json(stage, unwatched=ALL, kafka_unreachable=1)
     assert found["health"]["healthy"] is False
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_loop_that_is_watched_is_healthy(stage: Stage) -> None:
-    found = await asked(stage)
+    found = await get_json(stage)
     assert (found["health"]["healthy"], found["unmonitored"]) == (True, [])
     assert [one["breaker"] for one in found["apis"]] == ["closed"]
 
 
-async def asked(stage: Stage, **told: Any) -> Any:
+async def get_json(stage: Stage, **told: Any) -> Any:
     for at in (0, 2):
         stage.look(at_work(at, **told))
     async with ClientSession() as session, session.get(f"{stage.base}/v1/loop") as response:

@@ -28,7 +28,7 @@ def test_the_page_is_there() -> None:
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
-def test_nothing_parses_html_or_asks_elsewhere(path: Path) -> None:
+def test_no_file_parses_html_or_requests_other_hosts(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert [word for word in UNSAFE if word in text] == []
     assert re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text.replace("http://www.w3.org/2000/svg", "")) == []

@@ -14,7 +14,7 @@ def test_figures_are_found_by_the_catalogue() -> None:
     assert told.divided(worker.CALLS, "api", "enrichment") == {("city", "place"): 3.0, ("city", "rule"): 4.0}
 
 
-def test_what_a_part_does_not_tell_is_unknown() -> None:
+def test_a_missing_metric_is_unknown() -> None:
     told = parse_samples(exposed({worker.LAG: {(): 3.0}}))
     assert told.total(job.LAG) is None
     assert told.smallest(job.STATE_KEYS) is None
@@ -39,6 +39,6 @@ def test_a_figure_that_is_no_number_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("text", ["<html>", 'stateloop_worker_lag{a="b 1', "stateloop_worker_lag one"])
-def test_what_is_no_text_of_prometheus_is_refused(text: str) -> None:
+def test_invalid_text_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_samples(text)

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer, unused_port
 
 from contracts.metrics import worker
 from services.query.console import scrape as scraping
-from services.query.console.scrape import ScrapeResult, Target, instances, scrape
+from services.query.console.scrape import ScrapeResult, ScrapeTarget, instances, scrape
 from tests.services.query.console.exposed import exposed
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
         await response.write(b"# x\n" * 100_000)
 
 
-async def elsewhere(_: web.Request) -> web.Response:
+async def redirect(_: web.Request) -> web.Response:
     raise web.HTTPFound("/good/metrics")
 
 
@@ -48,7 +48,7 @@ async def binary(_: web.Request) -> web.Response:
 async def parts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TestServer]:
     monkeypatch.setattr(scraping, "WITHIN", ClientTimeout(total=0.5))
     application = web.Application()
-    for name, handler in {"good": metrics, "never": never, "elsewhere": elsewhere, "binary": binary}.items():
+    for name, handler in {"good": metrics, "never": never, "redirect": redirect, "binary": binary}.items():
         application.router.add_get(f"/{name}/metrics", handler)
     application.router.add_get("/endless/metrics", endless)
     server = TestServer(application)
@@ -56,13 +56,13 @@ async def parts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TestServer]:
         yield server
 
 
-async def asked(*urls: str) -> tuple[ScrapeResult, ...]:
+async def get_json(*urls: str) -> tuple[ScrapeResult, ...]:
     async with ClientSession() as session:
-        return await scrape(session, [Target("enrichment", url) for url in urls])
+        return await scrape(session, [ScrapeTarget("enrichment", url) for url in urls])
 
 
-async def test_a_part_tells_its_figures(parts: TestServer) -> None:
-    (found,) = await asked(str(parts.make_url("/good")))
+async def test_a_target_is_scraped(parts: TestServer) -> None:
+    (found,) = await get_json(str(parts.make_url("/good")))
     assert found.error is None
     assert found.samples is not None
     assert found.samples.total(worker.LAG) == 42
@@ -73,20 +73,20 @@ async def test_a_part_tells_its_figures(parts: TestServer) -> None:
     [
         ("never", "no answer within"),
         ("endless", "more than"),
-        ("elsewhere", "status 302"),
+        ("redirect", "status 302"),
         ("missing", "status 404"),
         ("binary", "not with figures"),
     ],
 )
-async def test_a_part_that_tells_none_says_why(parts: TestServer, name: str, why: str) -> None:
-    (found,) = await asked(str(parts.make_url(f"/{name}/")))
+async def test_a_failed_scrape_has_its_error(parts: TestServer, name: str, why: str) -> None:
+    (found,) = await get_json(str(parts.make_url(f"/{name}/")))
     assert found.samples is None
     assert why in (found.error or "")
 
 
-async def test_who_is_away_keeps_nobody_waiting(parts: TestServer) -> None:
+async def test_an_unreachable_target_delays_no_other(parts: TestServer) -> None:
     nobody = f"http://127.0.0.1:{unused_port()}"
-    first, second, third = await asked(nobody, str(parts.make_url("/never")), str(parts.make_url("/good")))
+    first, second, third = await get_json(nobody, str(parts.make_url("/never")), str(parts.make_url("/good")))
     assert first.error == "Connection refused"  # where, is in the address
     assert second.samples is None
     assert third.samples is not None
@@ -102,16 +102,16 @@ async def test_who_is_away_keeps_nobody_waiting(parts: TestServer) -> None:
         (("10.0.0.2", "fd00::2", "fd00::3"), ["http://[fd00::2]:8080", "http://[fd00::3]:8080"]),
     ],
 )
-async def test_name_of_several_instances_is_asked_at_each(found: tuple[str, ...], asked_at: list[str]) -> None:
+async def test_a_name_of_several_instances_is_scraped_at_each(found: tuple[str, ...], asked_at: list[str]) -> None:
     async def hosts(_host: str, _port: int) -> tuple[str, ...]:
         return found
 
-    spread = await instances(Target("enrichment", "http://enrichment:8080"), hosts)
+    spread = await instances(ScrapeTarget("enrichment", "http://enrichment:8080"), hosts)
     assert [address.url for address in spread] == asked_at
 
 
-async def test_name_that_nobody_knows_is_asked_as_it_is() -> None:
+async def test_an_unknown_name_is_scraped_as_it_is() -> None:
     async def hosts(_host: str, _port: int) -> tuple[str, ...]:
         raise OSError("no such host")
 
-    assert await instances(Target("job", "http://job:8080"), hosts) == [Target("job", "http://job:8080")]
+    assert await instances(ScrapeTarget("job", "http://job:8080"), hosts) == [ScrapeTarget("job", "http://job:8080")]

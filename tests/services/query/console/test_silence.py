@@ -87,7 +87,7 @@ async def test_view_that_is_opened_meanwhile_says_it_too(waiting: Visit, way: Wa
     way.flows.set()
 
 
-async def test_service_that_answers_and_looks_at_nothing_is_told_apart(waiting: Visit, stage: Stage) -> None:
+async def test_a_service_that_no_longer_scrapes_is_reported(waiting: Visit, stage: Stage) -> None:
     await waiting.go()
     assert await pass_until(waiting, says(".health-report", "no longer scrapes the loop")) >= 10_000
     assert "stale since" in await waiting.text(".health")
@@ -108,7 +108,7 @@ async def test_device_whose_stream_is_silent_is_not_live(waiting: Visit, way: Wa
     await waiting.page.locator(".stream-status[data-status=live]").wait_for()
 
 
-async def test_key_that_was_removed_and_came_again_meanwhile_is_shown(waiting: Visit, way: Way, stage: Stage) -> None:
+async def test_a_key_that_returned_meanwhile_appears(waiting: Visit, way: Way, stage: Stage) -> None:
     await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
     await waiting.until(says(".versions", "v5"))
     stage.remove(key_of(1))

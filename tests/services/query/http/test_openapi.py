@@ -20,7 +20,7 @@ from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
 from services.query.http.openapi import document, written
-from tests.services.query.console.looks import a_letter, at_work
+from tests.services.query.console.looks import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
 from tests.services.query.in_memory import MemoryStore, a_state, parts_of
 
@@ -69,7 +69,7 @@ def console() -> Console:
     history, letters = MetricsHistory(app, 2.0), DeadLetterLog("dead_letters")
     for at in (0, 2):
         history.record(at_work(at))
-    letters.record(a_letter(1))
+    letters.record(a_dead_letter(1))
     return Console(app, history, letters)
 
 
