@@ -1,50 +1,33 @@
-"""How much one client may cost."""
+"""Limits of the connections that watch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from services.query.settings import QuerySettings
 
 
 @dataclass(frozen=True)
 class WatchLimits:
-    """Bounds of connections that are told of changes. Times are in seconds."""
+    """Limits of one client, unless they say otherwise. Times are in seconds."""
 
     waiting_keys: int = 10_000
-    """How many keys may wait for one client; beyond it, it has to read anew."""
+    """Keys queued for one client; beyond it, the client must read anew."""
     waiting_bytes: int = 4 * 1024 * 1024
-    """The same in bytes of their values."""
+    """The same, in bytes of their values."""
     all_waiting_bytes: int = 256 * 1024 * 1024
-    """How many bytes may wait for all clients together, with 1 KiB for each key; beyond it the slowest are cut off."""
+    """Bytes queued for all clients, with 1 KiB for each key; beyond it, the slowest clients are disconnected."""
     remembered: int = 10_000
-    """Of how many keys a subscription remembers what was told."""
+    """Keys of which a subscription remembers the delivered version."""
     subscriptions: int = 100
-    """How many subscriptions one WebSocket may have."""
+    """Subscriptions of one WebSocket."""
     connections: int = 2_000
-    """How many connections one token may have open, or where no token is needed, everybody together."""
+    """Open connections of one token, or of all clients where no token is needed."""
     message_bytes: int = 64 * 1024
-    """How long a client's message may be."""
+    """Bytes of a command."""
     mark_every_s: float = 5.0
-    """How often a client is told how far it is behind; so it also sees that the connection lives."""
+    """How often a client receives a mark, which also shows that the connection is alive."""
     stalled_s: float = 60.0
-    """After how long a connection is closed whose client takes nothing."""
-
-    @classmethod
-    def of(cls, settings: QuerySettings) -> WatchLimits:
-        """Those that an instance was told."""
-        return cls(
-            waiting_keys=settings.watch_waiting,
-            waiting_bytes=settings.watch_waiting_bytes,
-            all_waiting_bytes=settings.watch_all_waiting_bytes,
-            subscriptions=settings.watch_subscriptions,
-            connections=settings.watch_connections,
-            mark_every_s=settings.watch_marks.total_seconds(),
-            stalled_s=settings.watch_stalled.total_seconds(),
-        )
+    """How long a client may read nothing before it is disconnected."""
 
     def relayed(self) -> WatchLimits:
-        """Those of another instance, which stands for many clients."""
+        """The limits of another instance, which relays to many clients."""
         return replace(self, waiting_keys=10 * self.waiting_keys, waiting_bytes=16 * self.waiting_bytes)

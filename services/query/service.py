@@ -129,8 +129,8 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     access, proxy, page, listening, _ = ways
     api = state_api(parts, access, proxy)
     push = WatchRoutes(parts)
-    listeners.on_changed += [api.waiters.changed, push.watching.changed]
-    listeners.on_restarted.append(push.watching.restarted)
+    listeners.on_changed += [api.waiters.changed, push.service.changed]
+    listeners.on_restarted.append(push.service.restarted)
     health = Health(parts, follower.tally, lambda: cluster.instance.holds.view.contact is not None)
     pieces: list[Routes] = [
         MonitoringRoutes(health, parts.counts),
@@ -143,11 +143,11 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as tasks:
         lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
         renewing = watch_tokens(
-            access, api.fast_path.forget_callers, partial(push.watching.renew, access.reauthenticate)
+            access, api.fast_path.forget_callers, partial(push.service.reauthenticate, access.reauthenticate)
         )
         counting = watched(parts.states.values(), parts.settings.client())
         owned = ways.owners.check_async()
-        ending = [tasks.create_task(one) for one in (push.watching.run(), health.run(), renewing, counting, owned)]
+        ending = [tasks.create_task(one) for one in (push.service.run(), health.run(), renewing, counting, owned)]
         async with HttpServer(parts, api.guard, pieces, api.fast_path).serving(listening):
             await stopped.wait()
             health.stopping = True

@@ -111,6 +111,18 @@ class QuerySettings(KafkaSettings):
             raise ValueError("STATELOOP_LEASE must be more than 0 and less than STATELOOP_SESSION_TIMEOUT")
         return self
 
+    def watch_limits(self) -> WatchLimits:
+        """The limits of connections that watch."""
+        return WatchLimits(
+            waiting_keys=self.watch_waiting,
+            waiting_bytes=self.watch_waiting_bytes,
+            all_waiting_bytes=self.watch_all_waiting_bytes,
+            subscriptions=self.watch_subscriptions,
+            connections=self.watch_connections,
+            mark_every_s=self.watch_marks.total_seconds(),
+            stalled_s=self.watch_stalled.total_seconds(),
+        )
+
     @property
     def loopback(self) -> bool:
         """Whether only this machine can ask."""

@@ -1,4 +1,4 @@
-"""Items of a stream as they are written: events of SSE, and messages of a WebSocket."""
+"""Encodes stream items: as server-sent events, and as messages and frames of a WebSocket."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 
 TEXT = 0x81
-"""The first byte of a whole text."""
+"""The first byte of an unfragmented text frame."""
 SHORT, LONG = 126, 1 << 16
-"""From these sizes on, a frame tells its size in two bytes, and in eight."""
+"""From these sizes on, a frame has its size in two bytes, and in eight."""
 _SPACES = bytes.maketrans(b"\r\n", b"  ")
 
 
-def event_of(notice: Notification) -> bytes:
-    """A notice as an event, made once for all who get it. Only a value has an id: after it a client can go on."""
-    if notice.sse is None:
-        name = f"id: {notice.tag}\n" if notice.kind is NotificationKind.STATE else ""
-        notice.sse = _chunk(f"event: {notice.kind}\n{name}data: ".encode() + _one_line(notice.body) + b"\n\n")
-    return notice.sse
+def event_of(notification: Notification) -> bytes:
+    """The server-sent event of a notification, encoded once for all clients. Values only have an id to resume from."""
+    if notification.sse is None:
+        name = f"id: {notification.tag}\n" if notification.kind is NotificationKind.STATE else ""
+        head = f"event: {notification.kind}\n{name}data: ".encode()
+        notification.sse = _chunk(head + _one_line(notification.body) + b"\n\n")
+    return notification.sse
 
 
 def control_event(name: str, facts: Mapping[str, Any]) -> bytes:
@@ -38,7 +39,7 @@ def control_event(name: str, facts: Mapping[str, Any]) -> bytes:
 
 
 def websocket_frame(text: bytes) -> bytes:
-    """A text as a server's frame: RFC 6455, section 5.2."""
+    """A text as a frame of a server: RFC 6455, section 5.2."""
     size = len(text)
     if size < SHORT:
         return bytes((TEXT, size)) + text
@@ -47,14 +48,14 @@ def websocket_frame(text: bytes) -> bytes:
     return pack("!BBQ", TEXT, SHORT + 1, size) + text
 
 
-def delivery_message(letter: Delivery[Subscription]) -> bytes:
-    """A letter as a message: what differs between clients stands before what does not."""
-    notice = letter.notice
-    ids = orjson.dumps([one.name for one in letter.subscriptions])
-    head = b'{"type":"' + notice.kind.encode() + b'","ids":' + ids
-    if notice.kind is NotificationKind.STATE:
-        return head + b',"tag":"' + notice.tag.encode() + b'","answer":' + notice.body + b"}"
-    return head + b"," + notice.body[1:]
+def delivery_message(delivery: Delivery[Subscription]) -> bytes:
+    """A delivery as a message: the members that differ between clients precede those that do not."""
+    notification = delivery.notification
+    ids = orjson.dumps([one.name for one in delivery.subscriptions])
+    head = b'{"type":"' + notification.kind.encode() + b'","ids":' + ids
+    if notification.kind is NotificationKind.STATE:
+        return head + b',"tag":"' + notification.tag.encode() + b'","answer":' + notification.body + b"}"
+    return head + b"," + notification.body[1:]
 
 
 def control_message(kind: str, facts: Mapping[str, Any]) -> bytes:
@@ -63,10 +64,10 @@ def control_message(kind: str, facts: Mapping[str, Any]) -> bytes:
 
 
 def _chunk(data: bytes) -> bytes:
-    """A part of a body whose length is not known: RFC 9112, section 7.1."""
+    """A chunk of a body of unknown length: RFC 9112, section 7.1."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def _one_line(body: bytes) -> bytes:
-    """A line break in JSON is only ever space between its parts, and would end the event's data."""
+    """A line break in JSON is only whitespace between tokens, and would end the data of the event."""
     return body.translate(_SPACES) if b"\n" in body or b"\r" in body else body

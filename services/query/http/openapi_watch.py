@@ -1,4 +1,4 @@
-"""The routes that watch, as the OpenAPI document has them: it knows requests and answers, and these go on."""
+"""The watch routes in the OpenAPI document, which has no streams: their events and messages are described."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-ASKED = (Subscribe, Unsubscribe)
-MODELS: tuple[type[BaseModel], ...] = (*ASKED, *MESSAGES)
+COMMANDS = (Subscribe, Unsubscribe)
+MODELS: tuple[type[BaseModel], ...] = (*COMMANDS, *MESSAGES)
 PROBLEMS = ("bad_request", "no_token", "not_yours", "too_many", "failed")
 KEYED = (*PROBLEMS, "unknown_state")
 EVENTS = (
-    "Server-sent events. `state`: the answer as a read of the key gives it, its id the version's tag. `never_seen`, "
-    "`removed`, `expired`: the key has no value. `mark`: how far the client and the topic's reading are. `reset`: "
-    "changes are lost to the client. `problem`: the last event, when the token does not reach the key any more."
+    "Server-sent events. `state`: the answer that a GET of the key returns; its id is the tag of the version. "
+    "`never_seen`, `removed`, `expired`: the key has no value. `mark`: how far the client and the instance are behind. "
+    "`reset`: changes were lost. `problem`: the last event, when the token may not read the key any more."
 )
 CURRENT = {
     "name": "current",
     "in": "query",
-    "description": "Whether the value that is there now is told first",
+    "description": "Whether the present value is sent first",
     "schema": {"type": "string", "enum": ["true", "false"], "default": "true"},
 }
 LAST = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "The id of the last event that the client has: it is told what came after it",
+    "description": "The id of the last event that the client has: it receives what came after it",
     "schema": {"type": "string", "pattern": TAG},
 }
 PROTOCOL = {
@@ -43,11 +43,11 @@ PROTOCOL = {
 
 
 def event_stream(at: Sequence[dict[str, Any]], problems: dict[str, Any]) -> dict[str, Any]:
-    """One key as server-sent events. `at` are the parameters of the path, `problems` the responses of KEYED."""
+    """The operation for one key. `at` has the parameters of the path, `problems` the responses of KEYED."""
     content = {"text/event-stream": {"schema": {"type": "string"}}}
     return {
         "operationId": "watchKey",
-        "summary": "What a key is now, and what becomes of it",
+        "summary": "The value of a key, and its changes",
         "parameters": [*at, CURRENT, LAST],
         "responses": {"200": {"description": EVENTS, "content": content}, **problems},
         "security": [{}, {"token": []}],
@@ -55,15 +55,15 @@ def event_stream(at: Sequence[dict[str, Any]], problems: dict[str, Any]) -> dict
 
 
 def web_socket(problems: dict[str, Any], ref: str) -> dict[str, Any]:
-    """Many subscriptions on a WebSocket; its messages, which OpenAPI has no word for, are in `x-messages`."""
-    switched = "A WebSocket. What the client says and is told, as JSON in texts, is in x-messages"
+    """The operation for many subscriptions. Its commands and messages are in `x-messages`, an extension."""
+    switched = "A WebSocket. The commands and messages, as JSON in text frames, are in x-messages"
     return {
         "operationId": "watchMany",
-        "summary": "Keys, prefixes and filters, told as they change",
+        "summary": "Changes of keys, prefixes and filters",
         "parameters": [PROTOCOL],
         "responses": {"101": {"description": switched}, **problems},
         "security": [{}, {"token": []}],
-        "x-messages": {"asked": _one_of(ASKED, ref), "told": _one_of(MESSAGES, ref)},
+        "x-messages": {"commands": _one_of(COMMANDS, ref), "messages": _one_of(MESSAGES, ref)},
     }
 
 

@@ -1,4 +1,4 @@
-"""GET /v1/states/{name}/{key}/watch: one key, as server-sent events."""
+"""GET /v1/states/{name}/{key}/watch: one key as server-sent events."""
 
 from __future__ import annotations
 
@@ -26,56 +26,56 @@ if TYPE_CHECKING:
 
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 RETRY = b"retry: 1000\n\n"
-"""After how many milliseconds a browser connects again, when the stream has ended."""
+"""Milliseconds after which a browser reconnects when the stream has ended."""
 
 
 class EventStreams:
-    """The streams of single keys. One ends when its client goes, or takes nothing for long, or the service ends."""
+    """Event streams of single keys. A stream ends when its client is gone or reads nothing, or the service stops."""
 
-    def __init__(self, parts: Parts, watching: PushService) -> None:
+    def __init__(self, parts: Parts, push: PushService) -> None:
         self._counts = parts.counts
         self._clock = parts.clock
-        self._watching = watching
+        self._push = push
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
-        """The key's value and what becomes of it. Raises ProblemError."""
-        interest = Filter(request.match_info["name"], key_of_request(request))
-        current, after = _current(request), _after(request)
+        """The value of the key, and its changes. Raises ProblemError."""
+        wanted = Filter(request.match_info["name"], key_of_request(request))
+        current, after = _parse_current(request), _parse_last_event(request)
         response = web.StreamResponse(headers=HEADERS)
-        with self._watching.stream(principal(request)) as stream:
-            self._watching.subscribe(stream, "", interest, current=current, after=after)
+        with self._push.stream(principal(request)) as stream:
+            self._push.subscribe(stream, "", wanted, current=current, after=after)
             with suppress(ConnectionError):
-                outlet = ClientWriter(request, await response.prepare(request), self._watching.limits.stalled_s)
+                writer = ClientWriter(request, await response.prepare(request), self._push.limits.stalled_s)
                 await response.write(RETRY)
-                await stream.flow(outlet, partial(self._written, stream))
+                await stream.run(writer, partial(self._encode, stream))
         return response
 
-    def _written(self, stream: ClientStream, item: StreamItem) -> bytes:
+    def _encode(self, stream: ClientStream, item: StreamItem) -> bytes:
         if isinstance(item, list):
             self._counts.add(metrics.DELIVERED, "sse", by=len(item))
-            for letter in item:
-                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - letter.notice.at)
-            return b"".join(event_of(letter.notice) for letter in item)
+            for one in item:
+                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - one.notification.at)
+            return b"".join(event_of(one.notification) for one in item)
         if isinstance(item, ProgressMark):
-            return control_event("mark", self._watching.progress(stream, item))
+            return control_event("mark", self._push.progress(stream, item))
         if isinstance(item, SubscriptionDenied | StreamRefused):
             stream.end()
             return control_event("problem", item.problem.members())
         if isinstance(item, StreamReset):
             self._counts.add(metrics.RESETS, "sse")
-            return control_event("reset", {"conflated": stream.mailbox.conflated})
+            return control_event("reset", {"conflated": stream.queue.conflated})
         return b""
 
 
-def _current(request: web.Request) -> bool:
-    asked = request.query.get("current", "true")
-    if asked not in ("true", "false"):
-        raise ProblemError(Problem("bad_request", f"current={asked}: write true or false"))
-    return asked == "true"
+def _parse_current(request: web.Request) -> bool:
+    value = request.query.get("current", "true")
+    if value not in ("true", "false"):
+        raise ProblemError(Problem("bad_request", f"current={value}: write true or false"))
+    return value == "true"
 
 
-def _after(request: web.Request) -> Order | None:
-    """What the client has, by the id of the last event that it got."""
+def _parse_last_event(request: web.Request) -> Order | None:
+    """The version that the client has, by the id of the last event that it received."""
     last = request.headers.get("Last-Event-ID")
     if not last:
         return None

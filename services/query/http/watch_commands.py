@@ -1,4 +1,4 @@
-"""What a client says on the WebSocket, and what it is told besides notices."""
+"""Commands on the WebSocket: of clients, and of other instances that relay subscriptions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from services.query.lookup.version_reference import TAG
 from services.query.push.filter import Filter
 
-PATHS_MOST = 8
+PATHS_MAX = 8
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Key = Annotated[str, Field(max_length=4096)]
 Path = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$", max_length=256)]
 
 
-class ClientMessage(BaseModel):
-    """A message, as JSON. Unknown fields are refused, for a misspelt one would be a wish that nobody hears."""
+class Command(BaseModel):
+    """A command, as JSON. Unknown members are rejected, so that typing errors are noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Subscribe(ClientMessage):
-    """Tell me of one key; or of all with a prefix, whose fields have these values. An id used before is replaced.
+class Subscribe(Command):
+    """Subscribe to one key, or to all with a prefix whose fields have these values. Replaces a subscription of this id.
 
-    `current`: first what is there now. `after`: the client has this tag of the key, and is not told it again.
+    `current`: with the present values first. `after`: the client has the version of this tag, and does not need it.
     """
 
     type: Literal["subscribe"]
@@ -32,7 +32,7 @@ class Subscribe(ClientMessage):
     state: Name
     key: Key | None = None
     prefix: Key | None = None
-    where: dict[Path, Key] = Field(default_factory=dict, max_length=PATHS_MOST)
+    where: dict[Path, Key] = Field(default_factory=dict, max_length=PATHS_MAX)
     current: bool = True
     after: str | None = Field(default=None, pattern=TAG)
 
@@ -44,39 +44,40 @@ class Subscribe(ClientMessage):
             raise ValueError("after goes with key")
         return self
 
-    def interest(self) -> Filter:
-        """What is asked for."""
+    def filter(self) -> Filter:
+        """The filter of the subscription."""
         return Filter(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())))
 
 
 class Relay(Subscribe):
-    """A subscription of another instance, for a client of its own.
+    """Subscribe for a client of another instance.
 
-    It is told what is here: of these partitions what came after the offsets, or all where that is null.
+    It receives what this instance serves: of these partitions everything after the offsets, or all where that is null.
     """
 
     partitions: dict[int, int | None]
 
 
-class Resume(ClientMessage):
-    """Another instance goes on here with these partitions, after the offsets."""
+class Resume(Command):
+    """Continue a relayed subscription with these partitions, after the offsets."""
 
     type: Literal["resume"]
     id: Name
     partitions: dict[int, int | None]
 
 
-class Unsubscribe(ClientMessage):
-    """Tell me of this no more."""
+class Unsubscribe(Command):
+    """End a subscription."""
 
     type: Literal["unsubscribe"]
     id: Name
 
 
-ClientCommand = Annotated[Subscribe | Unsubscribe, Field(discriminator="type")]
-CLIENT_COMMAND: TypeAdapter[Subscribe | Unsubscribe] = TypeAdapter(ClientCommand)
-"""Reads a client's message."""
+CLIENT_COMMAND: TypeAdapter[Subscribe | Unsubscribe] = TypeAdapter(
+    Annotated[Subscribe | Unsubscribe, Field(discriminator="type")]
+)
+"""Parses a command of a client."""
 PEER_COMMAND: TypeAdapter[Relay | Resume | Unsubscribe] = TypeAdapter(
     Annotated[Relay | Resume | Unsubscribe, Field(discriminator="type")]
 )
-"""Reads a message of another instance."""
+"""Parses a command of another instance."""

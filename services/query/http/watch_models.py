@@ -1,4 +1,4 @@
-"""What a client of the WebSocket is told, as models: for the OpenAPI document. Tests hold the service to them."""
+"""The messages that a client of the WebSocket receives, as models for the OpenAPI document. Tests check them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from services.query.http.response_models import KeyAnswer, ProblemAnswer
 
-Ids = Annotated[tuple[str, ...], Field(min_length=1, description="The subscriptions that it is for")]
+Ids = Annotated[tuple[str, ...], Field(min_length=1, description="The subscriptions that receive it")]
 
 
 class WatchMessage(BaseModel):
-    """A message, as JSON. Clients pass over fields and types that they do not know."""
+    """A message, as JSON. Clients ignore members and types that they do not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ValueMessage(WatchMessage):
-    """A key has this value. A subscription by key that says this tag in `after` is not told it again."""
+    """A key has this value. A subscription to the key with this tag in `after` does not receive it again."""
 
     type: Literal["state"]
     ids: Ids
@@ -36,7 +36,7 @@ class KeyGoneMessage(WatchMessage):
 
 
 class CurrentMessage(WatchMessage):
-    """The present values of these partitions have been sent."""
+    """The present values of these partitions were sent."""
 
     type: Literal["current"]
     id: str
@@ -44,20 +44,20 @@ class CurrentMessage(WatchMessage):
 
 
 class RecordsLag(WatchMessage):
-    """How many records are not read yet."""
+    """Records that are not read yet."""
 
     records: int
 
 
 class StateProgress(WatchMessage):
-    """How far a state's topic is read; with positions, all before these offsets has been sent."""
+    """How far the topic of a state is read; with positions, everything before these offsets was sent."""
 
     lag: RecordsLag
     positions: dict[str, int] | None = None
 
 
 class MarkMessage(WatchMessage):
-    """How far the client is behind: keys that wait, changes that others stand for, and how old the oldest is."""
+    """How far the client is behind: queued keys, changes replaced by later ones, and the age of the oldest."""
 
     type: Literal["mark"]
     waiting: int
@@ -67,7 +67,7 @@ class MarkMessage(WatchMessage):
 
 
 class ResetMessage(WatchMessage):
-    """The client was too slow, and what waited was dropped: subscribe again to read anew."""
+    """The client was too slow, and queued changes were dropped: subscribe again to read anew."""
 
     type: Literal["reset"]
     ids: tuple[str, ...]
@@ -75,14 +75,14 @@ class ResetMessage(WatchMessage):
 
 
 class AcknowledgedMessage(WatchMessage):
-    """The answer to a subscribe or unsubscribe."""
+    """The response to a subscribe or unsubscribe."""
 
     type: Literal["subscribed", "unsubscribed"]
     id: str
 
 
 class ErrorMessage(WatchMessage):
-    """What is wrong with a subscription, or a message whose id cannot be read. `no_token`: the connection ends."""
+    """Why a subscription, or a command with an unreadable id, was rejected. After `no_token` the connection ends."""
 
     type: Literal["error"]
     id: str | None

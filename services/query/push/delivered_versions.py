@@ -1,4 +1,4 @@
-"""What a subscription was told last of each key, so that it is never told anything older, nor the same again."""
+"""The last version of each key that a subscription received, so that it receives nothing older and nothing twice."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class DeliveredVersions:
-    """The order of the last entry told, of so many keys at the most: those told of longest ago are forgotten.
+    """The order of the last entry of each key, of at most `limit` keys: the least recently delivered are forgotten.
 
-    A key that was forgotten may be told again as it is. It cannot go back: what it is told from never does.
+    A forgotten key may be delivered again. It cannot go back, for the store that it is read from never does.
     """
 
-    def __init__(self, most: int, forgotten: Callable[[str], None] | None = None) -> None:
-        self._most = most
+    def __init__(self, limit: int, on_forget: Callable[[str], None] | None = None) -> None:
+        self._limit = limit
         self._orders: OrderedDict[str, Order] = OrderedDict()
-        self._lives: list[tuple[int, str]] = []
-        self._forgotten = forgotten
+        self._windows: list[tuple[int, str]] = []
+        self._on_forget = on_forget
 
     def __contains__(self, key: str) -> bool:
         return key in self._orders
@@ -34,48 +34,48 @@ class DeliveredVersions:
         """The keys that are remembered."""
         return list(self._orders)
 
-    def told(self, key: str) -> Order | None:
-        """What was told last of the key."""
+    def get(self, key: str) -> Order | None:
+        """The order of the last version of the key."""
         return self._orders.get(key)
 
     def advance(self, key: str, order: Order) -> bool:
-        """Note that this is told of the key now; False, and nothing is noted, if as much was told before."""
+        """Record a version; returns False, and records nothing, if it is not newer than the last one."""
         before = self._orders.get(key)
         if before is not None and order <= before:
             return False
         self._orders[key] = order
         self._orders.move_to_end(key)
         if order[0] and (before is None or before[0] != order[0]):
-            self._began(order[0], key)
-        if len(self._orders) > self._most:
+            self._add_window(order[0], key)
+        if len(self._orders) > self._limit:
             self._drop(next(iter(self._orders)))
         return True
 
     def forget(self, key: str) -> bool:
-        """The key is gone, and may come again with any order; whether something was told of it."""
+        """Forget a key that is gone, and may reappear with any order; returns whether it was remembered."""
         return self._orders.pop(key, None) is not None
 
     def clear(self) -> None:
-        """Forget all: the client reads anew."""
+        """Forget all keys: the client reads anew."""
         for key in self.keys():
             self._drop(key)
-        self._lives.clear()
+        self._windows.clear()
 
-    def ended(self, ended: Callable[[int], bool]) -> Iterator[str]:
-        """The keys whose life, of those told of, has ended since the last look."""
-        while self._lives and ended(self._lives[0][0]):
-            life, key = heappop(self._lives)
-            told = self._orders.get(key)
-            if told is not None and told[0] == life:
+    def pop_expired(self, is_expired: Callable[[int], bool]) -> Iterator[str]:
+        """The keys whose window has expired since the last call."""
+        while self._windows and is_expired(self._windows[0][0]):
+            start, key = heappop(self._windows)
+            order = self._orders.get(key)
+            if order is not None and order[0] == start:
                 yield key
 
-    def _began(self, life: int, key: str) -> None:
-        """Lives of keys that were forgotten stay until there are too many of them."""
-        heappush(self._lives, (life, key))
-        if len(self._lives) > 2 * self._most:
-            self._lives = sorted((order[0], name) for name, order in self._orders.items() if order[0])
+    def _add_window(self, start: int, key: str) -> None:
+        """Windows of forgotten keys stay until there are too many of them."""
+        heappush(self._windows, (start, key))
+        if len(self._windows) > 2 * self._limit:
+            self._windows = sorted((order[0], name) for name, order in self._orders.items() if order[0])
 
     def _drop(self, key: str) -> None:
         del self._orders[key]
-        if self._forgotten:
-            self._forgotten(key)
+        if self._on_forget:
+            self._on_forget(key)

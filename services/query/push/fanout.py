@@ -1,4 +1,4 @@
-"""Tells subscribers what has changed."""
+"""Fans changes out to the subscriptions that match them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from contracts.wire.partition import partition as partition_of
 from services.query.push.filter import RecordFields
-from services.query.push.filter_index import FilterIndex
-from services.query.push.filter_matches import FilterMatches
+from services.query.push.filter_index import FilterIndex, FilterMatches
 from services.query.push.notification import Notification, NotificationKind
 from services.query.push.routing_table import LOCAL
 
@@ -22,46 +21,46 @@ if TYPE_CHECKING:
 
 
 class ChangeFanout:
-    """Is told Changes in the event loop, a batch at a time when readers can see it, and knows who wants to know.
+    """Takes changes in the event loop, a batch at a time once readers see it, and notifies matching subscriptions.
 
-    What this instance does not answer for is not told here. `answer` gives the JSON that a read of a state's key gives,
-    `present` what readers see of the key now.
+    It skips partitions that other instances serve. `answer` returns the JSON that a GET of the key returns, `present`
+    the entry that readers see now.
     """
 
     def __init__(
         self,
         states: Mapping[str, NamedState],
-        places: RoutingTable,
+        routing: RoutingTable,
         answer: Callable[[str, str, Entry], bytes],
         clock: Callable[[], float],
         present: Callable[[str, str], Entry | None],
     ) -> None:
         self._states = states
-        self._places = places
+        self._routing = routing
         self._answer = answer
         self._clock = clock
         self._present = present
         self._indexes: dict[str, FilterIndex[Subscription]] = {name: FilterIndex() for name in states}
-        self._holders = {name: FilterMatches() for name in states}
+        self._matches: dict[str, FilterMatches[Subscription]] = {name: FilterMatches() for name in states}
         self._positions: dict[tuple[str, int], int] = {}
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """Let what has changed be told to those whom it concerns."""
-        if not self._places.answers():
-            return  # a rebuild is millions of changes that concern nobody
+        """Notify the subscriptions that match these changes."""
+        if not self._routing.has_local():
+            return  # a rebuild is millions of changes without a subscription
         at = self._clock()
         for state, key, entry in changes:
             number = self.partition(state, key) if entry is None else entry.partition
-            if self._places.place(state, number) != LOCAL:
+            if self._routing.route(state, number) != LOCAL:
                 continue
             if entry is None:
-                self._tell_removed(state, key, at)
+                self._notify_removed(state, key, at)
             else:
                 self._positions[state, number] = entry.offset + 1
-                self._tell_entry(state, key, entry, at)
+                self._notify_entry(state, key, entry, at)
 
-    def notice(self, state: str, key: str, entry: Entry, at: float | None = None) -> Notification:
-        """What is told of an entry that was known at this time; now, unless it is said."""
+    def value_notification(self, state: str, key: str, entry: Entry, at: float | None = None) -> Notification:
+        """The notification of an entry, known since `at`; by default since now."""
         return Notification(
             NotificationKind.STATE,
             state,
@@ -75,74 +74,77 @@ class ChangeFanout:
             make=partial(self._answer, state, key, entry),
         )
 
-    def gone(self, kind: NotificationKind, state: str, key: str, entry: Entry | None = None) -> Notification:
-        """What is told of a key that is not there any more, or was never; `entry` is what says so."""
+    def gone_notification(
+        self, kind: NotificationKind, state: str, key: str, entry: Entry | None = None
+    ) -> Notification:
+        """The notification of a key without a value. `entry` is the one that shows it, if there is one."""
         partition, offset = (-1, -1) if entry is None else (entry.partition, entry.offset)
         return Notification(kind, state, key, self._clock(), partition=partition, offset=offset)
 
     def add(self, subscription: Subscription) -> None:
-        """From now on it is told of changes."""
-        state, key = subscription.interest[:2]
-        self._indexes[state].add(subscription.interest, subscription)
+        """Notify the subscription from now on."""
+        state, key = subscription.filter[:2]
+        self._indexes[state].add(subscription.filter, subscription)
         subscription.partition = None if key is None else self.partition(state, key)
-        if subscription.interest.where:
-            subscription.holders = self._holders[state]
+        if subscription.filter.where:
+            subscription.matches = self._matches[state]
 
     def remove(self, subscription: Subscription) -> None:
-        """From now on it is not told of anything."""
-        self._indexes[subscription.interest.state].remove(subscription.interest, subscription)
-        subscription.start_anew()
+        """Do not notify the subscription any more."""
+        self._indexes[subscription.filter.state].remove(subscription.filter, subscription)
+        subscription.reset()
 
     def subscriptions(self, state: str) -> list[Subscription]:
-        """All of a state."""
+        """All subscriptions to a state."""
         return list(self._indexes[state])
 
-    def watched(self, state: str) -> int:
-        """How many subscriptions a state has."""
+    def count(self, state: str) -> int:
+        """The number of subscriptions to a state."""
         return len(self._indexes[state])
 
     def partition(self, state: str, key: str) -> int:
-        """The partition that the key is in."""
+        """The partition of the key."""
         return partition_of(key.encode(), self._states[state].partitions)
 
     def positions(self, state: str) -> dict[int, int]:
-        """The offset after the last change told, by partition, of what this instance answers for."""
-        known = ((one, self._positions.get((state, one))) for one in self._places.here(state))
+        """The offset after the last change, by partition that this instance serves."""
+        known = ((one, self._positions.get((state, one))) for one in self._routing.local_partitions(state))
         return {one: offset for one, offset in known if offset is not None}
 
     def forget(self, state: str, partition: int) -> None:
-        """The partition is read anew: its offsets say nothing any more."""
+        """Drop offsets of a partition that is read from its beginning again."""
         self._positions.pop((state, partition), None)
         for subscription in self._indexes[state]:
-            subscription.reached.pop(partition, None)
-            reading = subscription.readings.get(partition)
-            if reading is not None and reading.since is not None:
-                del subscription.readings[partition]
+            subscription.delivered_offsets.pop(partition, None)
+            scan = subscription.scans.get(partition)
+            if scan is not None and scan.since is not None:
+                del subscription.scans[partition]
 
-    def _tell_entry(self, state: str, key: str, entry: Entry, at: float) -> None:
-        """One notice serves all, so that it is encoded once; the record is parsed only if somebody filters."""
+    def _notify_entry(self, state: str, key: str, entry: Entry, at: float) -> None:
+        """All subscriptions share one notification. The record is parsed only if a subscription filters by fields."""
         index = self._indexes[state]
-        notice: Notification | None = None
-        for subscription in index.named(key):
-            notice = notice or self.notice(state, key, entry, at)
-            subscription.tell(notice)
-        if index.filters:
-            self._tell_filters(index, notice or self.notice(state, key, entry, at), entry)
+        notification: Notification | None = None
+        for subscription in index.by_key(key):
+            notification = notification or self.value_notification(state, key, entry, at)
+            subscription.deliver(notification)
+        if index.has_filters:
+            self._notify_filters(index, notification or self.value_notification(state, key, entry, at), entry)
 
-    def _tell_filters(self, index: FilterIndex[Subscription], notice: Notification, entry: Entry) -> None:
-        passed = dict.fromkeys(index.filtered(notice.key, RecordFields(entry.value)))
+    def _notify_filters(self, index: FilterIndex[Subscription], notification: Notification, entry: Entry) -> None:
+        state, key = notification.state, notification.key
+        passed = dict.fromkeys(index.by_fields(key, RecordFields(entry.value)))
         for subscription in passed:
-            subscription.tell(notice)
-        holders = self._holders[notice.state].of(notice.key)
-        left = [one for one in holders if one not in passed and not one.has_since(notice.key, entry.order)]
+            subscription.deliver(notification)
+        before = self._matches[state].of(key)
+        left = [one for one in before if one not in passed and not one.has_at_least(key, entry.order)]
         if left:
-            gone = self.gone(NotificationKind.LEFT, notice.state, notice.key, entry)
+            gone = self.gone_notification(NotificationKind.LEFT, state, key, entry)
             for subscription in left:
-                subscription.tell_gone(gone)
+                subscription.deliver_gone(gone)
 
-    def _tell_removed(self, state: str, key: str, at: float) -> None:
-        """Not to who was told already that the key has come again: by a read."""
-        notice, again = Notification(NotificationKind.REMOVED, state, key, at), self._present(state, key)
-        for subscription in (*self._indexes[state].named(key), *self._holders[state].of(key)):
-            if again is None or not subscription.has(key, again.order):
-                subscription.tell_gone(notice)
+    def _notify_removed(self, state: str, key: str, at: float) -> None:
+        """Skips subscriptions that have read, from the store, that the key has reappeared."""
+        notification, present = Notification(NotificationKind.REMOVED, state, key, at), self._present(state, key)
+        for subscription in (*self._indexes[state].by_key(key), *self._matches[state].of(key)):
+            if present is None or not subscription.has_version(key, present.order):
+                subscription.deliver_gone(notification)

@@ -1,4 +1,4 @@
-"""What a subscription asks for, and whether a record is of it."""
+"""Filters of subscriptions: a key, or a prefix and values of fields."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NOTHING: Mapping[str, Any] = {}
+NO_FIELDS: Mapping[str, Any] = {}
 
 
 class Filter(NamedTuple):
-    """A key of a state; or, where that is None, all keys with this prefix whose fields have these values.
+    """One key of a state; or, if that is None, all keys with this prefix whose fields have these values.
 
-    `where` are pairs of a path and the value's text: that of a string is itself, that of another value its JSON.
+    `where` has pairs of a path and the text of a value: a string as it is, any other value as JSON.
     """
 
     state: str
@@ -24,17 +24,17 @@ class Filter(NamedTuple):
     where: tuple[tuple[str, str], ...] = ()
 
     @property
-    def reach(self) -> str:
-        """The key, or what all keys that are asked for begin with."""
+    def scope(self) -> str:
+        """The key, or the prefix of all keys that can match."""
         return self.prefix if self.key is None else self.key
 
-    def holds(self, record: RecordFields) -> bool:
+    def matches(self, record: RecordFields) -> bool:
         """Whether the record has these values."""
         return all(record.text(path) == value for path, value in self.where)
 
 
 class RecordFields:
-    """A record's value, parsed when it is first looked at, and at most once."""
+    """The fields of a record's value, which is parsed on the first access, once."""
 
     __slots__ = ("_parsed", "_value")
 
@@ -43,8 +43,8 @@ class RecordFields:
         self._parsed: Any = None
 
     def text(self, path: str) -> str | None:
-        """The text of what is at a dotted path; None where there is nothing, null, an object or a list."""
-        found = self._read()
+        """The text of the value at a dotted path; None if it is absent, null, an object or a list."""
+        found = self._parse()
         for name in path.split("."):
             if not isinstance(found, dict):
                 return None
@@ -53,11 +53,11 @@ class RecordFields:
             return found
         return None if found is None or isinstance(found, dict | list) else orjson.dumps(found).decode()
 
-    def _read(self) -> Any:
-        """A value that is no JSON has no fields: whether it may be there at all is the follower's decision."""
+    def _parse(self) -> Any:
+        """A value that is not JSON has no fields; ingestion decides whether it may be stored at all."""
         if self._parsed is None:
             try:
                 self._parsed = orjson.loads(self._value)
             except orjson.JSONDecodeError:
-                self._parsed = NOTHING
+                self._parsed = NO_FIELDS
         return self._parsed

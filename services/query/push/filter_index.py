@@ -1,4 +1,4 @@
-"""Finds the subscriptions that a change concerns, at a cost that does not grow with those that it does not."""
+"""Finds the subscriptions that match a change, at a cost that does not grow with those that do not."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ V = TypeVar("V")
 
 
 class FilterIndex(Generic[S]):
-    """Subscriptions by their interest, of one state.
+    """The subscriptions of one state by their filters.
 
-    A change costs a look by its key, one by each length of prefix, and one by each path that somebody filters by.
+    A change costs one lookup by key, one per length of prefix, and one per path that a filter names first.
     """
 
     def __init__(self) -> None:
@@ -33,50 +33,75 @@ class FilterIndex(Generic[S]):
     def __iter__(self) -> Iterator[S]:
         return iter(self._all)
 
-    def add(self, interest: Filter, subscription: S) -> None:
-        """From now on it is found."""
+    def add(self, wanted: Filter, subscription: S) -> None:
+        """Add a subscription."""
         self._all.add(subscription)
-        if interest.key is not None:
-            self._keys.setdefault(interest.key, {})[subscription] = None
-        elif interest.where:
-            path, value = interest.where[0]
-            self._filters.setdefault(path, {}).setdefault(value, {})[subscription] = interest
+        if wanted.key is not None:
+            self._keys.setdefault(wanted.key, {})[subscription] = None
+        elif wanted.where:
+            path, value = wanted.where[0]
+            self._filters.setdefault(path, {}).setdefault(value, {})[subscription] = wanted
         else:
-            prefixes = self._prefixes.setdefault(len(interest.prefix), {})
-            prefixes.setdefault(interest.prefix, {})[subscription] = None
+            prefixes = self._prefixes.setdefault(len(wanted.prefix), {})
+            prefixes.setdefault(wanted.prefix, {})[subscription] = None
 
-    def remove(self, interest: Filter, subscription: S) -> None:
-        """From now on it is not found. What nobody asks for any more costs nothing."""
+    def remove(self, wanted: Filter, subscription: S) -> None:
+        """Remove a subscription, with entries that no other one needs."""
         self._all.discard(subscription)
-        if interest.key is not None:
-            _drop(self._keys, interest.key, subscription)
-        elif interest.where:
-            path, value = interest.where[0]
+        if wanted.key is not None:
+            _drop(self._keys, wanted.key, subscription)
+        elif wanted.where:
+            path, value = wanted.where[0]
             _drop(self._filters[path], value, subscription)
             _prune(self._filters, path)
         else:
-            _drop(self._prefixes[len(interest.prefix)], interest.prefix, subscription)
-            _prune(self._prefixes, len(interest.prefix))
+            _drop(self._prefixes[len(wanted.prefix)], wanted.prefix, subscription)
+            _prune(self._prefixes, len(wanted.prefix))
 
     @property
-    def filters(self) -> bool:
-        """Whether anybody filters: otherwise nobody need parse a record."""
+    def has_filters(self) -> bool:
+        """Whether a subscription filters by fields. Otherwise records need not be parsed."""
         return bool(self._filters)
 
-    def named(self, key: str) -> Iterator[S]:
-        """Those that ask for the key itself, or for its prefix: for these the record's fields do not matter."""
+    def by_key(self, key: str) -> Iterator[S]:
+        """The subscriptions to the key or to a prefix of it, whatever the fields of the record are."""
         yield from self._keys.get(key, ())
         for length, prefixes in self._prefixes.items():
             if length <= len(key):
                 yield from prefixes.get(key[:length], ())
 
-    def filtered(self, key: str, record: RecordFields) -> Iterator[S]:
-        """Those that ask for what is in the record's fields."""
+    def by_fields(self, key: str, record: RecordFields) -> Iterator[S]:
+        """The subscriptions that filter by fields and match the record."""
         for path, values in self._filters.items():
             found = record.text(path)
-            for subscription, interest in values.get(found, {}).items() if found is not None else ():
-                if key.startswith(interest.prefix) and interest.holds(record):
+            for subscription, wanted in values.get(found, {}).items() if found is not None else ():
+                if key.startswith(wanted.prefix) and wanted.matches(record):
                     yield subscription
+
+
+class FilterMatches(Generic[S]):
+    """The subscriptions, by key, whose filter the client last saw the key match. They must learn when it stops."""
+
+    def __init__(self) -> None:
+        self._matches: dict[str, dict[S, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._matches)
+
+    def add(self, key: str, subscription: S) -> None:
+        """Note that the client receives the key."""
+        self._matches.setdefault(key, {})[subscription] = None
+
+    def remove(self, key: str, subscription: S) -> None:
+        """Note that the client does not have the key any more."""
+        found = self._matches.get(key, {})
+        found.pop(subscription, None)
+        if not found:
+            self._matches.pop(key, None)
+
+    def of(self, key: str) -> Iterator[S]:
+        """The subscriptions that have the key now. They may change during the iteration."""
+        return iter(tuple(self._matches.get(key, ())))
 
 
 def _drop(found: dict[str, dict[S, V]], name: str, subscription: S) -> None:

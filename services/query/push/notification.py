@@ -1,4 +1,4 @@
-"""What subscribers are told of a key: one for all of them, so that it is encoded once."""
+"""Notifications: one per change of a key, shared by all subscriptions, so that it is encoded once."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 
 
 class NotificationKind(StrEnum):
-    """What has become of the key."""
+    """The change of a key."""
 
     STATE = "state"
     """It has this value."""
     REMOVED = "removed"
-    """A record without value removed it."""
+    """A tombstone removed it."""
     EXPIRED = "expired"
-    """Its life has ended."""
+    """Its window has expired."""
     LEFT = "left"
-    """It does not have the values any more that the subscription asks for."""
+    """It does not match the filter of the subscription any more."""
     NEVER_SEEN = "never_seen"
-    """It is not there; if it comes, that will be told."""
+    """It does not exist yet; the subscription receives it when it appears."""
 
 
 class Notification:
-    """One key, and what became of it. `at` is when that was known here, in seconds of the hub's clock.
+    """A change of one key. `at` is when this instance learned of it, in seconds of the clock of the service.
 
-    `order`, `tag`, `partition` and `offset` are those of the entry that says so; without one, nothing and -1. `body`
-    is the answer's JSON, made when somebody is about to get it.
+    `order`, `tag`, `partition` and `offset` are those of the entry; without one None, "" and -1. `body` is the JSON of
+    the answer, encoded when the first client is about to receive it.
     """
 
     __slots__ = ("_body", "_make", "at", "key", "kind", "offset", "order", "partition", "size", "sse", "state", "tag")
 
-    def __init__(  # noqa: PLR0913  # what is told of one key
+    def __init__(  # noqa: PLR0913  # all facts of one change
         self,
         kind: NotificationKind,
         state: str,
@@ -60,15 +60,15 @@ class Notification:
         self.partition = partition
         self.offset = offset
         self.size = size
-        """In bytes, of the value: what it costs to let it wait."""
+        """Bytes of the value, which it costs in a queue."""
         self.sse: bytes | None = None
-        """As an event of a stream, once somebody needed it."""
+        """The server-sent event, once a client has needed it."""
         self._make = make
         self._body: bytes | None = None
 
     @property
     def body(self) -> bytes:
-        """The answer's JSON; of a key that has no value, which key of which state."""
+        """The JSON of the answer; state and key if the key has no value."""
         if self._body is None:
             if self._make is None:
                 self._body = orjson.dumps({"state": self.state, "key": self.key})

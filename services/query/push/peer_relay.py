@@ -1,4 +1,4 @@
-"""One other instance, from which this one is told of what that one answers for: a WebSocket for all clients here."""
+"""The relay from one other instance: a WebSocket for all subscriptions of this instance that it serves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 from services.query.lookup.version_reference import parse_tag
 from services.query.push.notification import Notification, NotificationKind
 from services.query.push.relayed_subscriptions import RelayedSubscriptions
-from services.query.push.store_scanner import StoreScan
+from services.query.push.subscription import StoreScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,75 +21,75 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AGAIN_S = 0.2
-"""After how long a connection that broke is tried again; the cluster says when nobody is there any more."""
+RETRY_S = 0.2
+"""After how long a broken connection is opened again. The cluster reports when the instance is gone."""
 GONE = frozenset(NotificationKind) - {NotificationKind.STATE}
 ANSWER = b'"answer":'
 
 
 class PeerRelay:
-    """`connect` opens the WebSocket. `told` is called when subscriptions were told something.
+    """`connect` opens the WebSocket. `on_delivered` is called after a message was delivered to subscriptions.
 
-    `since` says of a subscription after which offsets that instance is to tell the partitions that it answers for.
+    `since` returns the offsets after which the instance must deliver, of the partitions that it serves.
     """
 
     def __init__(
         self,
         connect: Callable[[], Any],
         since: Callable[[Subscription], Mapping[int, int | None]],
-        told: Callable[[], None],
+        on_delivered: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
         self._connect = connect
-        self._told = told
+        self._on_delivered = on_delivered
         self._clock = clock
-        self._wishes = RelayedSubscriptions(since)
-        self._wished = asyncio.Event()
-        self._heard = {
-            "subscribed": self._answered,
-            "unsubscribed": self._answered,
-            "resumed": self._answered,
-            "begun": self._begun,
-            "current": self._present,
-            "mark": self._mark,
-            "reset": self._reset,
-            "error": self._error,
+        self._subscriptions = RelayedSubscriptions(since)
+        self._changed = asyncio.Event()
+        self._handlers = {
+            "subscribed": self._on_acknowledged,
+            "unsubscribed": self._on_acknowledged,
+            "resumed": self._on_acknowledged,
+            "begun": self._on_started,
+            "current": self._on_initial_state,
+            "mark": self._on_mark,
+            "reset": self._on_reset,
+            "error": self._on_error,
         }
 
     def __len__(self) -> int:
-        return len(self._wishes)
+        return len(self._subscriptions)
 
-    def keep(self, subscription: Subscription) -> None:
-        """Be told for it, from now on and over every connection."""
-        self._wishes.add(subscription)
-        self._wished.set()
+    def add(self, subscription: Subscription) -> None:
+        """Relay the subscription, over this connection and later ones."""
+        self._subscriptions.add(subscription)
+        self._changed.set()
 
-    def unsubscribe(self, subscription: Subscription) -> None:
-        """Be told for it no more."""
-        self._wishes.drop(subscription)
-        self._wished.set()
+    def remove(self, subscription: Subscription) -> None:
+        """Do not relay the subscription any more."""
+        self._subscriptions.remove(subscription)
+        self._changed.set()
 
     def resume(self, subscription: Subscription, partition: int) -> None:
-        """That instance answers for the partition now: be told what came after what was told before."""
-        self._wishes.resume(subscription, partition)
-        self._wished.set()
+        """Request what came after the delivered offset of a partition that the instance serves now."""
+        self._subscriptions.resume(subscription, partition)
+        self._changed.set()
 
     async def run(self) -> None:
-        """Keep the connection until cancelled."""
+        """Connect, and reconnect, until cancelled."""
         while True:
-            self._wishes.start_anew()
+            self._subscriptions.reset()
             try:
                 async with self._connect() as socket:
                     await self._converse(socket)
             except (ClientError, OSError, TimeoutError) as error:
-                log.info("no link to another instance", extra={"facts": {"why": str(error)}})
-            except Exception:  # whatever it was: who watches here must be told again
-                log.exception("a link to another instance failed, and starts anew")
-            await asyncio.sleep(AGAIN_S)
+                log.info("relay from another instance is down", extra={"facts": {"why": str(error)}})
+            except Exception:  # any other error must not leave the clients without changes either
+                log.exception("relay from another instance failed and reconnects")
+            await asyncio.sleep(RETRY_S)
 
     async def _converse(self, socket: ClientWebSocketResponse) -> None:
-        """Ends when either ends."""
-        both = [asyncio.create_task(one(socket)) for one in (self._speak, self._listen)]
+        """Send commands and receive messages until either ends."""
+        both = [asyncio.create_task(one(socket)) for one in (self._send, self._receive)]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -100,39 +100,39 @@ class PeerRelay:
             if isinstance(found, Exception):
                 raise found
 
-    async def _listen(self, socket: ClientWebSocketResponse) -> None:
+    async def _receive(self, socket: ClientWebSocketResponse) -> None:
         async for message in socket:
             if message.type is WSMsgType.TEXT:
-                self._hear(message.data.encode())
-                self._told()
+                self._handle(message.data.encode())
+                self._on_delivered()
 
-    async def _speak(self, socket: ClientWebSocketResponse) -> None:
+    async def _send(self, socket: ClientWebSocketResponse) -> None:
         while True:
-            self._wished.clear()
-            while (said := self._wishes.next()) is not None:
-                await socket.send_str(orjson.dumps(said).decode())
-            await self._wished.wait()
+            self._changed.clear()
+            while (command := self._subscriptions.next_command()) is not None:
+                await socket.send_str(orjson.dumps(command).decode())
+            await self._changed.wait()
 
-    def _hear(self, raw: bytes) -> None:
+    def _handle(self, raw: bytes) -> None:
         message = orjson.loads(raw)
         kind, ids = message["type"], message.get("ids") or [message.get("id")]
-        known = self._wishes.named(ids)
-        if kind in self._heard:
-            self._heard[kind](known, message)
+        subscriptions = self._subscriptions.named(ids)
+        if kind in self._handlers:
+            self._handlers[kind](subscriptions, message)
         elif kind == NotificationKind.STATE:
-            notice = self._value(message, raw)
-            for one in known:
-                one.tell(notice)
+            notification = self._value_notification(message, raw)
+            for one in subscriptions:
+                one.deliver(notification)
         elif kind in GONE:
-            notice = Notification(NotificationKind(kind), message["state"], message["key"], self._clock())
-            for one in known:
-                one.tell_gone(notice)
+            notification = Notification(NotificationKind(kind), message["state"], message["key"], self._clock())
+            for one in subscriptions:
+                one.deliver_gone(notification)
 
-    def _value(self, message: dict[str, Any], raw: bytes) -> Notification:
-        """The answer's bytes are handed on as they are.
+    def _value_notification(self, message: dict[str, Any], raw: bytes) -> Notification:
+        """The notification of a value, with the bytes of the answer as they are.
 
-        Without its offset: a later value may have taken the place of what waited there before others. Marks say how
-        far all was told.
+        It has no offset: a later value may have replaced one that was queued before others. Marks report how far
+        everything was delivered.
         """
         answer, body = message["answer"], raw[raw.index(ANSWER) + len(ANSWER) : -1]
         return Notification(
@@ -146,40 +146,40 @@ class PeerRelay:
             make=lambda: body,
         )
 
-    def _answered(self, _: list[Subscription], message: dict[str, Any]) -> None:
-        self._wishes.answered(message["id"])
+    def _on_acknowledged(self, _: list[Subscription], message: dict[str, Any]) -> None:
+        self._subscriptions.acknowledge(message["id"])
 
-    def _begun(self, known: list[Subscription], message: dict[str, Any]) -> None:
-        """From here on that instance tells of these partitions. Present values that are wanted are still to come."""
-        reached = {int(number): offset for number, offset in message["reached"].items()}
-        for one in known:
-            one.reached.update(reached)
+    def _on_started(self, subscriptions: list[Subscription], message: dict[str, Any]) -> None:
+        """The instance delivers these partitions from here on. Present values that are wanted follow."""
+        offsets = {int(number): offset for number, offset in message["reached"].items()}
+        for one in subscriptions:
+            one.delivered_offsets.update(offsets)
             if not one.current:
-                one.begun.update(reached)
+                one.started.update(offsets)
 
-    def _present(self, known: list[Subscription], message: dict[str, Any]) -> None:
-        for one in known:
-            one.begun.update(message["partitions"])
+    def _on_initial_state(self, subscriptions: list[Subscription], message: dict[str, Any]) -> None:
+        for one in subscriptions:
+            one.started.update(message["partitions"])
             if one.current:
-                one.outbox.read(StoreScan(one, message["partitions"], first=True, done=True))
+                one.sink.scan(StoreScan(one, message["partitions"], is_initial=True, done=True))
 
-    def _mark(self, _: list[Subscription], message: dict[str, Any]) -> None:
-        """All before these positions has been told."""
-        for one in self._wishes.settled():
-            positions = message["states"].get(one.interest.state, {}).get("positions", {})
+    def _on_mark(self, _: list[Subscription], message: dict[str, Any]) -> None:
+        """Everything before these positions was delivered."""
+        for one in self._subscriptions.settled():
+            positions = message["states"].get(one.filter.state, {}).get("positions", {})
             for partition, position in positions.items():
-                reached = one.reached.get(int(partition), -1)
-                one.reached[int(partition)] = max(reached, position - 1)
+                offset = one.delivered_offsets.get(int(partition), -1)
+                one.delivered_offsets[int(partition)] = max(offset, position - 1)
 
-    def _reset(self, known: list[Subscription], _: dict[str, Any]) -> None:
-        """This instance was too slow for that one. A key is asked for again; many keys, their clients have to read."""
-        for one in known:
-            if one.interest.key is None:
-                one.outbox.lose()
+    def _on_reset(self, subscriptions: list[Subscription], _: dict[str, Any]) -> None:
+        """This instance was too slow. A key is requested again; clients of many keys must read anew."""
+        for one in subscriptions:
+            if one.filter.key is None:
+                one.sink.reset()
             else:
-                self.unsubscribe(one)
-                self.keep(one)
+                self.remove(one)
+                self.add(one)
 
-    def _error(self, known: list[Subscription], message: dict[str, Any]) -> None:
-        self._answered(known, message)
-        log.warning("another instance refused a subscription", extra={"facts": message["problem"]})
+    def _on_error(self, subscriptions: list[Subscription], message: dict[str, Any]) -> None:
+        self._on_acknowledged(subscriptions, message)
+        log.warning("another instance rejected a subscription", extra={"facts": message["problem"]})

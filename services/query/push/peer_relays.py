@@ -1,4 +1,4 @@
-"""The links to other instances, for the subscriptions that they answer for."""
+"""The relays from all other instances that serve subscriptions of this one."""
 
 from __future__ import annotations
 
@@ -21,53 +21,53 @@ FORWARDED = "Stateloop-Hop"
 """Header of a request from another instance: it is not forwarded again."""
 CONNECT_S = 1.0
 PING_S = 4.0
-"""How often it is asked whether the other instance is there; it has half of that to answer."""
+"""How often another instance is pinged; it has half of that to answer."""
 
 
 class PeerRelays:
-    """One for each instance that something is wanted of. `token` is what instances show each other."""
+    """One relay per instance that is needed. `token` is the token that instances send each other."""
 
     def __init__(
         self,
         token: SecretStr | None,
         since: Callable[[Subscription, str], Mapping[int, int | None]],
-        told: Callable[[], None],
+        on_delivered: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
         self._headers = {FORWARDED: "1"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
         self._since = since
-        self._told = told
+        self._on_delivered = on_delivered
         self._clock = clock
         self._session: ClientSession | None = None
-        self._links: dict[str, PeerRelay] = {}
+        self._relays: dict[str, PeerRelay] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def keep(self, subscription: Subscription, urls: Iterable[str]) -> None:
-        """Be told for it by these instances, and no others."""
+    def route(self, subscription: Subscription, urls: Iterable[str]) -> None:
+        """Relay the subscription from these instances, and from no others."""
         wanted = set(urls)
-        for url, link in list(self._links.items()):
+        for url, relay in list(self._relays.items()):
             if url not in wanted:
-                link.unsubscribe(subscription)
+                relay.remove(subscription)
                 self._close_idle(url)
         for url in wanted:
-            self._link(url).keep(subscription)
+            self._relay(url).add(subscription)
 
     def resume(self, url: str, subscription: Subscription, partition: int) -> None:
         """See PeerRelay.resume."""
-        self._link(url).resume(subscription, partition)
+        self._relay(url).resume(subscription, partition)
 
     async def close(self) -> None:
-        """Be told nothing more."""
-        for url in list(self._links):
+        """Close all relays."""
+        for url in list(self._relays):
             self._close(url)
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    def _link(self, url: str) -> PeerRelay:
-        found = self._links.get(url)
+    def _relay(self, url: str) -> PeerRelay:
+        found = self._relays.get(url)
         if found is None:
             if self._session is None:
                 timeout = ClientTimeout(total=None, sock_connect=CONNECT_S)
@@ -75,7 +75,8 @@ class PeerRelays:
             connect = partial(
                 self._session.ws_connect, f"{url}/v1/watch", headers=self._headers, heartbeat=PING_S, max_msg_size=0
             )
-            found = self._links[url] = PeerRelay(connect, partial(self._since_of, url), self._told, self._clock)
+            since = partial(self._since_of, url)
+            found = self._relays[url] = PeerRelay(connect, since, self._on_delivered, self._clock)
             self._tasks[url] = asyncio.create_task(found.run())
         return found
 
@@ -83,9 +84,9 @@ class PeerRelays:
         return self._since(subscription, url)
 
     def _close_idle(self, url: str) -> None:
-        if not self._links[url]:
+        if not self._relays[url]:
             self._close(url)
 
     def _close(self, url: str) -> None:
-        del self._links[url]
+        del self._relays[url]
         self._tasks.pop(url).cancel()

@@ -1,4 +1,4 @@
-"""Who watches what: opens streams, begins and ends their subscriptions, and moves them with the partitions."""
+"""The push service: opens streams, starts and ends their subscriptions, and moves these with the partitions."""
 
 from __future__ import annotations
 
@@ -31,71 +31,73 @@ if TYPE_CHECKING:
     from services.query.store.entry import Change, Entry, Order
 
 GOLDEN = 0.618
-"""Multiples of it, less their whole part, are spread evenly, however many there are."""
-LOOK_EVERY_S = 0.1
-"""How often it is looked whether partitions have moved."""
+"""The fractional parts of its multiples are spread evenly, however many there are."""
+REFRESH_EVERY_S = 0.1
+"""How often the routes to the partitions are refreshed."""
 
 
 class PushService:
-    """A Listener of the follower, and all streams of this instance."""
+    """All streams of this instance. It listens to the changes of the stores."""
 
     def __init__(self, parts: Parts, limits: WatchLimits) -> None:
         self.limits = limits
         self._parts = parts
-        self._places = RoutingTable(parts.states, parts.roles)
-        self._forms = {name: AnswerEncoder(state, parts.settings.instance) for name, state in parts.states.items()}
-        self.hub = ChangeFanout(parts.states, self._places, self._answer, parts.clock, self._present)
-        self._reader = StoreScanner(parts.stores, self.hub, self._places)
-        self._links = PeerRelays(parts.settings.peer_token, self._since, self._go, parts.clock)
-        self._course = SubscriptionRouter(parts, self._places, self.hub, self._reader, self._links)
+        self._routing = RoutingTable(parts.states, parts.roles)
+        instance = parts.settings.instance
+        self._encoders = {name: AnswerEncoder(state, instance) for name, state in parts.states.items()}
+        self.fanout = ChangeFanout(parts.states, self._routing, self._answer, parts.clock, self._present)
+        self._scanner = StoreScanner(parts.stores, self.fanout, self._routing)
+        self._relays = PeerRelays(parts.settings.peer_token, self._since, self._flush, parts.clock)
+        self._router = SubscriptionRouter(parts, self._routing, self.fanout, self._scanner, self._relays)
         self._budget = QueueBudget(limits.all_waiting_bytes, self._cut_off)
         self._streams: dict[ClientStream, None] = {}
-        self._touched: dict[ClientStream, None] = {}
+        self._unflushed: dict[ClientStream, None] = {}
         self._ticks = 0.0
         self._connections: Counter[str] = Counter()
-        self.look()
+        self.refresh()
 
     def changed(self, changes: Sequence[Change]) -> None:
         """See Listener."""
-        self.hub.changed(changes)
-        self._go()
+        self.fanout.changed(changes)
+        self._flush()
 
     def restarted(self, part: Part) -> None:
         """See Listener."""
-        self.hub.forget(part.state, part.partition)
+        self.fanout.forget(part.state, part.partition)
 
     async def run(self) -> None:
-        """Follow the partitions until cancelled; then all streams end."""
+        """Follow the partitions until cancelled; then end all streams."""
         try:
             while True:
-                await asyncio.sleep(LOOK_EVERY_S)
-                self.look()
+                await asyncio.sleep(REFRESH_EVERY_S)
+                self.refresh()
         finally:
             for stream in self._streams:
                 stream.end()
-            await self._links.close()
+            await self._relays.close()
 
-    def look(self) -> None:
-        """See where partitions are answered for now, and let the subscriptions go on from there."""
-        for move in self._places.look():
-            for subscription in self.hub.subscriptions(move.state):
-                self._course.move(subscription, move)
-        self._course.look()
-        self._go()
+    def refresh(self) -> None:
+        """Refresh the routes to the partitions, and move the subscriptions."""
+        for change in self._routing.refresh():
+            for subscription in self.fanout.subscriptions(change.state):
+                self._router.move(subscription, change)
+        self._router.refresh_members()
+        self._flush()
         self._parts.counts.set(metrics.WAITING_BYTES, self._budget.used)
 
     @contextmanager
-    def stream(self, who: Principal, *, relays: bool = False) -> Iterator[ClientStream]:
-        """A stream for this client, until the end of the block. Raises ProblemError if it has too many.
+    def stream(self, principal: Principal, *, relays: bool = False) -> Iterator[ClientStream]:
+        """A stream for this client, until the end of the block. Raises ProblemError (429) if it has too many.
 
-        One that `relays` is another instance, and has room for all its clients.
+        With `relays` the client is another instance, and has room for all of its clients.
         """
-        if self._connections[who.name] >= self.limits.connections and not relays:
-            raise ProblemError(Problem("too_many", f"{who.name} has {self.limits.connections} connections that watch"))
+        name, limit = principal.name, self.limits.connections
+        if self._connections[name] >= limit and not relays:
+            raise ProblemError(Problem("too_many", f"{name} has {limit} watching connections"))
         limits = self.limits.relayed() if relays else self.limits
-        mailbox = SendQueue[Subscription](limits.waiting_keys, limits.waiting_bytes, self._parts.clock, self._budget)
-        stream = ClientStream(who, self._reader, mailbox, self._touch)
-        self._connections[who.name] += 1
+        queue = SendQueue[Subscription](limits.waiting_keys, limits.waiting_bytes, self._parts.clock, self._budget)
+        stream = ClientStream(principal, self._scanner, queue, self._on_put)
+        self._connections[name] += 1
         self._streams[stream] = None
         self._parts.counts.set(metrics.STREAMS, len(self._streams))
         ticking = asyncio.get_running_loop().create_task(self._tick(stream))
@@ -103,131 +105,135 @@ class PushService:
             yield stream
         finally:
             ticking.cancel()
-            for name in list(stream.subscriptions):
-                self.unsubscribe(stream, name)
+            for subscription in list(stream.subscriptions):
+                self.unsubscribe(stream, subscription)
             del self._streams[stream]
             self._parts.counts.set(metrics.STREAMS, len(self._streams))
-            self._connections[who.name] -= 1
+            self._connections[name] -= 1
 
-    def renew(self, again: Callable[[Principal], Principal | None]) -> None:
-        """The tokens are others now: end what they do not allow any more. `again` says what the same token may do."""
+    def reauthenticate(self, present: Callable[[Principal], Principal | None]) -> None:
+        """End what changed tokens do not allow any more. `present` returns the present principal of the same token."""
         for stream in self._streams:
-            who = again(stream.who)
-            if who is None:
-                stream.refuse(Problem("no_token", "The token was taken away"))
-            elif who != stream.who:
-                stream.who = who
-                self._narrow(stream)
-
-    def _cut_off(self) -> None:
-        """Disconnect those whose changes wait longest, until a quarter of the budget is free."""
-        problem = Problem("too_slow", "Connect again, and read faster: too much waits for all clients together")
-        waiting = [one for one in self._streams if one.mailbox]
-        for stream in sorted(waiting, key=lambda one: one.mailbox.lag().oldest_ms, reverse=True):
-            if self._budget.used <= self._budget.most * 3 // 4:
-                break
-            stream.cut_off(problem)
-            self._parts.counts.add(metrics.CUT_OFF)
-
-    def _narrow(self, stream: ClientStream) -> None:
-        """End what is beyond the scope of who watches."""
-        for name, subscription in list(stream.subscriptions.items()):
-            try:
-                stream.who.check(subscription.interest.state, subscription.interest.reach)
-            except ProblemError as error:
-                self.unsubscribe(stream, name)
-                stream.deny(name, error.problem)
+            principal = present(stream.principal)
+            if principal is None:
+                stream.refuse(Problem("no_token", "The token was revoked"))
+            elif principal != stream.principal:
+                stream.principal = principal
+                self._end_denied(stream)
 
     def subscribe(
-        self, stream: ClientStream, name: str, interest: Filter, *, current: bool, after: Order | None = None
+        self, stream: ClientStream, name: str, wanted: Filter, *, current: bool, after: Order | None = None
     ) -> None:
-        """Tell the client from now on; first what is there now, if it wants that. `after`: it has this of the key."""
-        self._course.begin(self._added(stream, name, interest, current=current), after)
+        """Add a subscription. `current`: with the present values first. `after`: the client has this version.
+
+        Raises ProblemError (400, 403, 404).
+        """
+        self._router.start(self._add(stream, name, wanted, current=current), after)
 
     def relay(
-        self, stream: ClientStream, name: str, interest: Filter, since: Mapping[int, int | None], *, current: bool
+        self, stream: ClientStream, name: str, wanted: Filter, since: Mapping[int, int | None], *, current: bool
     ) -> None:
-        """Tell another instance of what is here, of these partitions what came after the offsets."""
-        subscription = self._added(stream, name, interest, current=current)
-        subscription.relayed = True
-        self._course.begin(subscription, None)
-        self._course.take_up(subscription, since if interest.key is None else {})
+        """Add a subscription of another instance: to what this one serves, after these offsets of the partitions."""
+        subscription = self._add(stream, name, wanted, current=current)
+        subscription.is_relayed = True
+        self._router.start(subscription, None)
+        self._router.resume(subscription, since if wanted.key is None else {})
 
     def resume(self, stream: ClientStream, name: str, since: Mapping[int, int | None]) -> None:
-        """Tell another instance also what came after these offsets of the partitions."""
+        """Deliver to another instance also what came after these offsets of the partitions."""
         if name in stream.subscriptions:
-            self._course.take_up(stream.subscriptions[name], since)
-
-    def _added(self, stream: ClientStream, name: str, interest: Filter, *, current: bool) -> Subscription:
-        stream.who.check(interest.state, interest.reach)
-        self._check(interest, current=current)
-        self.unsubscribe(stream, name)
-        subscription = Subscription(name, interest, stream, current=current, most=self.limits.remembered)
-        stream.add(subscription)
-        self.hub.add(subscription)
-        self._parts.counts.set(metrics.SUBSCRIPTIONS, self.hub.watched(interest.state), interest.state)
-        return subscription
+            self._router.resume(stream.subscriptions[name], since)
 
     def unsubscribe(self, stream: ClientStream, name: str) -> bool:
-        """Tell the client no more; whether there was such a subscription."""
+        """End a subscription; returns whether there was one."""
         subscription = stream.subscriptions.pop(name, None)
         if subscription is None:
             return False
-        self._course.end(subscription)
-        self.hub.remove(subscription)
-        state = subscription.interest.state
-        self._parts.counts.set(metrics.SUBSCRIPTIONS, self.hub.watched(state), state)
+        self._router.stop(subscription)
+        self.fanout.remove(subscription)
+        state = subscription.filter.state
+        self._parts.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(state), state)
         stream.withdraw(subscription)
         return True
 
     def progress(self, stream: ClientStream, mark: ProgressMark) -> dict[str, Any]:
-        """What a mark says. Positions are told only when all that is before them has gone to the client."""
+        """The members of a mark. It has positions only if everything before them was sent."""
         states: dict[str, Any] = {}
-        for name in sorted({one.interest.state for one in stream.subscriptions.values()}):
-            here = self._places.here(name)
-            states[name] = {"lag": {"records": sum(self._parts.roles.standing(name, one).lag for one in here)}}
+        for name in sorted({one.filter.state for one in stream.subscriptions.values()}):
+            local = self._routing.local_partitions(name)
+            states[name] = {"lag": {"records": sum(self._parts.roles.standing(name, one).lag for one in local)}}
             if mark.complete:
-                states[name]["positions"] = {str(one): at for one, at in self.hub.positions(name).items()}
+                states[name]["positions"] = {str(one): at for one, at in self.fanout.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
 
+    def _add(self, stream: ClientStream, name: str, wanted: Filter, *, current: bool) -> Subscription:
+        stream.principal.check(wanted.state, wanted.scope)
+        self._check(wanted, current=current)
+        self.unsubscribe(stream, name)
+        subscription = Subscription(name, wanted, stream, current=current, limit=self.limits.remembered)
+        stream.add(subscription)
+        self.fanout.add(subscription)
+        self._parts.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(wanted.state), wanted.state)
+        return subscription
+
+    def _check(self, wanted: Filter, *, current: bool) -> None:
+        """Raises ProblemError for a filter that cannot be served."""
+        state = self._parts.states.get(wanted.state)
+        if state is None:
+            detail = f"{wanted.state!r} is no state: GET /v1/states lists them"
+            raise ProblemError(Problem("unknown_state", detail))
+        missing = [path for path, _ in wanted.where if path not in state.query.indexes]
+        if current and missing:
+            detail = f"{', '.join(missing)}: not indexed. Add current=false, or declare QueryOptions(indexes=…)"
+            raise ProblemError(Problem("bad_request", detail))
+
+    def _cut_off(self) -> None:
+        """Disconnect the clients with the oldest changes, until a quarter of the budget is free."""
+        problem = Problem("too_slow", "Reconnect and read faster: too many bytes are queued for all clients together")
+        behind = [one for one in self._streams if one.queue]
+        for stream in sorted(behind, key=lambda one: one.queue.lag().oldest_ms, reverse=True):
+            if self._budget.used <= self._budget.limit * 3 // 4:
+                break
+            stream.cut_off(problem)
+            self._parts.counts.add(metrics.CUT_OFF)
+
+    def _end_denied(self, stream: ClientStream) -> None:
+        """End the subscriptions that are beyond the scope of the principal."""
+        for name, subscription in list(stream.subscriptions.items()):
+            try:
+                stream.principal.check(subscription.filter.state, subscription.filter.scope)
+            except ProblemError as error:
+                self.unsubscribe(stream, name)
+                stream.deny(name, error.problem)
+
     def _since(self, subscription: Subscription, url: str) -> Mapping[int, int | None]:
-        return self._course.since(subscription, url)
+        return self._router.since(subscription, url)
 
     def _present(self, state: str, key: str) -> Entry | None:
         return self._parts.stores[state].get(key)
 
     def _answer(self, state: str, key: str, entry: Entry) -> bytes:
-        """What a read of the key gives, at the moment when somebody is about to get it."""
+        """The JSON that a GET of the key returns at the moment when a client is about to receive it."""
         standing = self._parts.roles.standing(state, entry.partition)
-        return self._forms[state].encode(key, entry, standing, self._parts.now())
+        return self._encoders[state].encode(key, entry, standing, self._parts.now())
 
-    def _touch(self, stream: ClientStream) -> None:
-        self._touched[stream] = None
+    def _on_put(self, stream: ClientStream) -> None:
+        self._unflushed[stream] = None
 
-    def _go(self) -> None:
-        """After a batch, so that of a key that changed twice in it only the latest goes."""
-        touched, self._touched = self._touched, {}
-        for stream in touched:
-            stream.go()
-
-    def _check(self, interest: Filter, *, current: bool) -> None:
-        """Raises ProblemError for what cannot be watched."""
-        state = self._parts.states.get(interest.state)
-        if state is None:
-            raise ProblemError(Problem("unknown_state", f"{interest.state!r} is none: GET /v1/states lists them"))
-        missing = [path for path, _ in interest.where if path not in state.query.indexes]
-        if current and missing:
-            detail = f"{', '.join(missing)}: not indexed. Ask with current=false, or declare QueryOptions(indexes=…)"
-            raise ProblemError(Problem("bad_request", detail))
+    def _flush(self) -> None:
+        """Called after a batch, so that of a key that changed twice only the latest is sent."""
+        unflushed, self._unflushed = self._unflushed, {}
+        for stream in unflushed:
+            stream.flush()
 
     async def _tick(self, stream: ClientStream) -> None:
-        """Streams that began together do not all have their marks at one moment."""
+        """Send marks regularly. Streams that begin together send theirs at different moments."""
         counted, self._ticks = 0, (self._ticks + GOLDEN) % 1
         await asyncio.sleep(self._ticks * self.limits.mark_every_s)
         while True:
             await asyncio.sleep(self.limits.mark_every_s)
             for subscription in stream.subscriptions.values():
-                self._reader.tell_ended(subscription)
+                self._scanner.deliver_expired(subscription)
             stream.mark()
-            self._parts.counts.add(metrics.CONFLATED, by=stream.mailbox.conflated - counted)
-            counted = stream.mailbox.conflated
+            self._parts.counts.add(metrics.CONFLATED, by=stream.queue.conflated - counted)
+            counted = stream.queue.conflated

@@ -1,4 +1,4 @@
-"""What another instance is to be told of the subscriptions that it serves, and has not been told yet."""
+"""The subscriptions that another instance serves, and the commands that it has not received yet."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class RelayedSubscriptions:
-    """Each message is made when it can be said, from what is wished then.
+    """Makes each command when it can be sent, from the subscriptions of that moment.
 
-    So what waits is bounded by the subscriptions, however long nobody listens. `since` says after which offsets that
-    instance is to tell a subscription of the partitions that it answers for.
+    Pending commands are therefore bounded by the subscriptions, however long the connection is down. `since` returns
+    the offsets after which the instance must deliver, of the partitions that it serves.
     """
 
     def __init__(self, since: Callable[[Subscription], Mapping[int, int | None]]) -> None:
@@ -24,9 +24,9 @@ class RelayedSubscriptions:
         self._count = count(1)
         self._subscriptions: dict[str, Subscription] = {}
         self._names: dict[Subscription, str] = {}
-        self._said: set[str] = set()
-        self._unsaid: dict[str, set[int]] = {}
-        self._unanswered: Counter[str] = Counter()
+        self._sent: set[str] = set()
+        self._pending: dict[str, set[int]] = {}
+        self._unacknowledged: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -35,81 +35,83 @@ class RelayedSubscriptions:
         return iter(self._names)
 
     @property
-    def waiting(self) -> int:
-        """Of how many subscriptions something is still to be said."""
-        return len(self._unsaid)
+    def pending(self) -> int:
+        """The number of subscriptions with a pending command."""
+        return len(self._pending)
 
     def named(self, names: Iterable[str]) -> list[Subscription]:
-        """The subscriptions of these names that are still wished."""
+        """The subscriptions of these names that still exist."""
         return [self._subscriptions[one] for one in names if one in self._subscriptions]
 
     def add(self, subscription: Subscription) -> None:
-        """It is wished from now on."""
+        """Subscribe."""
         if subscription not in self._names:
             name = self._names[subscription] = f"{next(self._count)}"
             self._subscriptions[name] = subscription
-            self._unsaid[name] = set()
+            self._pending[name] = set()
 
-    def drop(self, subscription: Subscription) -> None:
-        """It is wished no more. Of what was never said nothing need be taken back."""
+    def remove(self, subscription: Subscription) -> None:
+        """Unsubscribe, if the subscription was sent."""
         name = self._names.pop(subscription, None)
         if name is not None:
             del self._subscriptions[name]
-            self._unsaid.pop(name, None)
-            if name in self._said:
-                self._unsaid[name] = set()
+            self._pending.pop(name, None)
+            if name in self._sent:
+                self._pending[name] = set()
 
     def resume(self, subscription: Subscription, partition: int) -> None:
-        """That instance answers for the partition now."""
+        """Request a partition that the instance serves now."""
         name = self._names.get(subscription)
         if name is not None:
-            self._unsaid.setdefault(name, set()).add(partition)
+            self._pending.setdefault(name, set()).add(partition)
 
-    def start_anew(self) -> None:
-        """Nobody has heard anything of this."""
-        self._said.clear()
-        self._unanswered.clear()
-        self._unsaid = {name: set() for name in self._subscriptions}
+    def reset(self) -> None:
+        """Send everything again: the connection is new."""
+        self._sent.clear()
+        self._unacknowledged.clear()
+        self._pending = {name: set() for name in self._subscriptions}
 
-    def next(self) -> dict[str, Any] | None:
-        """What is to be said next, which counts as said now; None: nothing."""
-        while self._unsaid:
-            name = next(iter(self._unsaid))
-            message = self._message(name, self._unsaid.pop(name))
-            if message is not None:
-                self._unanswered[name] += 1
-                return message
+    def next_command(self) -> dict[str, Any] | None:
+        """The next command, which counts as sent; None if there is none."""
+        while self._pending:
+            name = next(iter(self._pending))
+            command = self._command(name, self._pending.pop(name))
+            if command is not None:
+                self._unacknowledged[name] += 1
+                return command
         return None
 
-    def answered(self, name: str | None) -> None:
-        """That instance did what was said of this name, or refused; None: it does not know the name."""
-        if name is not None and name in self._unanswered:
-            self._unanswered[name] -= 1
-            if not self._unanswered[name]:
-                del self._unanswered[name]
+    def acknowledge(self, name: str | None) -> None:
+        """Record that the instance executed or rejected a command; None: it could not read the name."""
+        if name is not None and name in self._unacknowledged:
+            self._unacknowledged[name] -= 1
+            if not self._unacknowledged[name]:
+                del self._unacknowledged[name]
 
     def settled(self) -> list[Subscription]:
-        """Those of which that instance has heard all."""
+        """The subscriptions without pending or unacknowledged commands."""
         return [
-            one for name, one in self._subscriptions.items() if not (name in self._unsaid or self._unanswered[name])
+            one
+            for name, one in self._subscriptions.items()
+            if not (name in self._pending or self._unacknowledged[name])
         ]
 
-    def _message(self, name: str, partitions: set[int]) -> dict[str, Any] | None:
+    def _command(self, name: str, partitions: set[int]) -> dict[str, Any] | None:
         subscription = self._subscriptions.get(name)
         if subscription is None:
-            self._said.discard(name)
+            self._sent.discard(name)
             return {"type": "unsubscribe", "id": name}
         since = {str(one): offset for one, offset in self._since(subscription).items()}
-        if name not in self._said:
-            self._said.add(name)
-            return {"type": "subscribe", "id": name, **_asked(subscription), "partitions": since}
+        if name not in self._sent:
+            self._sent.add(name)
+            return {"type": "subscribe", "id": name, **_filter_of(subscription), "partitions": since}
         resumed = {one: offset for one, offset in since.items() if int(one) in partitions}
         return {"type": "resume", "id": name, "partitions": resumed} if resumed else None
 
 
-def _asked(subscription: Subscription) -> dict[str, Any]:
-    """A key that was told of is told again: what it is now may be something else."""
-    asked = subscription.interest
-    what = {"prefix": asked.prefix, "where": dict(asked.where)} if asked.key is None else {"key": asked.key}
-    current = subscription.current or (asked.key is not None and bool(subscription.begun))
-    return {"state": asked.state, **what, "current": current}
+def _filter_of(subscription: Subscription) -> dict[str, Any]:
+    """The members of a subscribe command. A key that was delivered is requested again: it may have changed."""
+    wanted = subscription.filter
+    what = {"prefix": wanted.prefix, "where": dict(wanted.where)} if wanted.key is None else {"key": wanted.key}
+    current = subscription.current or (wanted.key is not None and bool(subscription.started))
+    return {"state": wanted.state, **what, "current": current}

@@ -1,10 +1,10 @@
-"""Where each partition is answered for: here, at another instance, or nowhere for now."""
+"""The route to each partition: this instance, another one, or none at present."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.cluster.routing import Role
+from services.query.lookup.state_reader import ANSWERING_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,58 +13,57 @@ if TYPE_CHECKING:
     from services.query.cluster.routing import Roles
 
 LOCAL = ""
-"""The place of what this instance answers for; that of others is their url."""
-ANSWERS = (Role.OWNER, Role.STANDBY)
+"""The route to a partition that this instance serves. The route to another instance is its URL."""
 
 
 class RouteChange(NamedTuple):
-    """A partition is answered for at another place than before; None: nowhere."""
+    """The new route to a partition; None if no instance serves it."""
 
     state: str
     partition: int
-    place: str | None
+    route: str | None
 
 
 class RoutingTable:
-    """Looks at the roles when told to, and holds what it saw until then.
+    """Routes as of the last `refresh`.
 
-    So streams move at one moment, and read what they may have missed at that moment.
+    All streams therefore move at one moment, and read what they may have missed at that moment.
     """
 
     def __init__(self, states: Mapping[str, NamedState], roles: Roles) -> None:
         self._states = states
         self._roles = roles
-        self._places: dict[tuple[str, int], str | None] = {}
+        self._routes: dict[tuple[str, int], str | None] = {}
 
-    def place(self, state: str, partition: int) -> str | None:
-        """Where it was answered for at the last look."""
-        return self._places.get((state, partition))
+    def route(self, state: str, partition: int) -> str | None:
+        """The route to the partition."""
+        return self._routes.get((state, partition))
 
-    def answers(self) -> bool:
-        """Whether this instance answers for anything."""
-        return LOCAL in self._places.values()
+    def has_local(self) -> bool:
+        """Whether this instance serves any partition."""
+        return LOCAL in self._routes.values()
 
-    def here(self, state: str) -> list[int]:
-        """The partitions that this instance answers for."""
-        return [one for one in range(self._states[state].partitions) if self.place(state, one) == LOCAL]
+    def local_partitions(self, state: str) -> list[int]:
+        """The partitions that this instance serves."""
+        return [one for one in range(self._states[state].partitions) if self.route(state, one) == LOCAL]
 
-    def nowhere(self, state: str) -> list[int]:
-        """The partitions that nobody answers for now."""
-        return [one for one in range(self._states[state].partitions) if self.place(state, one) is None]
+    def unrouted_partitions(self, state: str) -> list[int]:
+        """The partitions that no instance serves."""
+        return [one for one in range(self._states[state].partitions) if self.route(state, one) is None]
 
-    def look(self) -> list[RouteChange]:
-        """What has moved since the last look."""
-        moves = []
+    def refresh(self) -> list[RouteChange]:
+        """Update the routes; returns those that changed."""
+        changes = []
         for state in self._states.values():
             for partition in range(state.partitions):
-                place = self._seen(state.name, partition)
-                if place != self._places.get((state.name, partition)):
-                    self._places[state.name, partition] = place
-                    moves.append(RouteChange(state.name, partition, place))
-        return moves
+                route = self._find(state.name, partition)
+                if route != self._routes.get((state.name, partition)):
+                    self._routes[state.name, partition] = route
+                    changes.append(RouteChange(state.name, partition, route))
+        return changes
 
-    def _seen(self, state: str, partition: int) -> str | None:
-        if self._roles.standing(state, partition).role in ANSWERS:
+    def _find(self, state: str, partition: int) -> str | None:
+        if self._roles.standing(state, partition).role in ANSWERING_ROLES:
             return LOCAL
         owners = self._roles.owners(state, partition)
         return owners[0].url if owners else None

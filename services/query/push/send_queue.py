@@ -1,4 +1,4 @@
-"""What waits for one client: of each key the latest alone, and no more than so much."""
+"""The queue to one client: the latest notification of each key, bounded in keys and bytes."""
 
 from __future__ import annotations
 
@@ -12,145 +12,145 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 SLOT_BYTES = 1024
-"""What a key that waits costs beside its value: about 700 bytes, and as much as that in a key of 300."""
+"""The cost of a queued key besides its value: about 700 bytes, and as much as that in a key of 300."""
 
 
 class QueueBudget:
-    """Bytes that wait for all clients together. Each time that there are more than `most`, it calls `exceeded`."""
+    """The bytes in all queues together. It calls `on_exceeded` each time that they grow beyond `limit`."""
 
-    def __init__(self, most: int, exceeded: Callable[[], None]) -> None:
-        self.most = most
+    def __init__(self, limit: int, on_exceeded: Callable[[], None]) -> None:
+        self.limit = limit
         self.used = 0
-        self._exceeded = exceeded
+        self._on_exceeded = on_exceeded
 
     def change(self, by: int) -> None:
-        """So many more wait, or less."""
+        """Add bytes, or remove them."""
         self.used += by
-        if by > 0 and self.used > self.most:
-            self._exceeded()
+        if by > 0 and self.used > self.limit:
+            self._on_exceeded()
 
 
 class ClientLag(NamedTuple):
-    """How far a client is behind. `oldest_ms` is how long ago the oldest of what waits was known here."""
+    """How far a client is behind. `oldest_ms` is the time for which the oldest queued change has been known."""
 
     waiting: int
     conflated: int
-    """How many changes it never gets, because a later one of the same key took their place, since it connected."""
+    """How many changes, since it connected, were replaced by a later one of the same key before they were sent."""
     oldest_ms: int
 
 
 class Delivery(NamedTuple, Generic[S]):
-    """A notice, and the client's subscriptions that it is for."""
+    """A notification for some subscriptions of one client."""
 
-    notice: Notification
+    notification: Notification
     subscriptions: list[S]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Slot(Generic[S]):
-    """What waits of one key: as a rule, the same notice for all subscriptions."""
+    """A queued key: the latest notification for each subscription, and when the first was known."""
 
     at: float
     number: int
     size: int = 0
-    notices: dict[S, Notification] = field(default_factory=dict)
+    notifications: dict[S, Notification] = field(default_factory=dict)
 
 
 class SendQueue(Generic[S]):
-    """Bounded in keys and in bytes of their values. Over a bound all is dropped and `spilled` is set, until taken.
+    """Beyond a bound it drops everything, and takes nothing until it is reopened.
 
-    Bytes of a value that waits for several clients are counted in each, though they are there once.
+    A value that is queued for several clients counts in each queue, though it is in memory once.
     """
 
     def __init__(
-        self, most_keys: int, most_bytes: int, clock: Callable[[], float], budget: QueueBudget | None = None
+        self, keys_max: int, bytes_max: int, clock: Callable[[], float], budget: QueueBudget | None = None
     ) -> None:
         self._budget = budget
         self._counted = 0
-        self._most_keys = most_keys
-        self._most_bytes = most_bytes
+        self._keys_max = keys_max
+        self._bytes_max = bytes_max
         self._clock = clock
         self._slots: dict[tuple[str, str], _Slot[S]] = {}
         self._bytes = 0
         self.newest = 0
-        """The number of the slot that was put last; they are counted from 1."""
+        """The number of the last slot, counted from 1."""
         self.conflated = 0
-        self.spilled = False
+        self.has_overflowed = False
 
     def __len__(self) -> int:
         return len(self._slots)
 
     @property
     def size(self) -> int:
-        """The bytes of what waits."""
+        """The bytes of the queued values."""
         return self._bytes
 
     @property
     def oldest(self) -> int:
-        """The number of the slot that waits longest; of the next one, when none does."""
+        """The number of the oldest slot, or of the next one if the queue is empty."""
         return next(iter(self._slots.values())).number if self._slots else self.newest + 1
 
-    def put(self, subscription: S, notice: Notification) -> None:
-        """Let it wait. If there is no room, all that waits is lost."""
-        if self.spilled:
+    def put(self, subscription: S, notification: Notification) -> None:
+        """Queue a notification. If there is no room, everything is dropped."""
+        if self.has_overflowed:
             self.conflated += 1
             return
-        place = notice.state, notice.key
-        slot = self._slots.get(place)
+        name = notification.state, notification.key
+        slot = self._slots.get(name)
         if slot is None:
             self.newest += 1
-            slot = self._slots[place] = _Slot(notice.at, self.newest)
-        self.conflated += subscription in slot.notices
-        slot.notices[subscription] = notice
-        self._bytes += notice.size - slot.size
-        slot.size = notice.size
-        if len(self._slots) > self._most_keys or (self._bytes > self._most_bytes and len(self._slots) > 1):
-            self.spill()
+            slot = self._slots[name] = _Slot(notification.at, self.newest)
+        self.conflated += subscription in slot.notifications
+        slot.notifications[subscription] = notification
+        self._bytes += notification.size - slot.size
+        slot.size = notification.size
+        if len(self._slots) > self._keys_max or (self._bytes > self._bytes_max and len(self._slots) > 1):
+            self.overflow()
         self._count()
 
-    def take(self, most_bytes: int) -> list[Delivery[S]]:
-        """What has waited longest, of about so many bytes; then it does not wait any more."""
+    def take(self, bytes_wanted: int) -> list[Delivery[S]]:
+        """Remove and return the oldest deliveries, of about so many bytes."""
         taken: list[Delivery[S]] = []
         size = 0
-        while self._slots and size < most_bytes:
+        while self._slots and size < bytes_wanted:
             slot = self._slots.pop(next(iter(self._slots)))
-            letters: dict[int, Delivery[S]] = {}
-            for subscription, notice in slot.notices.items():
-                letters.setdefault(id(notice), Delivery(notice, [])).subscriptions.append(subscription)
-            taken += letters.values()
+            deliveries: dict[int, Delivery[S]] = {}
+            for subscription, one in slot.notifications.items():
+                deliveries.setdefault(id(one), Delivery(one, [])).subscriptions.append(subscription)
+            taken += deliveries.values()
             size += slot.size
             self._bytes -= slot.size
         self._count()
         return taken
 
     def withdraw(self, subscription: S) -> None:
-        """Nothing waits for this subscription any more."""
-        for place, slot in list(self._slots.items()):
-            slot.notices.pop(subscription, None)
-            if not slot.notices:
-                self._bytes -= self._slots.pop(place).size
+        """Remove everything for this subscription."""
+        for name, slot in list(self._slots.items()):
+            slot.notifications.pop(subscription, None)
+            if not slot.notifications:
+                self._bytes -= self._slots.pop(name).size
         self._count()
 
     def reopen(self) -> None:
-        """The client has been told that it lost something: what comes from now on waits again."""
-        self.spilled = False
+        """Accept notifications again: the client learns that it lost some."""
+        self.has_overflowed = False
 
     def lag(self) -> ClientLag:
         """How far the client is behind now."""
         oldest = next(iter(self._slots.values())).at if self._slots else self._clock()
         return ClientLag(len(self._slots), self.conflated, round((self._clock() - oldest) * 1000))
 
-    def spill(self) -> None:
-        """Drop all that waits: the client has to read anew."""
-        self.conflated += sum(len(slot.notices) for slot in self._slots.values())
+    def overflow(self) -> None:
+        """Drop everything: the client must read anew."""
+        self.conflated += sum(len(slot.notifications) for slot in self._slots.values())
         self._slots.clear()
         self._bytes = 0
-        self.spilled = True
+        self.has_overflowed = True
         self._count()
 
     def _count(self) -> None:
-        """Report what waits here now to the budget of all clients."""
-        waiting = self._bytes + SLOT_BYTES * len(self._slots)
-        changed, self._counted = waiting - self._counted, waiting
+        """Report the size of this queue to the budget."""
+        size = self._bytes + SLOT_BYTES * len(self._slots)
+        changed, self._counted = size - self._counted, size
         if self._budget is not None:
             self._budget.change(changed)

@@ -1,8 +1,7 @@
-"""Reads from the store what a subscription is to be told before, or beside, what changes."""
+"""Reads from the stores what a subscription must receive before, or in addition to, the changes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from services.query.push.filter import RecordFields
@@ -11,110 +10,98 @@ from services.query.push.routing_table import LOCAL
 from services.query.store.entry import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from services.query.push.fanout import ChangeFanout
     from services.query.push.notification import Notification
     from services.query.push.routing_table import RoutingTable
-    from services.query.push.subscription import Subscription
+    from services.query.push.subscription import StoreScan, Subscription
     from services.query.store.store import Store
 
-PAGE = 100
-"""How many keys are read at a time at the most: about a millisecond, in which nothing else is done."""
-PAGE_FIRST, PAGE_BYTES = 10, 256 * 1024
-"""How many are read first, and then about so many bytes at a time: values may be large."""
-
-
-@dataclass
-class StoreScan:
-    """Keys of some partitions that a subscription is to be told of, page by page.
-
-    With `since`, only what came after that offset: it was told of the rest. `first`: these are the present values that
-    the client asked for, and it is told when it has them.
-    """
-
-    subscription: Subscription
-    partitions: Collection[int] = ()
-    since: int | None = None
-    first: bool = False
-    limit: int = PAGE_FIRST
-    after: str | None = None
-    done: bool = False
+PAGE_MAX = 100
+"""The largest number of keys per page: about a millisecond, in which the event loop does nothing else."""
+PAGE_BYTES = 256 * 1024
+"""About how many bytes a page has."""
 
 
 class StoreScanner:
-    """Gives subscriptions what the stores have. They hear of changes already, so that nothing is missed between."""
+    """Delivers entries of the stores. The subscriptions receive changes already, so that nothing is missed between."""
 
-    def __init__(self, stores: Mapping[str, Store], hub: ChangeFanout, places: RoutingTable) -> None:
+    def __init__(self, stores: Mapping[str, Store], fanout: ChangeFanout, routing: RoutingTable) -> None:
         self._stores = stores
-        self._hub = hub
-        self._places = places
+        self._fanout = fanout
+        self._routing = routing
 
-    def key(self, subscription: Subscription, key: str) -> None:
-        """Tell what a key is now."""
-        state = subscription.interest.state
+    def deliver_key(self, subscription: Subscription, key: str) -> None:
+        """Deliver the present value of a key, or that it has none."""
+        state = subscription.filter.state
         store = self._stores[state]
         entry = store.get(key)
         if entry is None:
-            kind = NotificationKind.REMOVED if subscription.holds(key) else NotificationKind.NEVER_SEEN
-            subscription.tell_gone(self._hub.gone(kind, state, key))
+            delivered = subscription.was_delivered(key)
+            kind = NotificationKind.REMOVED if delivered else NotificationKind.NEVER_SEEN
+            subscription.deliver_gone(self._fanout.gone_notification(kind, state, key))
         elif store.ended(entry):
-            subscription.know(key, entry.order)
-            subscription.tell_gone(self._hub.gone(NotificationKind.EXPIRED, state, key, entry))
+            subscription.mark_delivered(key, entry.order)
+            subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.EXPIRED, state, key, entry))
         else:
-            subscription.tell(self._hub.notice(state, key, entry))
+            subscription.deliver(self._fanout.value_notification(state, key, entry))
 
-    def know(self, subscription: Subscription, key: str) -> None:
-        """Take what a key is now for told: only what comes later is wanted."""
-        entry = self._stores[subscription.interest.state].get(key)
+    def skip_key(self, subscription: Subscription, key: str) -> None:
+        """Record the present value as delivered: the client wants later ones only."""
+        entry = self._stores[subscription.filter.state].get(key)
         if entry is not None:
-            subscription.know(key, entry.order)
+            subscription.mark_delivered(key, entry.order)
 
-    def kept(self, subscription: Subscription, key: str) -> list[Notification]:
-        """The earlier versions kept of a key that the client does not have. They take no other way to it than this."""
-        state = subscription.interest.state
+    def earlier_versions(self, subscription: Subscription, key: str) -> list[Notification]:
+        """The earlier versions kept of a key that the client does not have; they are recorded as delivered."""
+        state = subscription.filter.state
         earlier = list(self._stores[state].versions(key))[:-1]
-        return [self._hub.notice(state, key, one) for one in earlier if subscription.know(key, one.order)]
+        return [
+            self._fanout.value_notification(state, key, one)
+            for one in earlier
+            if subscription.mark_delivered(key, one.order)
+        ]
 
-    def page(self, reading: StoreScan) -> None:
-        """Tell of the next keys, of the partitions that are still answered for here, and that it still reads."""
-        asked = reading.subscription.interest
-        reading.partitions = [one for one in reading.partitions if self._reads(reading, one)]
-        where = dict(asked.where) if reading.since is None else {}
-        page = self._stores[asked.state].page(
-            prefix=asked.prefix, after=reading.after, limit=reading.limit, where=where, partitions=reading.partitions
+    def deliver_page(self, scan: StoreScan) -> None:
+        """Deliver the next keys, of partitions that this instance still serves and that are still the scan's."""
+        wanted = scan.subscription.filter
+        scan.partitions = [one for one in scan.partitions if self._is_active(scan, one)]
+        where = dict(wanted.where) if scan.since is None else {}
+        page = self._stores[wanted.state].page(
+            prefix=wanted.prefix, after=scan.after, limit=scan.limit, where=where, partitions=scan.partitions
         )
         for key, entry in page.items:
-            if reading.since is None or entry.offset > reading.since:
-                self._tell(reading.subscription, key, entry)
-        reading.after = page.after
+            if scan.since is None or entry.offset > scan.since:
+                self._deliver(scan.subscription, key, entry)
+        scan.after = page.after
         size = sum(len(entry.value) for _, entry in page.items)
-        reading.limit = max(1, min(PAGE, PAGE_BYTES * len(page.items) // (size or 1)))
+        scan.limit = max(1, min(PAGE_MAX, PAGE_BYTES * len(page.items) // (size or 1)))
         if page.after is None:
-            reading.done = True
-            for one in reading.partitions:
-                reading.subscription.begun.add(one)
-                del reading.subscription.readings[one]
+            scan.done = True
+            for one in scan.partitions:
+                scan.subscription.started.add(one)
+                del scan.subscription.scans[one]
 
-    def reach(self, subscription: Subscription, partition: int) -> None:
-        """What is in the store of the partition now has been told, or is about to be, or is not wanted."""
-        position = self._stores[subscription.interest.state].position(partition)
-        subscription.reached.setdefault(partition, (position or 0) - 1)
+    def mark_offset(self, subscription: Subscription, partition: int) -> None:
+        """Record what the store has of the partition as delivered: it was, or is about to be, or is not wanted."""
+        position = self._stores[subscription.filter.state].position(partition)
+        subscription.delivered_offsets.setdefault(partition, (position or 0) - 1)
 
-    def tell_ended(self, subscription: Subscription) -> None:
-        """Tell of the keys whose life has ended since the last look."""
-        state = subscription.interest.state
+    def deliver_expired(self, subscription: Subscription) -> None:
+        """Deliver the keys whose window has expired since the last call."""
+        state = subscription.filter.state
         store = self._stores[state]
-        for key in subscription.ended(lambda life: store.ended(Entry(life, 0, 0, 0, 0, 0, b""))):
-            subscription.tell_gone(self._hub.gone(NotificationKind.EXPIRED, state, key))
+        for key in subscription.pop_expired(lambda start: store.ended(Entry(start, 0, 0, 0, 0, 0, b""))):
+            subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.EXPIRED, state, key))
 
-    def _reads(self, reading: StoreScan, partition: int) -> bool:
-        here = self._places.place(reading.subscription.interest.state, partition) == LOCAL
-        return here and reading.subscription.readings.get(partition) is reading
+    def _is_active(self, scan: StoreScan, partition: int) -> bool:
+        local = self._routing.route(scan.subscription.filter.state, partition) == LOCAL
+        return local and scan.subscription.scans.get(partition) is scan
 
-    def _tell(self, subscription: Subscription, key: str, entry: Entry) -> None:
-        state = subscription.interest.state
-        if subscription.interest.holds(RecordFields(entry.value)):
-            subscription.tell(self._hub.notice(state, key, entry))
-        elif subscription.relayed or subscription.holds(key):
-            subscription.tell_gone(self._hub.gone(NotificationKind.LEFT, state, key, entry))
+    def _deliver(self, subscription: Subscription, key: str, entry: Entry) -> None:
+        state = subscription.filter.state
+        if subscription.filter.matches(RecordFields(entry.value)):
+            subscription.deliver(self._fanout.value_notification(state, key, entry))
+        elif subscription.is_relayed or subscription.was_delivered(key):
+            subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.LEFT, state, key, entry))

@@ -1,121 +1,142 @@
-"""One thing that one client asked to be told of."""
+"""Subscriptions: one filter of one client, what it has received, and the scans of the store that serve it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from services.query.push.delivered_versions import DeliveredVersions
 from services.query.push.notification import NotificationKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from services.query.push.filter import Filter
-    from services.query.push.filter_matches import FilterMatches
+    from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
-    from services.query.push.store_scanner import StoreScan
     from services.query.store.entry import Order
+
+FIRST_PAGE = 10
+"""Keys of the first page of a scan: values may be large."""
+
+
+@dataclass
+class StoreScan:
+    """A scan of some partitions for a subscription, page by page.
+
+    With `since` it sends only entries after that offset: the client has the others. `is_initial`: the client requested
+    these values, and is notified when it has them all.
+    """
+
+    subscription: Subscription
+    partitions: Collection[int] = ()
+    since: int | None = None
+    is_initial: bool = False
+    limit: int = FIRST_PAGE
+    after: str | None = None
+    done: bool = False
 
 
 class NotificationSink(Protocol):
-    """Where notices for a client wait."""
+    """Takes notifications for one client."""
 
-    def put(self, subscription: Subscription, notice: Notification) -> None:
-        """Let it wait until the client can take it."""
+    def put(self, subscription: Subscription, notification: Notification) -> None:
+        """Queue it until the client can take it."""
         ...
 
-    def put_first(self, subscription: Subscription, notices: Iterable[Notification]) -> None:
-        """Let each of these go before all else."""
+    def put_first(self, subscription: Subscription, notifications: Iterable[Notification]) -> None:
+        """Send each of these before everything that is queued."""
         ...
 
-    def begin(self, subscription: Subscription, reached: dict[int, int]) -> None:
-        """Let it be said that of these partitions all is told that comes after the offsets."""
+    def start(self, subscription: Subscription, offsets: dict[int, int]) -> None:
+        """Report that everything after these offsets of the partitions is delivered from now on."""
         ...
 
-    def read(self, reading: StoreScan) -> None:
-        """Let what is read go, as fast as the client takes it."""
+    def scan(self, scan: StoreScan) -> None:
+        """Send what the scan finds, as fast as the client takes it."""
         ...
 
-    def lose(self) -> None:
-        """Changes were lost on their way: the client has to read anew."""
+    def reset(self) -> None:
+        """Changes were lost: the client must read anew."""
         ...
 
 
 class Subscription:
-    """What one client asked for under one name, and what it was told. `current`: with the present values first.
+    """The subscription of one client under one name. `current`: the client wants the present values first.
 
-    It is remembered of `most` keys what was told.
+    It remembers the delivered versions of `limit` keys.
     """
 
-    def __init__(self, name: str, interest: Filter, outbox: NotificationSink, *, current: bool, most: int) -> None:
+    def __init__(self, name: str, wanted: Filter, sink: NotificationSink, *, current: bool, limit: int) -> None:
         self.name = name
-        self.interest = interest
-        self.outbox = outbox
+        self.filter = wanted
+        self.sink = sink
         self.current = current
-        self.asked: dict[int, int | None] = {}
-        """The partitions of which another instance is told while they are answered for here: after these offsets."""
-        self.readings: dict[int, StoreScan] = {}
-        """What still reads a partition; what is told meanwhile is later. A reading that began before may lack some."""
+        self.requested: dict[int, int | None] = {}
+        """The partitions that another instance wants, after these offsets, while this instance serves them."""
+        self.scans: dict[int, StoreScan] = {}
+        """The present scan of each partition. An earlier one may lack changes."""
         self.partition: int | None = None
-        """The one that its key is in."""
-        self.relayed = False
-        """Whether it is another instance's, for a client of its own: what that one holds is not known here."""
-        self.reached: dict[int, int] = {}
-        """The offset of the last change told, by partition: after it, another instance goes on."""
-        self.begun: set[int] = set()
-        """The partitions whose present values were told, or were not to be."""
-        self.holders: FilterMatches | None = None
-        """Where it is noted which keys it holds, while it filters."""
-        self._shown = DeliveredVersions(most, self._release)
+        """The partition of its key."""
+        self.is_relayed = False
+        """Whether another instance relays it to a client: this instance does not know what that client has."""
+        self.delivered_offsets: dict[int, int] = {}
+        """The offset of the last delivered change by partition: another instance continues after it."""
+        self.started: set[int] = set()
+        """The partitions whose present values were delivered, or are not wanted."""
+        self.matches: FilterMatches[Subscription] | None = None
+        """Where its keys are recorded while it filters by fields."""
+        self._delivered = DeliveredVersions(limit, self._unmatch)
 
-    def tell(self, notice: Notification) -> None:
-        """Let a key's value be told, unless as much was told before."""
-        if notice.order is None or not self.know(notice.key, notice.order):
+    def deliver(self, notification: Notification) -> None:
+        """Queue the value of a key, unless the client has it or a newer one."""
+        if notification.order is None or not self.mark_delivered(notification.key, notification.order):
             return
-        self._reach(notice)
-        if self.holders is not None:
-            self.holders.hold(notice.key, self)
-        self.outbox.put(self, notice)
+        self._advance(notification)
+        if self.matches is not None:
+            self.matches.add(notification.key, self)
+        self.sink.put(self, notification)
 
-    def tell_gone(self, notice: Notification) -> None:
-        """Let it be told that a key is not there any more, or not what was asked for. A filter tells it of its own."""
-        self._reach(notice)
-        held = self.holds(notice.key)
-        if notice.kind is not NotificationKind.EXPIRED:  # a life that has ended must not be told again
-            self._shown.forget(notice.key)
-        self._release(notice.key)
-        if held or self.relayed or not self.interest.where:
-            self.outbox.put(self, notice)
+    def deliver_gone(self, notification: Notification) -> None:
+        """Queue that a key is gone or does not match any more. With a filter, only for keys that the client has."""
+        self._advance(notification)
+        delivered = self.was_delivered(notification.key)
+        if notification.kind is not NotificationKind.EXPIRED:  # an expired window must not be delivered again
+            self._delivered.forget(notification.key)
+        self._unmatch(notification.key)
+        if delivered or self.is_relayed or not self.filter.where:
+            self.sink.put(self, notification)
 
-    def know(self, key: str, order: Order) -> bool:
-        """Note that the client has this of the key; False if it has as much already."""
-        return self._shown.advance(key, order)
+    def mark_delivered(self, key: str, order: Order) -> bool:
+        """Record that the client has this version; returns False if it has this one or a newer one already."""
+        return self._delivered.advance(key, order)
 
-    def has(self, key: str, order: Order) -> bool:
-        """Whether just this was told last of the key."""
-        return self._shown.told(key) == order
+    def has_version(self, key: str, order: Order) -> bool:
+        """Whether this is the last delivered version of the key."""
+        return self._delivered.get(key) == order
 
-    def has_since(self, key: str, order: Order) -> bool:
-        """Whether this, or something later, was told last of the key: a read may be ahead of the changes."""
-        told = self._shown.told(key)
-        return told is not None and told >= order
+    def has_at_least(self, key: str, order: Order) -> bool:
+        """Whether this version or a newer one was delivered: a scan may be ahead of the changes."""
+        delivered = self._delivered.get(key)
+        return delivered is not None and delivered >= order
 
-    def holds(self, key: str) -> bool:
-        """Whether the client was told of this key, as far as that is remembered."""
-        return key in self._shown
+    def was_delivered(self, key: str) -> bool:
+        """Whether the client has a version of the key, as far as that is remembered."""
+        return key in self._delivered
 
-    def ended(self, ended: Callable[[int], bool]) -> list[str]:
-        """The keys that the client was told of, and whose life has ended since the last look."""
-        return list(self._shown.ended(ended))
+    def pop_expired(self, is_expired: Callable[[int], bool]) -> list[str]:
+        """The delivered keys whose window has expired since the last call."""
+        return list(self._delivered.pop_expired(is_expired))
 
-    def start_anew(self) -> None:
-        """The client reads anew: nothing counts as told."""
-        self._shown.clear()
+    def reset(self) -> None:
+        """Forget all delivered versions: the client reads anew."""
+        self._delivered.clear()
 
-    def _reach(self, notice: Notification) -> None:
-        if notice.offset >= 0:
-            self.reached[notice.partition] = max(notice.offset, self.reached.get(notice.partition, -1))
+    def _advance(self, notification: Notification) -> None:
+        if notification.offset >= 0:
+            before = self.delivered_offsets.get(notification.partition, -1)
+            self.delivered_offsets[notification.partition] = max(notification.offset, before)
 
-    def _release(self, key: str) -> None:
-        if self.holders is not None:
-            self.holders.release(key, self)
+    def _unmatch(self, key: str) -> None:
+        if self.matches is not None:
+            self.matches.remove(key, self)

@@ -1,11 +1,11 @@
-"""How subscriptions begin, and go on as partitions move from one instance to another."""
+"""Starts subscriptions, and moves them as partitions move from one instance to another."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from services.query.push.routing_table import LOCAL
-from services.query.push.store_scanner import StoreScan
+from services.query.push.subscription import StoreScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,137 +20,143 @@ if TYPE_CHECKING:
 
 
 class SubscriptionRouter:
-    """What this instance answers for is told from its store, the rest by other instances, over links.
+    """Serves partitions of this instance from its store, and the others by relays to their owners.
 
-    A relayed subscription is another instance's: it gets what is here alone, and says itself what it lacks.
+    A subscription that another instance relays is served from this store only: that instance requests the rest itself.
     """
 
     def __init__(
-        self, parts: Parts, places: RoutingTable, hub: ChangeFanout, reader: StoreScanner, links: PeerRelays
+        self, parts: Parts, routing: RoutingTable, fanout: ChangeFanout, scanner: StoreScanner, relays: PeerRelays
     ) -> None:
         self._parts = parts
-        self._places = places
-        self._hub = hub
-        self._reader = reader
-        self._links = links
+        self._routing = routing
+        self._fanout = fanout
+        self._scanner = scanner
+        self._relays = relays
         self._others: set[str] = set()
 
-    def begin(self, subscription: Subscription, after: Order | None) -> None:
-        """Tell what there is now, if that is wanted. `after`: the client has this of its key."""
-        key = subscription.interest.key
+    def start(self, subscription: Subscription, after: Order | None) -> None:
+        """Deliver the present values, if the client wants them. `after`: the client has this version of its key."""
+        state, key = subscription.filter.state, subscription.filter.key
         if key is None:
-            if not subscription.relayed:
-                self._begin(subscription, self._places.here(subscription.interest.state))
-                self._wait(subscription, self._places.nowhere(subscription.interest.state))
-                self._links.keep(subscription, self._others)
+            if not subscription.is_relayed:
+                self._start(subscription, self._routing.local_partitions(state))
+                self._start_unrouted(subscription, self._routing.unrouted_partitions(state))
+                self._relays.route(subscription, self._others)
             return
-        place = self._place(subscription)
+        route = self._route(subscription)
         if after is not None:
             subscription.current = True
-            subscription.know(key, after)
-            if place == LOCAL:
-                subscription.outbox.put_first(subscription, self._reader.kept(subscription, key))
-        self._go_on(subscription, key, place)
+            subscription.mark_delivered(key, after)
+            if route == LOCAL:
+                subscription.sink.put_first(subscription, self._scanner.earlier_versions(subscription, key))
+        self._route_key(subscription, key, route)
 
-    def take_up(self, subscription: Subscription, since: Mapping[int, int | None]) -> None:
-        """Tell of these partitions what came after the offsets, as soon as they are answered for here."""
-        here = set(self._places.here(subscription.interest.state))
-        if subscription.relayed:
-            subscription.asked.update(since)
-        self._begin(subscription, [one for one, offset in since.items() if one in here and offset is None])
+    def resume(self, subscription: Subscription, since: Mapping[int, int | None]) -> None:
+        """Deliver what came after these offsets of the partitions, as soon as this instance serves them."""
+        local = set(self._routing.local_partitions(subscription.filter.state))
+        if subscription.is_relayed:
+            subscription.requested.update(since)
+        self._start(subscription, [one for one, offset in since.items() if one in local and offset is None])
         for partition, offset in since.items():
-            if partition in here and offset is not None:
-                _read(StoreScan(subscription, [partition], offset))
+            if partition in local and offset is not None:
+                _scan(StoreScan(subscription, [partition], offset))
 
-    def move(self, subscription: Subscription, move: RouteChange) -> None:
-        """A partition is answered for elsewhere now; what changed meanwhile may have been missed."""
-        key, number = subscription.interest.key, move.partition
+    def move(self, subscription: Subscription, change: RouteChange) -> None:
+        """Follow a partition to another instance. Changes in between may have been missed."""
+        key, number = subscription.filter.key, change.partition
         if key is not None:
             if subscription.partition == number:
-                self._go_on(subscription, key, move.place)
-        elif subscription.relayed:
-            if move.place == LOCAL and number in subscription.asked:
-                told = self._told(subscription, number)
-                self.take_up(subscription, {number: subscription.asked[number] if told is None else told})
-        elif move.place == LOCAL:
-            self.take_up(subscription, {number: self._told(subscription, number)})
-        elif move.place is not None:
-            self._links.resume(move.place, subscription, number)
+                self._route_key(subscription, key, change.route)
+        elif subscription.is_relayed:
+            if change.route == LOCAL and number in subscription.requested:
+                delivered = self._delivered_offset(subscription, number)
+                since = subscription.requested[number] if delivered is None else delivered
+                self.resume(subscription, {number: since})
+        elif change.route == LOCAL:
+            self.resume(subscription, {number: self._delivered_offset(subscription, number)})
+        elif change.route is not None:
+            self._relays.resume(change.route, subscription, number)
 
-    def look(self) -> None:
-        """See which other instances there are, and be told by them of what concerns many keys."""
+    def refresh_members(self) -> None:
+        """Relay subscriptions to many keys from all other instances that are in the cluster."""
         own = self._parts.settings.instance
         others = {one.url for one in self._parts.roles.members() if one.instance != own}
         if others == self._others:
             return
         self._others = others
         for state in self._parts.states:
-            for one in self._hub.subscriptions(state):
-                if one.interest.key is None and not one.relayed:
-                    self._links.keep(one, others)
+            for one in self._fanout.subscriptions(state):
+                if one.filter.key is None and not one.is_relayed:
+                    self._relays.route(one, others)
 
-    def end(self, subscription: Subscription) -> None:
-        """Nothing is told any more."""
-        self._links.keep(subscription, ())
+    def stop(self, subscription: Subscription) -> None:
+        """End the relays of the subscription."""
+        self._relays.route(subscription, ())
 
     def since(self, subscription: Subscription, url: str) -> Mapping[int, int | None]:
-        """What an instance is to tell: of the partitions that it answers for."""
-        state = subscription.interest.state
-        asked = (
+        """The offsets after which the instance must deliver, of the partitions that it serves."""
+        state = subscription.filter.state
+        partitions = (
             range(self._parts.states[state].partitions) if subscription.partition is None else (subscription.partition,)
         )
-        return {one: self._told(subscription, one) for one in asked if self._places.place(state, one) == url}
+        return {
+            one: self._delivered_offset(subscription, one)
+            for one in partitions
+            if self._routing.route(state, one) == url
+        }
 
-    def _place(self, subscription: Subscription) -> str | None:
-        return self._places.place(subscription.interest.state, subscription.partition or 0)
+    def _route(self, subscription: Subscription) -> str | None:
+        return self._routing.route(subscription.filter.state, subscription.partition or 0)
 
-    def _told(self, subscription: Subscription, partition: int) -> int | None:
-        reading = subscription.readings.get(partition)
-        if reading is not None and reading.since is not None:
-            return reading.since
-        return subscription.reached.get(partition) if partition in subscription.begun else None
+    def _delivered_offset(self, subscription: Subscription, partition: int) -> int | None:
+        scan = subscription.scans.get(partition)
+        if scan is not None and scan.since is not None:
+            return scan.since
+        return subscription.delivered_offsets.get(partition) if partition in subscription.started else None
 
-    def _go_on(self, subscription: Subscription, key: str, place: str | None) -> None:
-        if not subscription.relayed:
-            self._links.keep(subscription, [place] if place else [])
+    def _route_key(self, subscription: Subscription, key: str, route: str | None) -> None:
+        if not subscription.is_relayed:
+            self._relays.route(subscription, [route] if route else [])
         partition = subscription.partition or 0
-        if place != LOCAL:
-            if place is None and not (subscription.current or subscription.begun):
-                self._reader.know(subscription, key)
-                self._wait(subscription, [partition])
+        if route != LOCAL:
+            if route is None and not (subscription.current or subscription.started):
+                self._scanner.skip_key(subscription, key)
+                self._start_unrouted(subscription, [partition])
             return
-        if subscription.current or partition in subscription.begun:
-            self._reader.key(subscription, key)
+        if subscription.current or partition in subscription.started:
+            self._scanner.deliver_key(subscription, key)
         else:
-            self._reader.know(subscription, key)
-        if subscription.current and partition not in subscription.begun:
-            subscription.outbox.read(StoreScan(subscription, [partition], first=True, done=True))
-        subscription.begun.add(partition)
-        self._reach(subscription, [partition])
+            self._scanner.skip_key(subscription, key)
+        if subscription.current and partition not in subscription.started:
+            subscription.sink.scan(StoreScan(subscription, [partition], is_initial=True, done=True))
+        subscription.started.add(partition)
+        self._mark_offsets(subscription, [partition])
 
-    def _reach(self, subscription: Subscription, partitions: list[int]) -> None:
-        """Another instance has to know from where it can go on, should this one go: it may begin here only later."""
+    def _mark_offsets(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Record the present offsets. A relaying instance needs them to continue elsewhere if this one goes."""
         for partition in partitions:
-            self._reader.reach(subscription, partition)
-        if subscription.relayed and partitions:
-            subscription.outbox.begin(subscription, {one: subscription.reached[one] for one in partitions})
+            self._scanner.mark_offset(subscription, partition)
+        if subscription.is_relayed and partitions:
+            offsets = {one: subscription.delivered_offsets[one] for one in partitions}
+            subscription.sink.start(subscription, offsets)
 
-    def _wait(self, subscription: Subscription, partitions: list[int]) -> None:
-        """Nobody answers for these now. Who wants only what comes later is to be told what came meanwhile."""
+    def _start_unrouted(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Start at the present offsets of partitions without an instance: later changes must not be missed."""
         if not subscription.current:
             for partition in partitions:
-                self._reader.reach(subscription, partition)
-            subscription.begun.update(partitions)
+                self._scanner.mark_offset(subscription, partition)
+            subscription.started.update(partitions)
 
-    def _begin(self, subscription: Subscription, partitions: list[int]) -> None:
-        self._reach(subscription, partitions)
+    def _start(self, subscription: Subscription, partitions: list[int]) -> None:
+        self._mark_offsets(subscription, partitions)
         if not subscription.current:
-            subscription.begun.update(partitions)
+            subscription.started.update(partitions)
         elif partitions:
-            _read(StoreScan(subscription, partitions, first=True))
+            _scan(StoreScan(subscription, partitions, is_initial=True))
 
 
-def _read(reading: StoreScan) -> None:
-    """It reads these partitions, in place of any that began before they went away."""
-    reading.subscription.readings.update(dict.fromkeys(reading.partitions, reading))
-    reading.subscription.outbox.read(reading)
+def _scan(scan: StoreScan) -> None:
+    """Scan these partitions, in place of earlier scans of them."""
+    scan.subscription.scans.update(dict.fromkeys(scan.partitions, scan))
+    scan.subscription.sink.scan(scan)

@@ -60,7 +60,7 @@ class Stage:
         now = round(datetime.now(UTC).timestamp() * 1000)
         entry = Entry(1_357_000_000_000, epoch, version, now, 0, self._offset, orjson.dumps(value))
         self.parts.stores[state].apply([Update(key, 0, self._offset, entry)], {0: self._offset + 1})
-        self.push.watching.changed([Change(state, key, entry)])
+        self.push.service.changed([Change(state, key, entry)])
 
     def fly(self, number: int, version: int, *, epoch: int = 0) -> None:
         """A flight gets on to this version."""
@@ -70,7 +70,7 @@ class Stage:
         """A record without a value arrives."""
         self._offset += 1
         self.parts.stores[state].apply([Update(key, 0, self._offset, None)], {0: self._offset + 1})
-        self.push.watching.changed([Change(state, key, None)])
+        self.push.service.changed([Change(state, key, None)])
 
     def look(self, look: Observation) -> None:
         """The loop is looked at."""
@@ -84,7 +84,7 @@ class Stage:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Stage]:
         """Answer on a free port."""
-        running = asyncio.create_task(self.push.watching.run())
+        running = asyncio.create_task(self.push.service.run())
         try:
             async with self._server.serving() as port:
                 self.base = f"http://127.0.0.1:{port}"

@@ -45,8 +45,8 @@ async def test_all_that_a_web_socket_tells_is_of_the_models(instance: Instance) 
         told += await client.until("state")
         instance.watching.changed([instance.remove("a")])
         told += await client.until("removed")
-        next(iter(instance.watching._streams)).lose()  # noqa: SLF001  # as if it were too slow
-        instance.watching.look()
+        next(iter(instance.watching._streams)).reset()  # noqa: SLF001  # as if it were too slow
+        instance.watching.refresh()
         told += await client.until("reset")
         await client.say(type="unsubscribe", id="one")
         told += await client.until("unsubscribed")
@@ -74,9 +74,9 @@ async def test_all_that_a_web_socket_tells_is_of_the_models(instance: Instance) 
 def test_all_messages_are_named_in_the_document() -> None:
     schemas, messages = document()["components"]["schemas"], described(MANY)["x-messages"]
     names = {side: {one["$ref"].rpartition("/")[2] for one in messages[side]["oneOf"]} for side in messages}
-    assert names["told"] == {one.__name__ for one in MESSAGES}
-    assert names["asked"] == {one["$ref"].rpartition("/")[2] for one in CLIENT_COMMAND.json_schema()["oneOf"]}
-    assert schemas.keys() >= names["told"] | names["asked"]
+    assert names["messages"] == {one.__name__ for one in MESSAGES}
+    assert names["commands"] == {one["$ref"].rpartition("/")[2] for one in CLIENT_COMMAND.json_schema()["oneOf"]}
+    assert schemas.keys() >= names["messages"] | names["commands"]
 
 
 async def test_a_stream_is_what_the_document_says(instance: Instance) -> None:

@@ -135,7 +135,7 @@ async def test_marks_say_how_far_the_client_is_and_carry_no_id() -> None:
             mark = await events.next(marks=True)
             while not mark.data["states"]["flights"].get("positions"):
                 mark = await events.next(marks=True)
-            partition = str(instance.watching.hub.partition("flights", KEY))
+            partition = str(instance.watching.fanout.partition("flights", KEY))
             lag = {"records": 28}
             assert mark[:2] == ("mark", None)
             assert mark.data["states"] == {"flights": {"lag": lag, "positions": {partition: instance.offset + 1}}}
@@ -147,7 +147,7 @@ async def test_while_the_partition_catches_up_nothing_is_told_and_afterwards_all
     async with watching(instance, PATH) as events:
         await events.next()
         instance.roles.own = Standing(Role.CATCHING_UP, 9)
-        instance.watching.look()
+        instance.watching.refresh()
         for version in (4, 5):
             instance.change(KEY, version)
         instance.roles.own = Standing(Role.OWNER, 0)

@@ -164,7 +164,7 @@ async def test_marks_say_what_the_connection_watches() -> None:
         await client.subscribe("x", key="a")
         mark = (await client.until("mark"))[-1]
         at = instance.offset + 1
-        assert mark["states"]["flights"]["positions"] == {str(instance.watching.hub.partition("flights", "a")): at}
+        assert mark["states"]["flights"]["positions"] == {str(instance.watching.fanout.partition("flights", "a")): at}
 
 
 async def test_partitions_that_come_here_are_told_from_where_they_were(instance: Instance) -> None:
@@ -174,7 +174,7 @@ async def test_partitions_that_come_here_are_told_from_where_they_were(instance:
         await client.subscribe("all", prefix="")
         await client.until("current")
         instance.roles.own = Standing(Role.ELSEWHERE, 0)
-        instance.watching.look()
+        instance.watching.refresh()
         instance.change("b", 2)
         instance.change("b", 3)
         instance.roles.own = Standing(Role.OWNER, 0)

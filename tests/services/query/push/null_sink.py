@@ -1,4 +1,4 @@
-"""An outbox from which nothing goes, for tests that look at something else."""
+"""A sink that sends nothing, for tests of other parts."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from services.query.push.notification import Notification
-    from services.query.push.store_scanner import StoreScan
-    from services.query.push.subscription import Subscription
+    from services.query.push.subscription import StoreScan, Subscription
 
 
-class Nowhere:
-    """Implements Outbox. It holds what was put."""
+class NullSink:
+    """Implements NotificationSink. It keeps what was put."""
 
     def __init__(self) -> None:
-        self.notices: list[Notification] = []
+        self.notifications: list[Notification] = []
 
-    def put(self, _: Subscription, notice: Notification) -> None:
-        self.notices.append(notice)
+    def put(self, _: Subscription, notification: Notification) -> None:
+        self.notifications.append(notification)
 
-    def put_first(self, _: Subscription, notices: Iterable[Notification]) -> None:
-        self.notices += notices
+    def put_first(self, _: Subscription, notifications: Iterable[Notification]) -> None:
+        self.notifications += notifications
 
-    def begin(self, subscription: Subscription, reached: dict[int, int]) -> None:
-        """Nobody is told."""
+    def start(self, subscription: Subscription, offsets: dict[int, int]) -> None:
+        """Do nothing."""
 
-    def read(self, reading: StoreScan) -> None:
-        """Nothing is read."""
+    def scan(self, scan: StoreScan) -> None:
+        """Do nothing."""
 
-    def lose(self) -> None:
-        """Nobody is told."""
+    def reset(self) -> None:
+        """Do nothing."""

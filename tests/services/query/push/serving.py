@@ -42,7 +42,7 @@ class Instance:
         self.states = {one.name: one for one in states or (a_state(),)}
         self.parts = parts_of(*self.states.values(), roles=self.roles, tokens=tokens, **told)
         self.push = WatchRoutes(self.parts, limits)
-        self.watching = self.push.watching
+        self.watching = self.push.service
         self.access = Authenticator(tokens, self.parts.settings.peer_token)
         self.server = HttpServer(self.parts, RequestGuard(self.parts, self.access), [self.push])
         self.base = ""
@@ -54,14 +54,14 @@ class Instance:
         """A record of the key arrives; readers see it from now on, and nobody has been told."""
         self.offset += 1
         written = orjson.dumps({"v": version} if value is None else value)
-        partition = self.watching.hub.partition(state, key)
+        partition = self.watching.fanout.partition(state, key)
         entry = Entry(life, epoch, version, NOW, partition, self.offset, written)
         return self._apply(state, Update(key, partition, self.offset, entry))
 
     def remove(self, key: str, state: str = "flights") -> Change:
         """A record without value arrives."""
         self.offset += 1
-        partition = self.watching.hub.partition(state, key)
+        partition = self.watching.fanout.partition(state, key)
         return self._apply(state, Update(key, partition, self.offset, None))
 
     def change(self, key: str, version: int, value: Any = None, **facts: Any) -> None:
@@ -92,7 +92,7 @@ class Instance:
 
     def subscriptions(self) -> int:
         """How many there are."""
-        return sum(self.watching.hub.watched(name) for name in self.states)
+        return sum(self.watching.fanout.count(name) for name in self.states)
 
 
 class Event(NamedTuple):

@@ -28,20 +28,20 @@ def stream() -> ClientStream:
 
 
 def subscription(stream: ClientStream, name: str) -> Subscription:
-    found = Subscription(name, Filter("flights", "a"), stream, current=True, most=10)
+    found = Subscription(name, Filter("flights", "a"), stream, current=True, limit=10)
     stream.add(found)
     return found
 
 
 def test_nothing_goes_to_a_subscription_that_has_ended(stream: ClientStream) -> None:
     one, other = subscription(stream, "one"), subscription(stream, "other")
-    notice = Notification(NotificationKind.STATE, "flights", "a", 0.0)
+    notification = Notification(NotificationKind.STATE, "flights", "a", 0.0)
     for each in (one, other):
-        stream.begin(each, {0: 7})
-        stream.put_first(each, [notice])
+        stream.start(each, {0: 7})
+        stream.put_first(each, [notification])
     stream.withdraw(one)
     assert stream.next_item() == (other, {0: 7})
-    assert stream.next_item() == [(notice, [other])]
+    assert stream.next_item() == [(notification, [other])]
     assert stream.next_item() is None
 
 

@@ -12,9 +12,9 @@ ORDERS = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(1, 5))
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), ORDERS), max_size=40))
 def test_orders_of_a_key_only_grow(told: list[tuple[str, tuple[int, int, int]]]) -> None:
-    shown, passed = DeliveredVersions(10), dict[str, list[tuple[int, int, int]]]()
+    delivered, passed = DeliveredVersions(10), dict[str, list[tuple[int, int, int]]]()
     for key, order in told:
-        if shown.advance(key, order):
+        if delivered.advance(key, order):
             passed.setdefault(key, []).append(order)
     assert all(orders == sorted(set(orders)) for orders in passed.values())
     assert {key: orders[-1] for key, orders in passed.items()} == {
@@ -24,32 +24,32 @@ def test_orders_of_a_key_only_grow(told: list[tuple[str, tuple[int, int, int]]])
 
 def test_no_more_keys_are_remembered_than_so_many_and_those_told_last_stay() -> None:
     forgotten: list[str] = []
-    shown = DeliveredVersions(2, forgotten.append)
+    delivered = DeliveredVersions(2, forgotten.append)
     for key, version in (("a", 1), ("b", 1), ("a", 2), ("c", 1)):
-        assert shown.advance(key, (0, 0, version))
-    assert (sorted(shown.keys()), forgotten) == (["a", "c"], ["b"])
+        assert delivered.advance(key, (0, 0, version))
+    assert (sorted(delivered.keys()), forgotten) == (["a", "c"], ["b"])
 
 
 def test_a_key_that_is_gone_may_come_again_with_any_order() -> None:
-    shown = DeliveredVersions(2)
-    shown.advance("a", (0, 0, 5))
-    assert (shown.forget("a"), shown.forget("a"), shown.advance("a", (0, 0, 1))) == (True, False, True)
+    delivered = DeliveredVersions(2)
+    delivered.advance("a", (0, 0, 5))
+    assert (delivered.forget("a"), delivered.forget("a"), delivered.advance("a", (0, 0, 1))) == (True, False, True)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), ORDERS), max_size=40), st.integers(0, 4))
 def test_a_life_ends_once(told: list[tuple[str, tuple[int, int, int]]], watermark: int) -> None:
-    shown = DeliveredVersions(10)
+    delivered = DeliveredVersions(10)
     for key, order in told:
-        shown.advance(key, order)
-    lives = {key: max(order[0] for one, order in told if one == key) for key, _ in told}
-    wanted = sorted(key for key, life in lives.items() if 0 < life < watermark)
-    assert sorted(shown.ended(lambda life: life < watermark)) == wanted
-    assert list(shown.ended(lambda life: life < watermark)) == []
+        delivered.advance(key, order)
+    windows = {key: max(order[0] for one, order in told if one == key) for key, _ in told}
+    wanted = sorted(key for key, start in windows.items() if 0 < start < watermark)
+    assert sorted(delivered.pop_expired(lambda start: start < watermark)) == wanted
+    assert list(delivered.pop_expired(lambda start: start < watermark)) == []
 
 
 def test_lives_of_forgotten_keys_do_not_pile_up() -> None:
-    shown = DeliveredVersions(10)
+    delivered = DeliveredVersions(10)
     for number in range(1000):
-        shown.advance(str(number), (number + 1, 0, 1))
-    assert len(shown._lives) <= 20  # noqa: SLF001  # memory shows nowhere else
-    assert sorted(shown.ended(lambda _: True)) == [str(number) for number in range(990, 1000)]
+        delivered.advance(str(number), (number + 1, 0, 1))
+    assert len(delivered._windows) <= 20  # noqa: SLF001  # memory shows nowhere else
+    assert sorted(delivered.pop_expired(lambda _: True)) == [str(number) for number in range(990, 1000)]

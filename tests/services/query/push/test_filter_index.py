@@ -23,35 +23,35 @@ INTERESTS = st.one_of(
 )
 
 
-def concerned(interest: Filter, key: str, record: RecordFields) -> bool:
-    """What an index stands for: one interest, looked at by itself."""
-    if interest.key is not None:
-        return interest.key == key
-    return key.startswith(interest.prefix) and all(record.text(path) == value for path, value in interest.where)
+def concerned(wanted: Filter, key: str, record: RecordFields) -> bool:
+    """What an index stands for: one wanted, looked at by itself."""
+    if wanted.key is not None:
+        return wanted.key == key
+    return key.startswith(wanted.prefix) and all(record.text(path) == value for path, value in wanted.where)
 
 
 @given(st.lists(st.tuples(INTERESTS, st.booleans()), max_size=20), KEYS, FIELDS)
 def test_it_finds_what_a_look_at_each_finds(asked: list[tuple[Filter, bool]], key: str, fields: object) -> None:
     index: FilterIndex[int] = FilterIndex()
-    for number, (interest, _) in enumerate(asked):
-        index.add(interest, number)
-    for number, (interest, stays) in enumerate(asked):
+    for number, (wanted, _) in enumerate(asked):
+        index.add(wanted, number)
+    for number, (wanted, stays) in enumerate(asked):
         if not stays:
-            index.remove(interest, number)
+            index.remove(wanted, number)
     record = RecordFields(orjson.dumps(fields))
-    found = [*index.named(key), *index.filtered(key, record)]
-    wanted = [number for number, (one, stays) in enumerate(asked) if stays and concerned(one, key, record)]
-    assert sorted(found) == wanted
+    found = [*index.by_key(key), *index.by_fields(key, record)]
+    expected = [number for number, (one, stays) in enumerate(asked) if stays and concerned(one, key, record)]
+    assert sorted(found) == expected
     assert sorted(index) == [number for number, (_, stays) in enumerate(asked) if stays]
 
 
 @given(st.lists(INTERESTS, max_size=10))
 def test_what_nobody_asks_for_any_more_costs_nothing(asked: list[Filter]) -> None:
     index: FilterIndex[int] = FilterIndex()
-    for number, interest in enumerate(asked):
-        index.add(interest, number)
-    for number, interest in enumerate(asked):
-        index.remove(interest, number)
+    for number, wanted in enumerate(asked):
+        index.add(wanted, number)
+    for number, wanted in enumerate(asked):
+        index.remove(wanted, number)
     empty: FilterIndex[int] = FilterIndex()
     assert vars(index) == vars(empty)
 
@@ -63,11 +63,11 @@ def test_those_that_are_not_concerned_cost_nothing() -> None:
 
 def test_a_record_is_parsed_only_when_it_is_looked_at() -> None:
     broken = RecordFields(b"no JSON")
-    assert list(_index(10).filtered("key-1", broken)) == []
+    assert list(_index(10).by_fields("key-1", broken)) == []
     index: FilterIndex[int] = FilterIndex()
     index.add(Filter("s", None, "", (("a.b", "x"),)), 1)
-    assert list(index.filtered("k", broken)) == []
-    assert list(index.filtered("k", RecordFields(b'{"a":{"b":"x"}}'))) == [1]
+    assert list(index.by_fields("k", broken)) == []
+    assert list(index.by_fields("k", RecordFields(b'{"a":{"b":"x"}}'))) == [1]
 
 
 def _index(number: int) -> FilterIndex[int]:
@@ -84,6 +84,6 @@ def _cost(index: FilterIndex[int]) -> float:
     record, costs = RecordFields(b'{"a":"1"}'), []
     for _ in range(50):
         began = time.perf_counter()
-        assert len([*index.named("key-1"), *index.filtered("key-1", record)]) == 2
+        assert len([*index.by_key("key-1"), *index.by_fields("key-1", record)]) == 2
         costs.append(time.perf_counter() - began)
     return min(costs)

@@ -23,14 +23,14 @@ TOLD: dict[str, Any] = {
 
 
 async def test_settings_are_the_limits() -> None:
-    found = WatchRoutes(parts_of(a_state(), **TOLD)).watching.limits
+    found = WatchRoutes(parts_of(a_state(), **TOLD)).service.limits
     assert (found.connections, found.subscriptions, found.waiting_keys, found.waiting_bytes) == (1, 2, 3, 4096)
     assert found.all_waiting_bytes == 1024 * 1024
     assert (found.mark_every_s, found.stalled_s) == (0.5, 6)
 
 
 async def test_who_says_nothing_gets_the_usual_ones() -> None:
-    assert WatchRoutes(parts_of(a_state())).watching.limits == WatchLimits()
+    assert WatchRoutes(parts_of(a_state())).service.limits == WatchLimits()
 
 
 @pytest.mark.parametrize("told", [{"watch_marks": 0}, {"watch_marks": 11}, {"watch_waiting": 0}])

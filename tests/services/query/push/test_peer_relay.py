@@ -1,4 +1,4 @@
-"""A link to another instance of which a test says what it says: by real HTTP, whatever breaks."""
+"""A relay to another instance of which a test says what it says: by real HTTP, whatever breaks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from services.query.push.filter import Filter
 from services.query.push.peer_relay import PeerRelay
 from services.query.push.subscription import Subscription
-from tests.services.query.push.null_sink import Nowhere
+from tests.services.query.push.null_sink import NullSink
 from tests.services.query.push.serving import WITHIN_S
 
 if TYPE_CHECKING:
@@ -54,20 +54,20 @@ class Peer:
 
 
 @asynccontextmanager
-async def linked(
-    peer: Peer, *, told: Callable[[], None] = lambda: None, since: Callable[[Subscription], Any] | None = None
+async def relaying(
+    peer: Peer, *, on_delivered: Callable[[], None] = lambda: None, since: Callable[[Subscription], Any] | None = None
 ) -> AsyncIterator[tuple[PeerRelay, Subscription]]:
-    """A link to it, and what is watched over that."""
-    one = Subscription("a", Filter("flights", None, "key-"), Nowhere(), current=False, most=10)
+    """A relay to it, and what is watched over that."""
+    one = Subscription("a", Filter("flights", None, "key-"), NullSink(), current=False, limit=10)
     application = web.Application()
     application.router.add_get("/v1/watch", peer.watch)
     async with TestServer(application) as server, ClientSession() as session:
         connect = partial(session.ws_connect, server.make_url("/v1/watch"))
-        link = PeerRelay(connect, since or _since, told, lambda: 0.0)
-        link.keep(one)
-        running = asyncio.create_task(link.run())
+        relay = PeerRelay(connect, since or _since, on_delivered, lambda: 0.0)
+        relay.add(one)
+        running = asyncio.create_task(relay.run())
         try:
-            yield link, one
+            yield relay, one
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -75,21 +75,21 @@ async def linked(
 
 async def test_what_another_instance_says_that_nobody_understands_costs_one_connection() -> None:
     peer = Peer([{"type": "begun", "id": "1"}])
-    async with linked(peer) as (link, _):
+    async with relaying(peer) as (relay, _):
         for _ in range(2):
             assert (await peer.next())["type"] == "subscribe"
-        assert len(link) == 1
+        assert len(relay) == 1
 
 
 async def test_what_fails_when_clients_are_told_costs_one_connection() -> None:
     failures = iter([RuntimeError("a client's stream")])
 
-    def told() -> None:
+    def on_delivered() -> None:
         for one in failures:
             raise one
 
     peer = Peer([SUBSCRIBED])
-    async with linked(peer, told=told):
+    async with relaying(peer, on_delivered=on_delivered):
         for _ in range(2):
             assert (await peer.next())["type"] == "subscribe"
 
@@ -103,39 +103,39 @@ async def test_what_fails_before_it_can_be_said_costs_one_connection() -> None:
         return {}
 
     peer = Peer()
-    async with linked(peer, since=since):
+    async with relaying(peer, since=since):
         assert (await peer.next())["type"] == "subscribe"
 
 
 async def test_what_was_wished_and_taken_back_while_there_was_no_connection_is_never_said() -> None:
     peer = Peer([SUBSCRIBED])
-    async with linked(peer) as (link, one):
+    async with relaying(peer) as (relay, one):
         await peer.next()
         for _ in range(100):
-            passing = Subscription("b", one.interest, Nowhere(), current=False, most=10)
-            link.keep(passing)
-            link.unsubscribe(passing)
-        link.resume(one, 2)
+            passing = Subscription("b", one.filter, NullSink(), current=False, limit=10)
+            relay.add(passing)
+            relay.remove(passing)
+        relay.resume(one, 2)
         again = await peer.next()
         assert (again["type"], again["id"]) == ("subscribe", "1")
-        last = Subscription("c", one.interest, Nowhere(), current=False, most=10)
-        link.keep(last)
+        last = Subscription("c", one.filter, NullSink(), current=False, limit=10)
+        relay.add(last)
         assert (await peer.next())["id"] == "102"
 
 
 async def test_a_later_value_of_a_key_does_not_say_that_what_came_before_it_was_told() -> None:
     peer = Peer([SUBSCRIBED, BEGUN, STATE])  # in place of an earlier one of the key, while others still wait there
-    async with linked(peer):
+    async with relaying(peer):
         await peer.next()
         assert (await peer.next())["partitions"] == {"2": 4}
 
 
 async def test_a_mark_says_it_once_that_instance_knows_of_the_subscription() -> None:
     peer = Peer([BEGUN, MARK, SUBSCRIBED], [SUBSCRIBED, MARK])
-    async with linked(peer):
+    async with relaying(peer):
         await peer.next()
         assert [(await peer.next())["partitions"] for _ in range(2)] == [{"2": 4}, {"2": 9}]
 
 
 def _since(subscription: Subscription) -> dict[int, int | None]:
-    return {2: subscription.reached.get(2) if 2 in subscription.begun else None}
+    return {2: subscription.delivered_offsets.get(2) if 2 in subscription.started else None}

@@ -50,7 +50,7 @@ class Pair:
 
     def keys(self, *partitions: int) -> Iterator[str]:
         """Those of these partitions."""
-        return (key for key in KEYS if self.one.watching.hub.partition("flights", key) in partitions)
+        return (key for key in KEYS if self.one.watching.fanout.partition("flights", key) in partitions)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Pair]:
@@ -63,7 +63,7 @@ class Pair:
 
     def look(self) -> None:
         for instance in (self.one, self.two):
-            instance.watching.look()
+            instance.watching.refresh()
 
 
 @pytest.fixture
@@ -180,11 +180,11 @@ async def test_who_is_told_by_an_instance_that_took_over_later_than_it_was_asked
     pair.share(0, 1, 2, 3)
     pair.look()
     pair.share(0, 1)
-    pair.one.watching.look()  # the first reads earlier that the second holds the partition than that one does
+    pair.one.watching.refresh()  # the first reads earlier that the second holds the partition than that one does
     async with connected(pair.one) as client:
         await client.subscribe("mine", **{name: key if name == "key" else wish[name] for name in wish}, current=False)
         await eventually(lambda: pair.two.subscriptions() == 1)
-        pair.two.watching.look()
+        pair.two.watching.refresh()
         pair.change(key, 1, FLYING)
         assert (await client.next())["answer"]["instance"] == "two"
         for instance in (pair.one, pair.two):  # it is killed before it has told this
@@ -207,10 +207,10 @@ async def test_what_changes_while_an_instance_does_not_answer_for_a_moment_is_to
         while (await client.next())["type"] != "state":
             continue
         pair.two.roles.others[2] = Standing(Role.CATCHING_UP, 1)
-        pair.two.watching.look()
+        pair.two.watching.refresh()
         pair.change(other, 1)
         pair.two.roles.others[2] = OWN
-        pair.two.watching.look()
+        pair.two.watching.refresh()
         while (told := await client.next())["type"] != "state":
             continue
         assert told["answer"]["key"] == other

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from services.query.push.filter import Filter
 from services.query.push.relayed_subscriptions import RelayedSubscriptions
 from services.query.push.subscription import Subscription
-from tests.services.query.push.null_sink import Nowhere
+from tests.services.query.push.null_sink import NullSink
 
 STEPS = st.lists(
     st.one_of(
@@ -25,7 +25,7 @@ ALL = dict.fromkeys(range(4))
 
 
 def subscription(*, current: bool = False) -> Subscription:
-    return Subscription("a", Filter("flights", None, "key-"), Nowhere(), current=current, most=10)
+    return Subscription("a", Filter("flights", None, "key-"), NullSink(), current=current, limit=10)
 
 
 class Heard:
@@ -45,41 +45,41 @@ class Heard:
 
 @given(steps=STEPS)
 def test_what_was_said_is_what_is_wished(steps: list[tuple[Any, ...]]) -> None:
-    wishes, heard, ones = RelayedSubscriptions(lambda _: ALL), Heard(), [subscription() for _ in range(4)]
+    relayed, heard, ones = RelayedSubscriptions(lambda _: ALL), Heard(), [subscription() for _ in range(4)]
     for what, *which in steps:
         if what == "anew":
-            wishes.start_anew()
+            relayed.reset()
             heard = Heard()
         elif what == "say":
-            if (message := wishes.next()) is not None:
+            if (message := relayed.next_command()) is not None:
                 heard.hear(message)
         elif what == "resume":
-            wishes.resume(ones[which[0]], which[1])
+            relayed.resume(ones[which[0]], which[1])
         else:
-            (wishes.add if what == "add" else wishes.drop)(ones[which[0]])
-        assert wishes.waiting <= len(wishes) + len(heard.told)
-    while (message := wishes.next()) is not None:
+            (relayed.add if what == "add" else relayed.remove)(ones[which[0]])
+        assert relayed.pending <= len(relayed) + len(heard.told)
+    while (message := relayed.next_command()) is not None:
         heard.hear(message)
-    assert len(heard.told) == len(wishes)
-    assert len(wishes.named(heard.told)) == len(wishes)
+    assert len(heard.told) == len(relayed)
+    assert len(relayed.named(heard.told)) == len(relayed)
 
 
 def test_nothing_piles_up_while_nobody_listens() -> None:
-    wishes, lasting = RelayedSubscriptions(lambda _: ALL), subscription()
-    wishes.add(lasting)
+    relayed, lasting = RelayedSubscriptions(lambda _: ALL), subscription()
+    relayed.add(lasting)
     for number in range(1000):
         passing = subscription()
-        wishes.add(passing)
-        wishes.resume(lasting, number % 4)
-        wishes.drop(passing)
-    assert wishes.waiting == 1
+        relayed.add(passing)
+        relayed.resume(lasting, number % 4)
+        relayed.remove(passing)
+    assert relayed.pending == 1
 
 
 def test_what_is_said_is_what_is_so_when_it_is_said() -> None:
     since: dict[int, int | None] = {0: 5}
-    wishes, one = RelayedSubscriptions(lambda _: since), subscription()
-    wishes.add(one)
-    assert wishes.next() == {
+    relayed, one = RelayedSubscriptions(lambda _: since), subscription()
+    relayed.add(one)
+    assert relayed.next_command() == {
         "type": "subscribe",
         "id": "1",
         "state": "flights",
@@ -89,25 +89,25 @@ def test_what_is_said_is_what_is_so_when_it_is_said() -> None:
         "partitions": {"0": 5},
     }
     for partition in (1, 2):
-        wishes.resume(one, partition)
+        relayed.resume(one, partition)
     since |= {1: 7}  # and the other has moved on again, before it could be said
-    assert wishes.next() == {"type": "resume", "id": "1", "partitions": {"1": 7}}
-    wishes.resume(one, 2)
-    assert wishes.next() is None
+    assert relayed.next_command() == {"type": "resume", "id": "1", "partitions": {"1": 7}}
+    relayed.resume(one, 2)
+    assert relayed.next_command() is None
 
 
 def test_a_subscription_is_settled_once_all_that_was_said_of_it_is_answered() -> None:
-    wishes, one = RelayedSubscriptions(lambda _: ALL), subscription()
-    wishes.add(one)
-    assert wishes.settled() == []
-    wishes.next()
-    assert wishes.settled() == []
-    wishes.answered("1")
-    assert wishes.settled() == [one]
-    wishes.resume(one, 1)
-    assert wishes.settled() == []
-    wishes.next()
-    wishes.answered(None)
-    assert wishes.settled() == []
-    wishes.answered("1")
-    assert wishes.settled() == [one]
+    relayed, one = RelayedSubscriptions(lambda _: ALL), subscription()
+    relayed.add(one)
+    assert relayed.settled() == []
+    relayed.next_command()
+    assert relayed.settled() == []
+    relayed.acknowledge("1")
+    assert relayed.settled() == [one]
+    relayed.resume(one, 1)
+    assert relayed.settled() == []
+    relayed.next_command()
+    relayed.acknowledge(None)
+    assert relayed.settled() == []
+    relayed.acknowledge("1")
+    assert relayed.settled() == [one]

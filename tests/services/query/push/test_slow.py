@@ -52,7 +52,7 @@ async def silent(instance: Instance, request: bytes) -> AsyncIterator[socket.soc
         yield found
 
 
-def asking(path: str) -> bytes:
+def requests(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
@@ -62,13 +62,13 @@ def streams(instance: Instance) -> list[ClientStream]:
 
 async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_much_it_missed() -> None:
     async with Instance(limits=QUICK).serving() as instance:
-        async with silent(instance, asking("/v1/states/flights/a/watch")) as client:
+        async with silent(instance, requests("/v1/states/flights/a/watch")) as client:
             for version in range(1, 1001):
                 instance.change("a", version, {"v": version, "pad": BIG})
                 await asyncio.sleep(0)
             (stream,) = streams(instance)
-            await eventually(lambda: stream.mailbox.lag().oldest_ms > 200)
-            assert (len(stream.mailbox), stream.mailbox.lag().waiting) == (1, 1)
+            await eventually(lambda: stream.queue.lag().oldest_ms > 200)
+            assert (len(stream.queue), stream.queue.lag().waiting) == (1, 1)
             told = await _all_of(client, b"id: %d.0.1000\n" % NOW)
         versions = [int(line.rpartition(b".")[2]) for line in told.split(b"\n") if line.startswith(b"id: ")]
         assert versions == sorted(set(versions))
@@ -82,7 +82,7 @@ async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_muc
 @pytest.mark.usefixtures("many_files")
 async def test_a_thousand_others_are_told_at_once_while_one_takes_nothing() -> None:
     async with Instance().serving() as instance, AsyncExitStack() as stack:
-        await stack.enter_async_context(silent(instance, asking("/v1/states/flights/slow/watch")))
+        await stack.enter_async_context(silent(instance, requests("/v1/states/flights/slow/watch")))
         session = await stack.enter_async_context(ClientSession(instance.base, connector=TCPConnector(limit=0)))
         clients = [
             Events(await stack.enter_async_context(session.get(f"/v1/states/flights/k{number}/watch")))
@@ -108,23 +108,23 @@ async def test_what_waits_for_a_client_of_many_keys_is_bounded_and_it_is_told_to
         (stream,) = streams(instance)
         tracemalloc.start()
         try:
-            while not stream.mailbox.spilled:
+            while not stream.queue.has_overflowed:
                 for _ in range(50):
                     instance.change(f"k{instance.offset}", 1, {"pad": BIG})
                 instance.store().entries.clear()
                 await asyncio.sleep(0)
-                assert len(stream.mailbox) <= 500
+                assert len(stream.queue) <= 500
             for _ in range(2000):
                 instance.change(f"k{instance.offset}", 1, {"pad": BIG})
                 instance.store().entries.clear()
             assert tracemalloc.get_traced_memory()[0] < 4 * 1024 * 1024
         finally:
             tracemalloc.stop()
-        assert (len(stream.mailbox), instance.parts.counts.get(names.RESETS)) == (0, 0)
+        assert (len(stream.queue), instance.parts.counts.get(names.RESETS)) == (0, 0)
         transport.resume_reading()
         reset = (await client.until("reset"))[-1]
         assert (reset["ids"], reset["conflated"] >= 2000) == (["all"], True)
-        assert not any(stream.subscriptions["all"].holds(f"k{number}") for number in range(instance.offset))
+        assert not any(stream.subscriptions["all"].was_delivered(f"k{number}") for number in range(instance.offset))
         instance.change("k1", 2)
         assert (await client.next())["tag"] == f"{NOW}.0.2"
         assert instance.parts.counts.get(names.RESETS, "websocket") == 1
@@ -143,7 +143,7 @@ async def test_pages_are_read_no_faster_than_the_client_takes_them(keys: int, pa
 
 async def test_a_client_that_takes_nothing_for_long_is_cut_off() -> None:
     async with Instance(limits=replace(QUICK, stalled_s=0.3)).serving() as instance:
-        async with silent(instance, asking("/v1/states/flights/a/watch")):
+        async with silent(instance, requests("/v1/states/flights/a/watch")):
             began = time.monotonic()
             for version in range(1, 1001):
                 instance.change("a", version, {"pad": BIG})

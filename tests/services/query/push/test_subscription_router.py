@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 KEYS = ["a1", "a2", "b1", "b2"]
 STATUSES = ["landed", "flying"]
-INTERESTS = [
+FILTERS = [
     Filter("flights", "a1"),
     Filter("flights", None, "a"),
     Filter("flights", None, ""),
@@ -43,8 +43,8 @@ INTERESTS = [
 STEPS = st.one_of(
     st.tuples(st.just("record"), st.sampled_from(KEYS), st.sampled_from(STATUSES)),
     st.tuples(st.just("remove"), st.sampled_from(KEYS)),
-    st.tuples(st.just("tell"), st.integers(1, 3)),
-    st.tuples(st.just("subscribe"), st.integers(0, len(INTERESTS) - 1), st.booleans()),
+    st.tuples(st.just("notify"), st.integers(1, 3)),
+    st.tuples(st.just("subscribe"), st.integers(0, len(FILTERS) - 1), st.booleans()),
     st.tuples(st.just("take"), st.integers(1, 3)),
     st.tuples(st.just("away"), st.integers(0, 3)),
     st.tuples(st.just("here"), st.integers(0, 3)),
@@ -52,51 +52,51 @@ STEPS = st.one_of(
 
 
 class World:
-    """One instance whose follower is ahead of what its hub was told, and one client that takes items when it likes."""
+    """An instance whose store is ahead of its fanout, and a client that takes items at its own pace."""
 
     def __init__(self) -> None:
         self.roles = MemoryRoles()
         self.parts = parts_of(a_state(query=QueryOptions(indexes=("status",))), roles=self.roles)
         self.store = self.parts.stores["flights"]
-        self.places = RoutingTable(self.parts.states, self.roles)
-        self.hub = ChangeFanout(
-            self.parts.states, self.places, lambda *_: b"{}", lambda: 0.0, lambda _, key: self.store.get(key)
+        self.routing = RoutingTable(self.parts.states, self.roles)
+        self.fanout = ChangeFanout(
+            self.parts.states, self.routing, lambda *_: b"{}", lambda: 0.0, lambda _, key: self.store.get(key)
         )
-        reader = StoreScanner(self.parts.stores, self.hub, self.places)
-        links = PeerRelays(None, lambda *_: {}, lambda: None, lambda: 0.0)
-        self.course = SubscriptionRouter(self.parts, self.places, self.hub, reader, links)
-        self.stream = ClientStream(ANONYMOUS, reader, SendQueue(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None)
-        self.untold: list[Change] = []
+        scanner = StoreScanner(self.parts.stores, self.fanout, self.routing)
+        relays = PeerRelays(None, lambda *_: {}, lambda: None, lambda: 0.0)
+        self.router = SubscriptionRouter(self.parts, self.routing, self.fanout, scanner, relays)
+        self.stream = ClientStream(ANONYMOUS, scanner, SendQueue(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None)
+        self.pending: list[Change] = []
         self.version = 0
         self.views: dict[Subscription, View] = {}
-        self.places.look()
+        self.routing.refresh()
 
     def record(self, key: str, status: str) -> None:
         self.version += 1
         value = orjson.dumps({"status": status})
-        self._apply(key, Entry(0, 0, self.version, 0, self.hub.partition("flights", key), self.version, value))
+        self._apply(key, Entry(0, 0, self.version, 0, self.fanout.partition("flights", key), self.version, value))
 
     def remove(self, key: str) -> None:
         self.version += 1
         self._apply(key, None)
 
-    def tell(self, number: int) -> None:
-        told, self.untold = self.untold[:number], self.untold[number:]
-        self.hub.changed(told)
+    def notify(self, number: int) -> None:
+        taken, self.pending = self.pending[:number], self.pending[number:]
+        self.fanout.changed(taken)
 
     def subscribe(self, which: int, current: bool) -> None:  # noqa: FBT001  # drawn
-        one = Subscription(f"{len(self.views)}", INTERESTS[which], self.stream, current=current, most=100)
+        one = Subscription(f"{len(self.views)}", FILTERS[which], self.stream, current=current, limit=100)
         self.stream.subscriptions[one.name] = one
         self.views[one] = View(0 if current else self.version)
-        self.hub.add(one)
-        self.course.begin(one, None)
+        self.fanout.add(one)
+        self.router.start(one, None)
 
     def take(self, number: int) -> None:
         for _ in range(number):
             item = self.stream.next_item()
-            for letter in item if isinstance(item, list) else ():
-                for one in letter.subscriptions:
-                    self.views[one].take(letter)
+            for delivery in item if isinstance(item, list) else ():
+                for one in delivery.subscriptions:
+                    self.views[one].take(delivery)
 
     def away(self, partition: int) -> None:
         self._stand(partition, Role.CATCHING_UP)
@@ -108,37 +108,37 @@ class World:
         """All that happened is told, and taken."""
         for partition in range(4):
             self.here(partition)
-        self.tell(len(self.untold))
+        self.notify(len(self.pending))
         self.take(200)
 
     def check(self) -> None:
         for one, view in self.views.items():
             wanted = self._wanted(one)
-            told = {key: version for key, version in wanted.items() if version > view.since}
-            assert view.versions.items() >= told.items()
+            later = {key: version for key, version in wanted.items() if version > view.since}
+            assert view.versions.items() >= later.items()
             assert view.versions.items() <= wanted.items()
 
     def _wanted(self, one: Subscription) -> dict[str, int]:
         found: dict[str, int] = {}
         for key in KEYS:
             entry = self.store.get(key)
-            asked = one.interest
-            if entry is None or not (key == asked.key if asked.key else key.startswith(asked.prefix)):
+            wanted = one.filter
+            if entry is None or not (key == wanted.key if wanted.key else key.startswith(wanted.prefix)):
                 continue
-            if all(orjson.loads(entry.value)[path] == value for path, value in asked.where):
+            if all(orjson.loads(entry.value)[path] == value for path, value in wanted.where):
                 found[key] = entry.version
         return found
 
     def _apply(self, key: str, entry: Entry | None) -> None:
-        partition = self.hub.partition("flights", key)
+        partition = self.fanout.partition("flights", key)
         self.store.apply([Update(key, partition, self.version, entry)], {partition: self.version + 1})
-        self.untold.append(Change("flights", key, entry))
+        self.pending.append(Change("flights", key, entry))
 
     def _stand(self, partition: int, role: Role) -> None:
         self.roles.others[partition] = Standing(role, 0)
-        for move in self.places.look():
-            for one in self.hub.subscriptions("flights"):
-                self.course.move(one, move)
+        for change in self.routing.refresh():
+            for one in self.fanout.subscriptions("flights"):
+                self.router.move(one, change)
 
 
 class View:
@@ -148,14 +148,14 @@ class View:
         self.since = since
         self.versions: dict[str, int] = {}
 
-    def take(self, letter: Delivery[Subscription]) -> None:
-        notice = letter.notice
-        if notice.kind is NotificationKind.STATE:
-            assert notice.order is not None
-            assert notice.order[2] > self.versions.get(notice.key, 0), "told back, or again"
-            self.versions[notice.key] = notice.order[2]
+    def take(self, delivery: Delivery[Subscription]) -> None:
+        notification = delivery.notification
+        if notification.kind is NotificationKind.STATE:
+            assert notification.order is not None
+            assert notification.order[2] > self.versions.get(notification.key, 0), "an older version, or the same again"
+            self.versions[notification.key] = notification.order[2]
         else:
-            self.versions.pop(notice.key, None)
+            self.versions.pop(notification.key, None)
 
 
 def _play(world: World, steps: list[tuple[Any, ...]]) -> None:
@@ -188,7 +188,7 @@ def test_who_read_that_a_key_passes_is_not_told_then_that_it_did_not_earlier() -
     world.record("a1", "landed")
     world.subscribe(3, current=True)
     world.take(1)
-    world.tell(2)
+    world.notify(2)
     assert world.stream.next_item() == InitialStateSent(next(iter(world.views)), [0, 1, 2, 3])
     assert world.stream.next_item() is None
 
@@ -201,7 +201,7 @@ def test_who_read_that_a_key_has_come_again_is_not_told_then_that_it_was_removed
     world.record("a1", "landed")
     world.subscribe(which, current=True)
     world.take(1)
-    world.tell(3)
+    world.notify(3)
     assert isinstance(world.stream.next_item(), InitialStateSent)
     assert world.stream.next_item() is None
 
@@ -213,10 +213,10 @@ def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back
     world.take(5)
     world.away(3)
     world.record("a1", "landed")
-    world.tell(1)
+    world.notify(1)
     world.here(3)
     world.record("b1", "landed")  # in the same partition, and later: told before the other was read
-    world.tell(1)
+    world.notify(1)
     world.away(3)
     world.take(5)
     world.settle()
@@ -227,7 +227,7 @@ def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back
 def test_who_begins_while_nobody_answers_is_told_what_comes_meanwhile_and_nothing_else(which: int) -> None:
     world = World()
     world.record("a1", "landed")
-    world.tell(1)
+    world.notify(1)
     world.away(3)
     world.subscribe(which, current=False)
     world.here(3)
@@ -237,7 +237,7 @@ def test_who_begins_while_nobody_answers_is_told_what_comes_meanwhile_and_nothin
     world.away(3)
     world.subscribe(which, current=False)
     world.record("a1", "landed")
-    world.tell(1)
+    world.notify(1)
     world.settle()
     assert [view.versions for view in world.views.values()] == [{"a1": 2}, {"a1": 2}]
 
@@ -265,24 +265,24 @@ def test_what_changed_while_a_partition_was_away_is_read_though_an_earlier_readi
 ) -> None:
     """The earlier one has passed the key already, and nothing was read meanwhile that would have told it to end."""
     world = World()
-    keys = [f"a{number:03}" for number in range(200) if world.hub.partition("flights", f"a{number:03}") == 3][:30]
+    keys = [f"a{number:03}" for number in range(200) if world.fanout.partition("flights", f"a{number:03}") == 3][:30]
     for key in keys if current else keys[:1]:
         world.record(key, "landed")
-    world.tell(len(world.untold))
+    world.notify(len(world.pending))
     world.subscribe(2, current=current)
     if not current:
         world.away(3)
         for key in keys:
             world.record(key, "landed")
-        world.tell(len(keys))
+        world.notify(len(keys))
         world.here(3)
     world.take(1)
     world.away(3)
     world.record(keys[0], "flying")
-    world.tell(1)
+    world.notify(1)
     world.here(3)
     world.record(keys[-1], "flying")
-    world.tell(1)
+    world.notify(1)
     world.take(1)
     world.away(3)
     world.take(3)
@@ -296,14 +296,14 @@ def test_a_partition_that_is_read_anew_is_told_from_its_beginning() -> None:
     """Its topic may have been made anew: what was to be read after an offset is told whole."""
     world = World()
     world.record("a1", "landed")
-    world.tell(1)
+    world.notify(1)
     world.subscribe(2, current=True)
     world.take(5)
     (one,) = world.views
     world.away(3)
     world.record("a1", "flying")
-    world.tell(1)
+    world.notify(1)
     world.here(3)
-    assert world.course.since(one, LOCAL)[3] is not None
-    world.hub.forget("flights", 3)
-    assert world.course.since(one, LOCAL)[3] is None
+    assert world.router.since(one, LOCAL)[3] is not None
+    world.fanout.forget("flights", 3)
+    assert world.router.since(one, LOCAL)[3] is None

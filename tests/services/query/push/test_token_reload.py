@@ -41,7 +41,7 @@ class Guarded:
     def renew(self, **token: Any) -> None:
         self.write(**token)
         access = self.instance.access
-        reload_tokens(access, partial(self.instance.watching.renew, access.reauthenticate))
+        reload_tokens(access, partial(self.instance.watching.reauthenticate, access.reauthenticate))
 
 
 @pytest.fixture
