@@ -24,7 +24,7 @@ REFUSED = HTTPStatus.TOO_MANY_REQUESTS
 
 
 def serve(port: int, behaviour: Behaviour, stop: Flag) -> None:
-    """Answer at this port until told to stop."""
+    """Answer at this port until the flag is set."""
     uvloop.run(Api(port, behaviour).run(stop))
 
 
@@ -51,7 +51,7 @@ class Api:
         self._quota = Quota(behaviour.quota) if behaviour.quota else None
 
     async def run(self, stop: Flag) -> None:
-        """Answer until told to stop."""
+        """Answer until the flag is set."""
         ticking = asyncio.create_task(self._tick())
         server = await self._open()
         while not stop.is_set():
@@ -64,7 +64,7 @@ class Api:
         ticking.cancel()
         server.close()
 
-    def asked(self, transport: asyncio.Transport, path: bytes) -> None:
+    def on_request(self, transport: asyncio.Transport, path: bytes) -> None:
         """Answer a call when it is due."""
         if path == PATH.encode():
             self._ledger.places = len(self._places)
@@ -84,11 +84,11 @@ class Api:
         response = answer(HTTPStatus.OK, orjson.dumps(place(number)))
         self._waiting.setdefault(delay, deque()).append((now + delay, transport, response))
 
-    def opened(self, transport: asyncio.Transport) -> None:
+    def on_connect(self, transport: asyncio.Transport) -> None:
         """Note a connection."""
         self._connections.add(transport)
 
-    def closed(self, transport: asyncio.Transport) -> None:
+    def on_disconnect(self, transport: asyncio.Transport) -> None:
         """Forget one."""
         self._connections.discard(transport)
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 from bench.enrichment import answers
 from bench.enrichment.api import serve
-from bench.enrichment.course import Course
 from bench.enrichment.ledger import await_api, fetch
 from bench.enrichment.measures import Calls
+from bench.enrichment.run import WorkerRun
 from bench.enrichment.samples import Sampler
 from bench.enrichment.snapshots import snapshots
 from bench.harness import cores, topics
@@ -46,11 +46,11 @@ class WorkerDrain:
         name = f"{calls.name}-{job.name}-{run}"
         self._fill(show)
         with cores.left_to(self._core, os.getpid(), *self._site.pids), self._api() as port, Sampler(boot, name) as seen:
-            course = self._run(job, name, port, seen, show)
+            worker_run = self._run(job, name, port, seen, show)
         show("checking every answer", 1.0)
         expected = 0 if calls.answered else calls.events
         verdict = answers.check((value for _, value in topics.records(boot, "feedback")), expected)
-        found = course.figures(calls)
+        found = worker_run.figures(calls)
         if calls.fault:  # what was in flight is done again
             found["repeated_answers"], verdict.duplicates = verdict.duplicates, 0
         return Result(calls.name, job.name, run, found, verdict, size=self._plan.size(calls))
@@ -68,21 +68,21 @@ class WorkerDrain:
             await_api(port)
             yield port
 
-    def _run(self, job: Job, name: str, port: int, sampler: Sampler, show: Show) -> Course:
+    def _run(self, job: Job, name: str, port: int, sampler: Sampler, show: Show) -> WorkerRun:
         """Start it, kill it in the middle if that is asked for, and follow it to its end."""
-        course = Course(self._calls.answered)
+        run = WorkerRun(self._calls.answered)
         if self._calls.fault:
             with self._start(job, name, 0, port) as running:
-                self._follow(running, sampler, course, KILL_AT * self._calls.events, show)
+                self._follow(running, sampler, run, KILL_AT * self._calls.events, show)
                 running.group.kill()
-                course.killed, course.ledger_killed = sampler.look(running.group), fetch(port)
+                run.killed, run.ledger_killed = sampler.sample(running.group), fetch(port)
         with self._start(job, name, 1, port) as running:
-            self._follow(running, sampler, course, self._calls.events, show)
+            self._follow(running, sampler, run, self._calls.events, show)
             self._await_commit(running, sampler)
             time.sleep(self._plan.settle_s)
             running.require_running()
-            course.ledger = fetch(port)
-        return course
+            run.ledger = fetch(port)
+        return run
 
     def _start(self, job: Job, name: str, number: int, port: int) -> RunningJob:
         facts = {
@@ -93,7 +93,7 @@ class WorkerDrain:
         }
         return RunningJob(job, self._plan, self._site, f"{name}-{number}", facts)
 
-    def _follow(self, running: RunningJob, sampler: Sampler, course: Course, until: float, show: Show) -> None:
+    def _follow(self, running: RunningJob, sampler: Sampler, run: WorkerRun, until: float, show: Show) -> None:
         """Look at it until so many snapshots are done. Raises JobExitedError, JobStalledError."""
         calls, last, since = self._calls, -1, time.monotonic()
         while last < until:
@@ -101,11 +101,11 @@ class WorkerDrain:
             if time.monotonic() - since > calls.patience_s:
                 raise running.stalled(f"more answers than {last:,}", calls.patience_s)
             time.sleep(LOOK_S)
-            sample = sampler.look(running.group)
-            course.samples.append(sample)
+            sample = sampler.sample(running.group)
+            run.samples.append(sample)
             if calls.behaviour.down_after_s is not None:
-                course.memberships.append(sampler.members())
-            done = course.done(sample)
+                run.memberships.append(sampler.members())
+            done = run.done(sample)
             show(f"{done:,} of {calls.events:,} snapshots", done / calls.events)
             if done > last:
                 last, since = done, time.monotonic()

@@ -1,4 +1,4 @@
-"""What the API was asked for, as it tells itself."""
+"""The calls that the API counted."""
 
 import http.client
 import time
@@ -20,9 +20,9 @@ class Ledger:
     """Counts of calls. Times are in seconds of the epoch; 0 when there was none."""
 
     calls: int = 0
-    """Those that were answered, or will be."""
+    """Accepted calls."""
     places: int = 0
-    """How many different places they asked for."""
+    """Different places among them."""
     refused: int = 0
     """Answered with 429."""
     first: float = 0.0
@@ -32,7 +32,7 @@ class Ledger:
 
     @property
     def repeated(self) -> int:
-        """Calls for what was answered before."""
+        """Calls for a place that was requested before."""
         return self.calls - self.places
 
     def encode(self) -> bytes:
@@ -41,7 +41,7 @@ class Ledger:
 
 
 def fetch(port: int) -> Ledger:
-    """The ledger of the API at this port. Raises OSError while it is down."""
+    """Return the ledger of the API at this port. Raises OSError while it is down."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
     try:
         connection.request("GET", PATH)

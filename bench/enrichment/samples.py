@@ -1,4 +1,4 @@
-"""What is seen of a worker while it runs."""
+"""Samples of a running worker."""
 
 import time
 from contextlib import ExitStack
@@ -12,7 +12,7 @@ from bench.harness.topics import ANSWER_S, PARTITIONS, Counter, consumer_setting
 
 
 class Sample(NamedTuple):
-    """One look at a worker."""
+    """One measurement of a worker."""
 
     at: float
     """In seconds of the epoch."""
@@ -24,7 +24,7 @@ class Sample(NamedTuple):
 
 
 class Sampler:
-    """Looks at a worker's process, its answers and its group. A context manager."""
+    """Measures a worker's process, its answers and its group. A context manager."""
 
     def __init__(self, boot: str, group: str) -> None:
         self._stack = ExitStack()
@@ -42,8 +42,8 @@ class Sampler:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def look(self, process: Group) -> Sample:
-        """How it stands now."""
+    def sample(self, process: Group) -> Sample:
+        """Return a sample now."""
         return Sample(time.time(), process.cpu_s(), process.rss_mb(), self._feedback.count(), self.committed())
 
     def committed(self) -> int:
@@ -52,6 +52,6 @@ class Sampler:
         return sum(max(0, one.offset) for one in found)
 
     def members(self) -> frozenset[str]:
-        """The ids of the group's members: they change when one was thrown out."""
+        """Return the ids of the group's members. They change when a member was removed."""
         described = self._admin.describe_consumer_groups([self._group], request_timeout=ANSWER_S)
         return frozenset(member.member_id for member in described[self._group].result().members)

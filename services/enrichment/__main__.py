@@ -9,34 +9,34 @@ import uvloop
 from contracts import StateloopError, logs
 from contracts.model.application import load
 from contracts.settings import read
-from services.enrichment import garbage
+from services.enrichment.gc_tuning import tune_gc
 from services.enrichment.service import serve, traced
 from services.enrichment.settings import EnrichmentSettings
 
 
 def main() -> int:
-    """Work until told to stop: 0. Or return 1 after a line that says what to do."""
+    """Run a worker until a signal stops it, and return 0; or print an error with its remedy, and return 1."""
     try:
         settings = read(EnrichmentSettings)
         application = load(settings.application)
         settings.base_urls(application)
         tracing = traced(settings, application)
     except StateloopError as error:
-        return _ended(str(error))
+        return _fail(str(error))
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to(sys.stderr, tracing.trace_id if tracing else None)
-    garbage.seldom()
+    tune_gc()
     try:
         uvloop.run(serve(settings, application, tracing))
     except* StateloopError as errors:
-        return_code = _ended("; ".join(str(error) for error in errors.exceptions))
+        return_code = _fail("; ".join(str(error) for error in errors.exceptions))
     else:
         return_code = 0
     return return_code
 
 
-def _ended(why: str) -> int:
-    print(f"stateloop enrichment: {why}", file=sys.stderr, flush=True)
+def _fail(problem: str) -> int:
+    print(f"stateloop enrichment: {problem}", file=sys.stderr, flush=True)
     return 1
 
 

@@ -1,4 +1,4 @@
-"""What a worker answers by HTTP: /healthz, /readyz and /metrics."""
+"""The HTTP endpoints of a worker: /healthz, /readyz and /metrics."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from contracts.metrics.counts import Counts
-    from services.enrichment.health import Standing
+    from services.enrichment.health import HealthStatus
 
 log = logging.getLogger(__name__)
 
 STOP_S = 1.0
-"""How long an answer under way may take when the worker ends."""
+"""How long an open response may take at shutdown."""
 
 
-class Watched(Protocol):
-    """A worker, as its endpoints see it."""
+class MonitoredWorker(Protocol):
+    """The worker behind the endpoints."""
 
-    def standing(self) -> Standing:
-        """Where it stands now."""
+    def health(self) -> HealthStatus:
+        """Return its health now."""
         ...
 
     def measure(self) -> None:
-        """Bring the gauges up to date."""
+        """Update the gauges."""
         ...
 
 
 class Endpoints:
-    """The three answers about one worker, which is stuck after `stuck_after` without progress."""
+    """The three endpoints of one worker, which counts as stuck after `stuck_after` without progress."""
 
-    def __init__(self, watched: Watched, counts: Counts, stuck_after: timedelta) -> None:
-        self._watched = watched
+    def __init__(self, worker: MonitoredWorker, counts: Counts, stuck_after: timedelta) -> None:
+        self._worker = worker
         self._stuck_after = stuck_after
         self._registry = CollectorRegistry()
         self._registry.register(counts)
         ProcessCollector(registry=self._registry)
 
     async def healthz(self, _: web.Request) -> web.Response:
-        """200 while the worker polls and its work moves on, 503 with the reason when a restart is called for."""
-        return _verdict(self._watched.standing().unhealthy(self._stuck_after))
+        """Return 200 while the worker polls and makes progress, 503 with the reason when it needs a restart."""
+        return _response(self._worker.health().unhealthy(self._stuck_after))
 
     async def readyz(self, _: web.Request) -> web.Response:
-        """200 once the worker is a member of its group and has the addresses of its APIs, until it stops."""
-        return _verdict(self._watched.standing().unready())
+        """Return 200 while the worker is a member of its group, 503 with the reason before that and while it stops."""
+        return _response(self._worker.health().unready())
 
     async def metrics(self, _: web.Request) -> web.Response:
-        """The catalogue with its values, and the figures of the process (CPU, memory, open files) beside it."""
-        self._watched.measure()
+        """Return the metrics of the worker and of the process (CPU, memory, open files)."""
+        self._worker.measure()
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     @asynccontextmanager
     async def serving(self, host: str, port: int) -> AsyncIterator[int]:
-        """Answer on this port, or on a free one for 0, and give which it is. Raises PortTakenError."""
+        """Serve the endpoints on this port, or on a free one for 0; yields the port. Raises PortTakenError."""
         application = web.Application()
         for handler in (self.healthz, self.readyz, self.metrics):
             application.router.add_get(f"/{handler.__name__}", handler)
@@ -80,7 +80,7 @@ class Endpoints:
             await runner.cleanup()
 
 
-def _verdict(why: str | None) -> web.Response:
+def _response(why: str | None) -> web.Response:
     if why is None:
         return web.json_response({"ok": True})
     return web.json_response({"ok": False, "why": why}, status=HTTPStatus.SERVICE_UNAVAILABLE)

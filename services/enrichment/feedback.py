@@ -1,4 +1,4 @@
-"""What a worker writes: feedback, and dead letters. Pure functions from what happened to records."""
+"""Builds the records that a worker writes: feedback and dead letters."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from services.enrichment.source import Record
 
 HEAD = 1000
-"""How much of a record's value a dead letter holds, in bytes."""
+"""The bytes of a record's value in a dead letter."""
 DETAIL = 500
-"""How much it says of what happened, in characters."""
+"""The maximum characters of its detail."""
 
 
 def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
-    """The answer to a request. One may be answered twice, after a crash: any of its answers will do."""
+    """Return the feedback of a request. After a crash a request may be answered twice; each answer is valid."""
     return Feedback(
         device_id=request.device_id,
         first_seen=request.first_seen,
@@ -38,8 +38,8 @@ def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
     )
 
 
-def encoded(request: Request, outcome: Outcome, now: datetime, largest: int) -> tuple[Outcome, bytes]:
-    """The feedback's value, with the outcome that it tells: a result larger than a record may be is a failure."""
+def encode(request: Request, outcome: Outcome, now: datetime, largest: int) -> tuple[Outcome, bytes]:
+    """Return the outcome and its encoded feedback. A result that exceeds the record size becomes a failure."""
     value = feedback(request, outcome, now).encode()
     if len(value) <= largest:
         return outcome, value
@@ -48,13 +48,13 @@ def encoded(request: Request, outcome: Outcome, now: datetime, largest: int) -> 
     return failure, feedback(request, failure, now).encode()
 
 
-def undecodable(record: Record, topic: str, detail: str) -> DeadLetter:
-    """A record of the snapshots topic that is no snapshot."""
-    return _letter(record, topic, Reason.UNDECODABLE_SNAPSHOT, detail[:DETAIL], {})
+def undecodable_snapshot(record: Record, topic: str, detail: str) -> DeadLetter:
+    """Return the dead letter of a record that is no snapshot."""
+    return _dead_letter(record, topic, Reason.UNDECODABLE_SNAPSHOT, detail[:DETAIL], {})
 
 
-def failed(record: Record, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
-    """A request that ended in a failure, with all that is needed to ask again."""
+def failed_request(record: Record, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+    """Return the dead letter of a failed request, with everything that a redrive needs."""
     facts = {
         "enrichment": request.enrichment,
         "first_seen": request.first_seen,
@@ -64,10 +64,12 @@ def failed(record: Record, topic: str, request: Request, outcome: Outcome) -> De
         "attempts": outcome.attempts,
         "response": outcome.response,
     }
-    return _letter(record, topic, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}"[:DETAIL], facts)
+    return _dead_letter(
+        record, topic, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}"[:DETAIL], facts
+    )
 
 
-def _letter(record: Record, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
+def _dead_letter(record: Record, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
     return DeadLetter(
         reason=reason,
         detail=detail,
@@ -81,5 +83,5 @@ def _letter(record: Record, topic: str, reason: Reason, detail: str, facts: dict
 
 
 def milliseconds(time: datetime) -> int:
-    """A time as Kafka's timestamp."""
+    """Return a time as a Kafka timestamp."""
     return round(time.timestamp() * 1000)

@@ -14,7 +14,7 @@ from services.enrichment.backpressure import Backpressure
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
-from services.enrichment.feedback import encoded, failed, milliseconds, undecodable
+from services.enrichment.feedback import encode, failed_request, milliseconds, undecodable_snapshot
 from services.enrichment.health import Pulse
 from services.enrichment.partition_state import PartitionState, Planned
 from services.enrichment.partitions import Partitions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contracts.planning.request import Request
     from contracts.wire import DeadLetter
     from services.enrichment.dependencies import Dependencies
-    from services.enrichment.health import Standing
+    from services.enrichment.health import HealthStatus
     from services.enrichment.in_flight import PendingRequest
     from services.enrichment.source import Record
 
@@ -219,11 +219,11 @@ class Worker:
         """Answer one request: make its calls, write its feedback, and finish its offsets once Kafka has that."""
         request, topics = pending.request, self._application.topics
         outcome = self._skipped(request) or await self._caller.answer(request)
-        outcome, value = encoded(request, outcome, self._now(), self._application.largest_record)
+        outcome, value = encode(request, outcome, self._now(), self._application.largest_record)
         self._alarms.ended(request, outcome)
         key = request.device_id.encode()
         if outcome.status == "failure":
-            await self._send_to_dead_letters(key, failed(pending.record, topics.snapshots, request, outcome))
+            await self._send_to_dead_letters(key, failed_request(pending.record, topics.snapshots, request, outcome))
         self._counts.add(metrics.SUPERSEDED, by=state.begin_write(pending))
         await self._publisher.publish(topics.feedback, key, value, milliseconds(request.as_of))
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
@@ -245,7 +245,9 @@ class Worker:
 
     async def _reject(self, state: PartitionState, record: Record, detail: str) -> None:
         self._alarms.undecodable(detail)
-        await self._send_to_dead_letters(record.key, undecodable(record, self._application.topics.snapshots, detail))
+        await self._send_to_dead_letters(
+            record.key, undecodable_snapshot(record, self._application.topics.snapshots, detail)
+        )
         self._counts.add(metrics.REJECTED)
         state.finish_offset(record.offset)
 
@@ -256,13 +258,13 @@ class Worker:
 
     # Health and metrics
 
-    def standing(self) -> Standing:
-        """See `endpoints.Watched`."""
+    def health(self) -> HealthStatus:
+        """See `endpoints.MonitoredWorker`."""
         stopping = self._stopping.is_set()
-        return self._pulse.standing(self._backlog(), member=self._partitions.is_member, stopping=stopping)
+        return self._pulse.health(self._backlog(), is_member=self._partitions.is_member, is_stopping=stopping)
 
     def measure(self) -> None:
-        """See `endpoints.Watched`. The lag is measured periodically instead, because it needs the consumer's thread."""
+        """See `endpoints.MonitoredWorker`. The lag needs the consumer's thread, so `_report` measures it."""
         self._counts.set(metrics.WAITING, len(self._unplanned))
         self._counts.set(metrics.UNFINISHED, self._backpressure.count)
         self._counts.set(metrics.UNFINISHED_BYTES, self._backpressure.bytes)

@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
     def _is_followed(self, data: bytes) -> bool:
         """Whether line ends follow the response, which the parser skips. Where that is not certain, it is so."""
         has_length = self._body and b"transfer-encoding" not in self._headers
-        return _line_ends(data) != (_line_ends(self._body[-1]) if has_length else LAST_LINE_ENDS)
+        return _trailing_newlines(data) != (_trailing_newlines(self._body[-1]) if has_length else LAST_LINE_ENDS)
 
     def _begin(self) -> None:
         self._status = 0
@@ -187,6 +187,6 @@ class Connection(asyncio.Protocol):
         return None if waiting is None or waiting.done() else waiting
 
 
-def _line_ends(data: bytes) -> int:
+def _trailing_newlines(data: bytes) -> int:
     """How many bytes of line ends close these."""
     return len(data) - len(data.rstrip(b"\r\n"))

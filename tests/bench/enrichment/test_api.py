@@ -60,7 +60,7 @@ async def test_it_answers_after_its_latency_and_slow_ones_later(port: int) -> No
         assert fetch(port).repeated == 1
 
 
-async def test_calls_beyond_its_quota_are_refused_and_told(port: int) -> None:
+async def test_calls_beyond_the_quota_get_429_and_are_counted(port: int) -> None:
     with running(port, Behaviour(quota=50)):
         await_api(port)
         found = await statuses(port, range(100))

@@ -51,7 +51,7 @@ def test_an_honest_worker_is_measured(site: Site) -> None:
     assert result.figures["rss_mb"] > 1
 
 
-def test_snapshots_that_need_no_call_are_told_by_commits(site: Site) -> None:
+def test_snapshots_without_calls_are_counted_by_commits(site: Site) -> None:
     result = WorkerDrain(replace(CALLS, events=1_000, answered=True), PLAN, site).measure(worker("nothing"), 2, ignore)
     assert result.right, result
     assert result.figures["records_per_s"] > 0

@@ -61,14 +61,14 @@ def test_and_again_when_what_it_is_made_from_has_changed(tmp_path: Path) -> None
     assert [jar.name for jar in (tmp_path / "flink").glob("*.jar")] == ["a-1.jar"]
 
 
-def test_without_a_compiler_nothing_is_downloaded_and_one_is_told_what_to_install(jdk: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_nothing_is_downloaded_and_the_error_names_the_package(jdk: Path, tmp_path: Path) -> None:
     (jdk / "bin" / "javac").unlink()
     with pytest.raises(ToolMissing, match=r"javac is not in .*apt-get install -y openjdk-17-jdk-headless"):
         build("flink", ignore, tmp_path)
     assert not (jdk / "calls").exists()
 
 
-def test_what_does_not_compile_is_told_with_its_log_and_counts_as_missing(jdk: Path, tmp_path: Path) -> None:
+def test_a_failed_compilation_is_reported_with_its_log_and_counts_as_missing(jdk: Path, tmp_path: Path) -> None:
     place(jdk, "javac", BROKEN)
     with pytest.raises(BuildFailed, match=r"compiling flink failed: FlinkJob.java:1: error"):
         build("flink", ignore, tmp_path)

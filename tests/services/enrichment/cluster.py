@@ -147,13 +147,14 @@ class Cluster:
         """What all workers wrote."""
         return "".join(self._log(number) for number in range(self._started))
 
-    def told(self, figure: str) -> dict[int, Any]:
-        """What each worker that tells figures told of one last, by the order in which they were started."""
-        lines = {number: self._log(number).splitlines(keepends=True) for number in range(self._started)}
-        stats = {
-            n: [one for one in told if '"message":"stats"' in one and one.endswith("\n")] for n, told in lines.items()
-        }
-        return {number: json.loads(told[-1])[figure] for number, told in stats.items() if told}
+    def stats(self, metric: str) -> dict[int, Any]:
+        """The last logged value of a metric, by the number of the worker; without workers that have logged none."""
+        found = {}
+        for number in range(self._started):
+            lines = self._log(number).splitlines(keepends=True)
+            if stats := [line for line in lines if '"message":"stats"' in line and line.endswith("\n")]:
+                found[number] = json.loads(stats[-1])[metric]
+        return found
 
     def _log(self, number: int) -> str:
         return (self._logs / f"worker-{number}.log").read_text()

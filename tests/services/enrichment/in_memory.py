@@ -149,7 +149,7 @@ class Gated:
     def feedback(self) -> list[Feedback]:
         return [Feedback.model_validate_json(one) for one in self.written if b'"fingerprint"' in one]
 
-    def letters(self) -> list[DeadLetter]:
+    def dead_letters(self) -> list[DeadLetter]:
         return [DeadLetter.model_validate_json(one) for one in self.written if b'"fingerprint"' not in one]
 
 

@@ -121,7 +121,7 @@ class Registry:
         headers = {"busy-bare": {}, "busy-date": {"Retry-After": "Thu, 01 Jan 2026 00:00:07 GMT"}}
         return web.Response(status=429, headers=headers.get(request.match_info["value"], {"Retry-After": "3"}))
 
-    async def garbage(self, _: web.Request) -> web.StreamResponse:
+    async def malformed(self, _: web.Request) -> web.StreamResponse:
         return web.Response(body=b"\xff\x00{")
 
     async def html(self, _: web.Request) -> web.StreamResponse:

@@ -38,7 +38,7 @@ async def test_an_api_that_refuses_everything_stops_the_worker() -> None:
         async with running(log, gated, alarm_of=50, alarm_first=50, in_flight=10):
             await until(lambda: False)
     assert ended.group_contains(EverythingFailsError, match="of the last 50 requests of registry failed, .*status 401")
-    assert len(gated.letters()) <= 60, "what was under way, and no more"
+    assert len(gated.dead_letters()) <= 60, "what was under way, and no more"
     assert max(log.committed) < 50
 
 
@@ -48,7 +48,7 @@ async def test_a_topic_of_rubbish_stops_the_worker() -> None:
         async with running(log, gated, alarm_of=50, alarm_first=50):
             await until(lambda: False)
     assert ended.group_contains(EverythingFailsError, match="Check that the job writes that topic")
-    assert len(gated.letters()) < 60
+    assert len(gated.dead_letters()) < 60
 
 
 async def test_some_failures_among_many_do_not() -> None:
@@ -67,14 +67,14 @@ async def test_where_nothing_worked_since_the_start_a_few_are_enough(values: lis
         async with running(log, gated, in_flight=1):
             await until(lambda: False)
     assert ended.group_contains(EverythingFailsError, match="^20 of the last 20 ")
-    assert len(gated.letters()) < 20 + log.batch
+    assert len(gated.dead_letters()) < 20 + log.batch
 
 
 async def test_a_worker_that_never_stops_for_failures_does_not_do_so_at_its_start() -> None:
     log, gated = Log([b"rubbish"] * 50), Gated().let()
     async with running(log, gated, alarm_share=1.1):
         await until(lambda: 50 in log.committed)
-    assert len(gated.letters()) == 50
+    assert len(gated.dead_letters()) == 50
 
 
 async def test_an_api_without_a_breaker_may_be_down_when_the_worker_starts() -> None:
@@ -84,7 +84,7 @@ async def test_an_api_without_a_breaker_may_be_down_when_the_worker_starts() -> 
     gated.refused = True
     async with running(log, gated, without):
         await until(lambda: 50 in log.committed)
-    assert len(gated.letters()) == 100
+    assert len(gated.dead_letters()) == 100
 
 
 async def test_an_api_that_is_down_when_the_worker_starts_does_not_stop_it() -> None:
@@ -94,4 +94,4 @@ async def test_an_api_that_is_down_when_the_worker_starts_does_not_stop_it() -> 
         calls = assemble(APART, {"registry": up, "prices": down}, Counts(metrics.CATALOGUE))
         async with running(log, gated, APART, calls, stop_within=0):
             await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == 200)
-    assert gated.letters() == []
+    assert gated.dead_letters() == []

@@ -29,7 +29,7 @@ async def test_bytes_count_as_well() -> None:
     assert await pressure.wait_for_room(0)
 
 
-async def test_what_is_parked_counts_by_itself_and_takes_no_room() -> None:
+async def test_deferred_requests_have_their_own_limit_and_take_no_room() -> None:
     pressure = Backpressure(10, 1000, 4)
     pressure.add_deferred(3)
     assert await pressure.wait_for_room(0)

@@ -30,7 +30,7 @@ ENDINGS = {
     "scold": "failure",
     "wrong": "failure",
     "html": "failure",
-    "garbage": "failure",
+    "malformed": "failure",
     "reset": "failure",
     "endless": "failure",
     "headers": "failure",
@@ -60,7 +60,7 @@ async def test_a_secret_is_written_nowhere(cluster: Cluster, registry: Registry,
         found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2 * len(ENDINGS))
         failures = sum(ending == "failure" for ending in ENDINGS.values())
         letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda some: len(some) == failures)
-        await asyncio.to_thread(wait_until, lambda: bool(cluster.told("commits")), "figures were told", DEADLINE_S)
+        await asyncio.to_thread(wait_until, lambda: bool(cluster.stats("commits")), "figures were told", DEADLINE_S)
         metrics = await asyncio.to_thread(exposed, cluster)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
@@ -72,7 +72,7 @@ async def test_a_secret_is_written_nowhere(cluster: Cluster, registry: Registry,
     assert "**********" in cluster.log(), "the settings were printed"
 
 
-async def test_a_secret_that_cannot_be_sent_is_not_told_either(cluster: Cluster) -> None:
+async def test_an_invalid_secret_is_not_logged_either(cluster: Cluster) -> None:
     headers = json.dumps({"registry": {"Authorization": f"{SENT}\nX-Evil: 1"}})
     with cluster.worker("http://127.0.0.1:1", api_headers=headers) as process:
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1

@@ -52,7 +52,7 @@ def back(gated: Gated) -> None:
     gated.back.set()
 
 
-async def test_an_api_that_is_away_for_long_holds_back_only_what_needs_it() -> None:
+async def test_a_long_outage_of_an_api_delays_only_its_own_requests() -> None:
     log = Log(cars(MANY))
     gated = away(log)
     async with running(log, gated, APART, unfinished=FEW):
@@ -70,7 +70,7 @@ async def test_an_api_that_is_away_for_long_holds_back_only_what_needs_it() -> N
     }
 
 
-async def test_what_is_parked_takes_no_more_memory_than_its_offset() -> None:
+async def test_a_deferred_request_takes_the_memory_of_its_offset_only() -> None:
     log = Log(cars(2 * MANY))
     gated = away(log)
     async with running(log, gated, APART, unfinished=FEW, recent_entries=1, stop_within=0):
@@ -86,7 +86,7 @@ async def test_what_is_parked_takes_no_more_memory_than_its_offset() -> None:
     assert grown < MOST_BYTES * (gated.counts.get(metrics.DEFERRED) - before)
 
 
-async def test_of_a_device_that_changes_meanwhile_only_the_latest_inputs_are_asked_for() -> None:
+async def test_only_the_latest_inputs_of_a_changed_device_are_requested() -> None:
     changes = [snapshot(version, f"P{version}", f"d{n}").encode() for version in (1, 2, 3) for n in range(FEW)]
     log = Log([*changes])
     gated = away(log)
@@ -99,7 +99,7 @@ async def test_of_a_device_that_changes_meanwhile_only_the_latest_inputs_are_ask
     assert {one.version for one in gated.feedback()} == {3}
 
 
-async def test_one_that_waits_already_is_renewed_and_not_parked_beside_it() -> None:
+async def test_a_queued_request_is_coalesced_and_not_deferred_too() -> None:
     log = Log([snapshot(1, "P1", "waits").encode()])
     gated = away(log)
     gated.down = {"prices", "registry"}
@@ -114,7 +114,7 @@ async def test_one_that_waits_already_is_renewed_and_not_parked_beside_it() -> N
     assert {one.version for one in gated.feedback() if one.device_id == "waits"} == {2}
 
 
-async def test_what_the_topic_keeps_no_more_waits_for_nobody() -> None:
+async def test_a_record_that_the_topic_has_lost_is_finished() -> None:
     log = Log(cars(FEW))
     gated = away(log)
     log.gone = set(range(50, FEW))
@@ -125,7 +125,7 @@ async def test_what_the_topic_keeps_no_more_waits_for_nobody() -> None:
     assert len([one for one in gated.feedback() if one.enrichment == "quote"]) == 50
 
 
-async def test_a_partition_that_goes_away_takes_what_is_parked_along() -> None:
+async def test_a_lost_partition_abandons_its_deferred_requests() -> None:
     log = Log(cars(FEW))
     gated = away(log)
     async with running(log, gated, APART, unfinished=8, max_deferred=FEW):
@@ -141,7 +141,7 @@ async def test_a_partition_that_goes_away_takes_what_is_parked_along() -> None:
     assert len([one for one in gated.feedback() if one.enrichment == "quote"]) == FEW
 
 
-async def test_a_partition_that_goes_away_while_it_is_read_again_is_left() -> None:
+async def test_a_partition_that_is_lost_while_it_is_reread_is_left() -> None:
     log = Log(cars(FEW))
     gated = away(log)
     log.open_again.clear()
@@ -156,7 +156,7 @@ async def test_a_partition_that_goes_away_while_it_is_read_again_is_left() -> No
         await until(lambda: FEW in log.committed)
 
 
-async def test_what_is_skipped_is_not_parked() -> None:
+async def test_skipped_requests_are_not_deferred() -> None:
     failing = answer(1, fingerprint(owner, {"plate": "P"}), {}).model_copy(update={"status": "absence", "result": None})
     quoted = answer(1, fingerprint(quote, {"plate": "P"}), {"price": 1.0})
     skipped = snapshot(2, "P", "d-skipped", owner=failing, quote=quoted)
@@ -167,7 +167,7 @@ async def test_what_is_skipped_is_not_parked() -> None:
         await until(lambda: [(one.device_id, one.status) for one in gated.feedback()] == [("d-skipped", "skipped")])
 
 
-async def test_what_comes_when_the_api_is_back_lines_up_behind_what_is_parked() -> None:
+async def test_new_requests_are_deferred_behind_the_earlier_ones_when_the_api_is_back() -> None:
     log, gated = Log(cars(MANY)), SlowQuotes()
     log.batch = 500
     gated.let()
@@ -183,7 +183,7 @@ async def test_what_comes_when_the_api_is_back_lines_up_behind_what_is_parked() 
         await until(lambda: gated.counts.get(metrics.DEFERRED) == parked + 10)
 
 
-async def test_what_waits_for_an_api_that_is_slow_and_not_away_is_kept() -> None:
+async def test_requests_of_a_slow_but_available_api_stay_queued() -> None:
     log, gated = Log(cars(MANY)), SlowQuotes()
     gated.let()
     async with running(log, gated, APART, unfinished=FEW, in_flight=10, stop_within=0):
@@ -191,7 +191,7 @@ async def test_what_waits_for_an_api_that_is_slow_and_not_away_is_kept() -> None
         assert gated.counts.get(metrics.DEFERRED) == 0
 
 
-async def test_a_worker_that_stops_leaves_what_is_parked_to_the_next() -> None:
+async def test_a_worker_that_stops_leaves_deferred_requests_to_the_next() -> None:
     log = Log(cars(FEW))
     gated = away(log)
     async with running(log, gated, APART, unfinished=8, stop_within=0):
@@ -200,7 +200,7 @@ async def test_a_worker_that_stops_leaves_what_is_parked_to_the_next() -> None:
     assert log.again == 0
 
 
-async def test_reading_pauses_when_more_is_parked_than_may_be_and_goes_on_when_half_of_it_is_asked() -> None:
+async def test_reading_pauses_at_the_limit_of_deferred_requests_and_resumes_at_half_of_it() -> None:
     log = Log(cars(MANY))
     gated = away(log)
     async with running(log, gated, APART, unfinished=FEW, max_deferred=MANY // 3):
@@ -211,7 +211,7 @@ async def test_reading_pauses_when_more_is_parked_than_may_be_and_goes_on_when_h
     assert gated.calls == 2 * MANY
 
 
-async def test_what_waited_for_room_before_its_api_went_away_is_let_go_as_well() -> None:
+async def test_requests_queued_before_an_outage_are_deferred_as_well() -> None:
     renewed = [snapshot(2, f"P{number}", f"d{number}").encode() for number in range(FEW, 2 * FEW)]
     log, gated = Log([*cars(2 * FEW), *renewed, *cars(MANY, "-later")]), SlowQuotes()
     gated.let()
@@ -227,7 +227,7 @@ async def test_what_waited_for_room_before_its_api_went_away_is_let_go_as_well()
     assert len(quotes) == len(set(quotes)) == 2 * FEW + MANY
 
 
-async def test_what_is_let_go_late_is_read_again_before_what_was_parked_at_once() -> None:
+async def test_older_requests_that_are_deferred_late_are_resumed_first() -> None:
     log, gated = Log(cars(2 * FEW)), SlowQuotes()
     gated.let()
     async with running(log, gated, APART, unfinished=4 * FEW, in_flight=10, max_deferred=FEW):
@@ -242,7 +242,7 @@ async def test_what_is_let_go_late_is_read_again_before_what_was_parked_at_once(
 
 
 @pytest.mark.parametrize("in_flight", [1, 10])
-async def test_what_is_parked_comes_back_as_fast_as_it_is_called_and_no_faster(in_flight: int) -> None:
+async def test_deferred_requests_resume_at_the_pace_of_the_calls(in_flight: int) -> None:
     log = Log(cars(MANY))
     gated = away(log)
     async with running(log, gated, APART, unfinished=FEW, in_flight=in_flight, stop_within=0):
@@ -258,7 +258,7 @@ async def test_what_is_parked_comes_back_as_fast_as_it_is_called_and_no_faster(i
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_what_is_let_go_is_asked_for_by_the_last_copy_that_compaction_leaves(version: int) -> None:
+async def test_a_deferred_request_is_resumed_from_the_copy_that_compaction_leaves(version: int) -> None:
     """One alike came while it waited: a later version, or the same that the job published again."""
     log = Log([snapshot(one, "P", "d").encode() for one in (1, version)])
     gated = away(log)
@@ -273,7 +273,7 @@ async def test_what_is_let_go_is_asked_for_by_the_last_copy_that_compaction_leav
     assert quotes == [version]
 
 
-async def test_a_copy_of_an_earlier_version_does_not_renew_what_waits() -> None:
+async def test_a_copy_of_an_earlier_version_is_not_coalesced() -> None:
     log = Log([snapshot(version, plate, "d").encode() for version, plate in ((1, "P"), (2, "Q"), (1, "P"))])
     gated = away(log)
     async with running(log, gated, APART):
@@ -284,7 +284,7 @@ async def test_a_copy_of_an_earlier_version_does_not_renew_what_waits() -> None:
 
 
 @pytest.mark.parametrize("gone", [set(), {FEW}])
-async def test_what_is_parked_and_published_again_is_asked_for_once(gone: set[int]) -> None:
+async def test_a_deferred_snapshot_that_is_published_again_is_requested_once(gone: set[int]) -> None:
     log = Log(cars(FEW))
     gated = away(log)
     async with running(log, gated, APART, unfinished=8, in_flight=1):

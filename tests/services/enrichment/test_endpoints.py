@@ -16,24 +16,24 @@ from contracts.metrics import worker as names
 from contracts.metrics.counts import Counts
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import PortTakenError
-from services.enrichment.health import Standing
+from services.enrichment.health import HealthStatus
 from tests.asked import ANSWER_S, ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WITHIN = timedelta(seconds=60)
-WELL = Standing(0.1, 0.1, 5, member=True, stopping=False)
+WELL = HealthStatus(0.1, 0.1, 5, is_member=True, is_stopping=False)
 
 
-class Watched:
+class MonitoredWorker:
     """A worker that stands as it is told."""
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
         self.stands = WELL
 
-    def standing(self) -> Standing:
+    def health(self) -> HealthStatus:
         return self.stands
 
     def measure(self) -> None:
@@ -45,7 +45,7 @@ class Served:
 
     def __init__(self) -> None:
         self.counts = Counts(names.CATALOGUE)
-        self.watched = Watched(self.counts)
+        self.watched = MonitoredWorker(self.counts)
         self.loop = asyncio.new_event_loop()
         self.port = 0
 
@@ -75,7 +75,7 @@ def served() -> Iterator[Served]:
 
 def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
     assert served.ask("/healthz") == (200, '{"ok": true}')
-    served.watched.stands = Standing(0.1, 61, 5, member=True, stopping=False)
+    served.watched.stands = HealthStatus(0.1, 61, 5, is_member=True, is_stopping=False)
     status, body = served.ask("/healthz")
     assert status == 503
     assert json.loads(body) == {"ok": False, "why": "nothing moved for 61 s, with 5 snapshots and requests to do"}
@@ -83,7 +83,7 @@ def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
 
 def test_readyz_says_whether_it_works_now(served: Served) -> None:
     assert served.ask("/readyz")[0] == 200
-    served.watched.stands = Standing(0.1, 0.1, 0, member=False, stopping=False)
+    served.watched.stands = HealthStatus(0.1, 0.1, 0, is_member=False, is_stopping=False)
     assert served.ask("/readyz")[0] == 503
     assert served.ask("/healthz")[0] == 200, "a worker that waits for the group needs no restart"
 
@@ -127,7 +127,7 @@ def test_the_process_is_measured_too(served: Served) -> None:
     assert "process_cpu_seconds_total" in served.ask("/metrics")[1]
 
 
-async def test_a_taken_port_is_told(served: Served) -> None:
+async def test_a_used_port_is_reported(served: Served) -> None:
     endpoints = Endpoints(served.watched, served.counts, WITHIN)
     with pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"):
         async with endpoints.serving("127.0.0.1", served.port):

@@ -67,7 +67,7 @@ async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes
     assert grown < 20 * 15_000, f"{grown} bytes for 15,000 finished offsets: they are held"
 
 
-async def test_an_api_that_is_away_holds_back_only_what_needs_it() -> None:
+async def test_an_unavailable_api_delays_only_its_own_requests() -> None:
     log, gated = Log(cars(100)), Gated().let()
     gated.down = {"prices"}
     async with running(log, gated, APART):
@@ -80,7 +80,7 @@ async def test_an_api_that_is_away_holds_back_only_what_needs_it() -> None:
     assert gated.calls == 200
 
 
-async def test_what_is_held_back_is_bounded_and_polling_goes_on() -> None:
+async def test_unfinished_requests_are_bounded_and_polling_continues() -> None:
     log, gated = Log(cars(1000)), Gated().let()
     gated.down = {"prices"}
     async with running(log, gated, APART, unfinished=100, max_deferred=50):
@@ -91,7 +91,7 @@ async def test_what_is_held_back_is_bounded_and_polling_goes_on() -> None:
         await until(lambda: 1000 in log.committed)
 
 
-async def test_bytes_bound_what_is_held_back_as_well() -> None:
+async def test_unfinished_bytes_are_bounded_as_well() -> None:
     log, gated = Log(cars(1000)), Gated().let()
     gated.down = {"prices"}
     async with running(log, gated, APART, unfinished_bytes=100 * len(cars(1)[0] or b""), max_deferred=50):

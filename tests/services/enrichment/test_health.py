@@ -8,7 +8,7 @@ from contracts import Breaker, Policy, Rate
 from contracts.metrics import Metric
 from contracts.metrics import worker as names
 from contracts.metrics.counts import Counts
-from services.enrichment.health import MOVES, Pulse, Standing, patience
+from services.enrichment.health import PROGRESS, HealthStatus, Pulse, patience
 from tests.clock import Clock
 
 WITHIN = timedelta(seconds=60)
@@ -30,18 +30,18 @@ def pulse(counts: Counts, clock: Clock) -> Pulse:
 
 
 def stands(pulse: Pulse, work: int) -> str | None:
-    return pulse.standing(work, member=True, stopping=False).unhealthy(WITHIN)
+    return pulse.health(work, is_member=True, is_stopping=False).unhealthy(WITHIN)
 
 
 def test_a_worker_that_polls_and_has_nothing_to_do_is_healthy(pulse: Pulse, clock: Clock) -> None:
     for _ in range(100):
         clock.now += 10
-        pulse.beat(work=0)
+        pulse.beat(backlog=0)
     assert stands(pulse, 0) is None
 
 
 def test_a_worker_that_does_not_poll_is_stuck(pulse: Pulse, clock: Clock) -> None:
-    pulse.beat(work=0)
+    pulse.beat(backlog=0)
     clock.now += 60
     assert stands(pulse, 0) is None
     clock.now += 1
@@ -50,27 +50,27 @@ def test_a_worker_that_does_not_poll_is_stuck(pulse: Pulse, clock: Clock) -> Non
 
 def test_a_worker_whose_work_does_not_move_is_stuck(pulse: Pulse, counts: Counts, clock: Clock) -> None:
     counts.add(names.SNAPSHOTS)
-    pulse.beat(work=3)
+    pulse.beat(backlog=3)
     for _ in range(7):
         clock.now += 10
-        pulse.beat(work=3)
+        pulse.beat(backlog=3)
     assert stands(pulse, 3) == "nothing moved for 70 s, with 3 snapshots and requests to do"
 
 
-@pytest.mark.parametrize("moving", MOVES, ids=[one.name for one in MOVES])
+@pytest.mark.parametrize("moving", PROGRESS, ids=[one.name for one in PROGRESS])
 def test_whatever_moves_is_progress(pulse: Pulse, counts: Counts, clock: Clock, moving: Metric) -> None:
     for _ in range(10):
         clock.now += 50
         counts.add(moving, *moving.labels)
-        pulse.beat(work=3)
+        pulse.beat(backlog=3)
     assert stands(pulse, 3) is None
 
 
 def test_work_that_comes_after_a_long_rest_has_its_time(pulse: Pulse, clock: Clock) -> None:
     clock.now += 1000
-    pulse.beat(work=0)
+    pulse.beat(backlog=0)
     clock.now += 50
-    pulse.beat(work=1)
+    pulse.beat(backlog=1)
     assert stands(pulse, 1) is None
 
 
@@ -89,10 +89,13 @@ def test_an_api_may_be_left_alone_for_as_long_as_its_policy_says() -> None:
 
 
 def test_ready_is_a_member_that_does_not_stop() -> None:
-    assert Standing(0, 0, 0, member=True, stopping=False).unready() is None
-    assert Standing(0, 0, 0, member=False, stopping=False).unready() == "the consumer group has not taken it in yet"
-    assert Standing(0, 0, 0, member=True, stopping=True).unready() == "it is stopping"
+    assert HealthStatus(0, 0, 0, is_member=True, is_stopping=False).unready() is None
+    assert (
+        HealthStatus(0, 0, 0, is_member=False, is_stopping=False).unready()
+        == "the consumer group has not taken it in yet"
+    )
+    assert HealthStatus(0, 0, 0, is_member=True, is_stopping=True).unready() == "it is stopping"
 
 
 def test_where_there_is_nothing_to_do_nothing_need_move() -> None:
-    assert Standing(0.1, 61, 0, member=True, stopping=False).unhealthy(WITHIN) is None
+    assert HealthStatus(0.1, 61, 0, is_member=True, is_stopping=False).unhealthy(WITHIN) is None

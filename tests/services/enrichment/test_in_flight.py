@@ -144,7 +144,7 @@ async def test_a_later_answer_does_not_wait_for_an_earlier_one_that_hangs() -> N
     assert {one.version for one in gated.feedback()} == {2}
 
 
-async def test_what_is_overtaken_is_committed_only_with_what_overtook_it() -> None:
+async def test_a_superseded_request_is_committed_with_the_later_one_only() -> None:
     log, gated = Log([snapshot(1, "hangs").encode(), snapshot(2, "P").encode()]), Gated()
     gated.answers.set()
     gated.held["hangs"] = asyncio.Event()

@@ -49,7 +49,7 @@ def test_the_largest_record_that_may_be_declared_is_taken_by_a_client_as_it_come
     assert producer.flush(1) == 0
 
 
-async def test_what_waits_for_room_is_not_overtaken_by_what_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_record_that_waits_for_room_stays_before_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Full()
     monkeypatch.setattr("services.enrichment.publisher.Producer", lambda *_, **__: client)
     publisher = KafkaPublisher({}, asyncio.get_running_loop())

@@ -76,7 +76,7 @@ async def test_what_is_gone_is_left_out(broker: EmbeddedBroker, topic: str) -> N
         assert [one.offset for one in await rereader.reread(0, [200], always)] == [200]
 
 
-async def test_an_end_before_what_is_asked_for_is_waited_out(broker: EmbeddedBroker, topic: str) -> None:
+async def test_an_end_before_the_requested_offsets_is_waited_out(broker: EmbeddedBroker, topic: str) -> None:
     """A new leader tells of such an end for a while."""
     producer, rounds = Producer({"bootstrap.servers": broker.bootstrap}), count(1)
 
@@ -91,9 +91,7 @@ async def test_an_end_before_what_is_asked_for_is_waited_out(broker: EmbeddedBro
         assert [one.offset for one in found] == [MANY - 1, MANY]
 
 
-async def test_a_partition_that_goes_on_ending_before_what_was_read_of_it_is_told(
-    broker: EmbeddedBroker, topic: str
-) -> None:
+async def test_a_partition_that_stays_shorter_than_before_raises(broker: EmbeddedBroker, topic: str) -> None:
     """Its topic was made anew. It must not hold back the others for ever."""
     async with rereading(broker, topic, patience_s=0.2) as rereader:
         with pytest.raises(ConsumerFailedError, match="ends before"):
@@ -126,6 +124,6 @@ async def test_gaps_between_offsets_are_read_past(broker: EmbeddedBroker, topics
     assert [one.value for one in found] == [str(one.offset).encode() for one in found]
 
 
-async def test_one_that_was_never_used_ends(broker: EmbeddedBroker, topic: str) -> None:
+async def test_an_unused_rereader_closes(broker: EmbeddedBroker, topic: str) -> None:
     async with rereading(broker, topic):
         pass

@@ -70,7 +70,7 @@ async def test_a_rolling_restart_under_load(
     traffic = Traffic(cluster)
     with ExitStack() as stack:
         running = [stack.enter_context(cluster.worker(registry.url, **told)) for _ in range(WORKERS)]
-        await condition(lambda: sum(cluster.told("partitions").values()) == 4, "all partitions are assigned")
+        await condition(lambda: sum(cluster.stats("partitions").values()) == 4, "all partitions are assigned")
         flowing = asyncio.create_task(traffic.flow())
         for _ in range(RESTARTS):
             await asyncio.sleep(EVERY_S)

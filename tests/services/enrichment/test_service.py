@@ -88,7 +88,7 @@ async def test_nothing_is_committed_before_its_answer(cluster: Cluster, registry
     assert {one.enrichment for one in found} == {"owner", "quote"}
 
 
-async def test_a_permanent_failure_is_told_and_buried(cluster: Cluster, registry: Registry) -> None:
+async def test_a_permanent_failure_is_written_as_feedback_and_dead_letter(cluster: Cluster, registry: Registry) -> None:
     cluster.publish(snapshot(1, "down"))
     with cluster.worker(registry.url):
         found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2)
@@ -115,7 +115,7 @@ async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry, 
     registry.latency = 0.02
     told = TELLING | GROUPS[group]
     with cluster.worker(registry.url, **told) as one, cluster.worker(registry.url, **told) as two:
-        await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
+        await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
         await asyncio.to_thread(cluster.feedback, everybody)
         await condition(lambda: cluster.committed() == DEVICES, "all committed")
@@ -160,7 +160,7 @@ async def test_partitions_move_in_mid_work_to_a_worker_that_joins(
     with cluster.worker(registry.url, in_flight="4", **told) as one:
         await condition(lambda: registry.calls.total() >= 20, "in mid-work")
         with cluster.worker(registry.url, in_flight="4", **told) as two:
-            await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
+            await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
             assert cluster.committed() < DEVICES, "still in mid-work"
             registry.latency = 0
             found = await asyncio.to_thread(cluster.feedback, everybody)
@@ -178,10 +178,10 @@ async def test_what_cannot_finish_before_its_partition_moves_is_given_up(
     cluster.produce(*cars())
     told = TELLING | GROUPS[group]
     with cluster.worker(registry.url, drain="0", **told) as one:
-        await condition(lambda: cluster.told("answers") == {0: {"result": DEVICES}}, "no more than owners is open")
+        await condition(lambda: cluster.stats("answers") == {0: {"result": DEVICES}}, "no more than owners is open")
         with cluster.worker(registry.url, drain="0", **told) as two:
             moved = "the other began all that was given up"
-            await condition(lambda: 0 < cluster.told("abandoned")[0] == owners_twice(registry), moved)
+            await condition(lambda: 0 < cluster.stats("abandoned")[0] == owners_twice(registry), moved)
             assert cluster.committed() == 0
             registry.gate.set()
             await condition(lambda: cluster.committed() == DEVICES, "all committed")
@@ -190,7 +190,7 @@ async def test_what_cannot_finish_before_its_partition_moves_is_given_up(
     owners = [answer.device_id for answer in found if answer.enrichment == "owner"]
     assert len(owners) == len(set(owners)) == DEVICES, "an owner that was given up was told by the other only"
     assert max(registry.calls.values()) == 2
-    again = 2 * cluster.told("abandoned")[0]
+    again = 2 * cluster.stats("abandoned")[0]
     assert registry.calls.total() == 2 * DEVICES + again, "only what was given up, and the quotes beside it"
 
 
@@ -201,14 +201,14 @@ async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(
     registry.gate.clear()
     told = TELLING | GROUPS[group]
     with cluster.worker(registry.url, **told) as one, cluster.worker(registry.url, **told) as two:
-        await condition(lambda: cluster.told("partitions") == {0: 2, 1: 2}, "each has two partitions")
+        await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
         await condition(lambda: registry.calls.total() >= 2 * DEVICES, "all under way")
         one.send_signal(signal.SIGSTOP)
-        await condition(lambda: cluster.told("partitions")[1] == 4, "the other has them all")
+        await condition(lambda: cluster.stats("partitions")[1] == 4, "the other has them all")
         await condition(lambda: owners_twice(registry) > 0, "and begins what was not committed")
         one.send_signal(signal.SIGCONT)
-        await condition(lambda: cluster.told("abandoned")[0] > 0, "the one notices")
+        await condition(lambda: cluster.stats("abandoned")[0] > 0, "the one notices")
         assert cluster.committed() == 0
         registry.gate.set()
         found = await asyncio.to_thread(cluster.feedback, everybody)
@@ -244,9 +244,7 @@ async def test_the_broker_is_killed_in_mid_work(cluster: Cluster, broker: Embedd
     assert registry.calls.total() == 2 * DEVICES, "the worker remembers what it asked"
 
 
-async def test_told_to_stop_while_the_broker_is_away(
-    cluster: Cluster, broker: EmbeddedBroker, registry: Registry
-) -> None:
+async def test_a_stop_while_the_broker_is_down(cluster: Cluster, broker: EmbeddedBroker, registry: Registry) -> None:
     cluster.publish(snapshot(1))
     with cluster.worker(registry.url, stop_within="1") as process:
         await condition(lambda: cluster.committed() == 1, "at work")

@@ -47,7 +47,7 @@ def checked(fake: Broker) -> TopicCheck:
     return TopicCheck(TOPICS, "here:9092", lambda: None, lambda: fake.now)
 
 
-def test_a_broker_that_does_not_answer_is_waited_for(fake: Broker, checked: TopicCheck) -> None:
+def test_the_check_waits_for_a_broker_that_does_not_answer(fake: Broker, checked: TopicCheck) -> None:
     fake.check(checked)
     fake.check(checked, 100 * PATIENCE_S)
     fake.topics = {"snapshots"}
@@ -67,13 +67,13 @@ def test_topics_that_appear_in_time_are_not_looked_up_again(fake: Broker, checke
     assert fake.looks == 2
 
 
-def test_the_broker_is_asked_once_a_second(fake: Broker, checked: TopicCheck) -> None:
+def test_the_broker_is_queried_once_a_second(fake: Broker, checked: TopicCheck) -> None:
     for _ in range(5):
         fake.check(checked, EVERY_S / 2)
     assert fake.looks == 3
 
 
-async def test_a_worker_without_its_topics_ends_and_says_which_command_makes_them(
+async def test_a_worker_without_its_topics_exits_and_names_the_command_that_creates_them(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, registry: Registry
 ) -> None:
     cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)

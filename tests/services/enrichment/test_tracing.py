@@ -148,7 +148,7 @@ def parent(span: ReadableSpan) -> str:
     return f"{span.parent.span_id:016x}" if span.parent else "none"
 
 
-async def test_one_trace_goes_from_the_device_around_the_loop(exporter: InMemorySpanExporter) -> None:
+async def test_one_trace_spans_the_device_and_the_loop(exporter: InMemorySpanExporter) -> None:
     loop, tracing = Loop(), Tracing("fleet", SimpleSpanProcessor(exporter))
     async with Hearing().serving() as registry:
         assert isinstance(registry, Hearing)
@@ -187,7 +187,7 @@ async def test_a_failed_call_and_what_is_tried_again_are_spans_of_their_own(expo
     assert "down" not in str([span.attributes for span in calls]), "a path may hold what identifies a person"
 
 
-async def test_a_connection_that_fails_ends_its_span(exporter: InMemorySpanExporter) -> None:
+async def test_a_failed_connection_finishes_its_span(exporter: InMemorySpanExporter) -> None:
     loop, tracing = Loop(), Tracing("fleet", SimpleSpanProcessor(exporter))
     async with Hearing().serving() as registry:
         url = registry.url

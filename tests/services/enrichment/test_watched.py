@@ -65,7 +65,7 @@ async def test_a_worker_tells_its_figures_and_that_it_works(cluster: Cluster, re
     assert values["stateloop_worker_commits_total",] >= 1
 
 
-async def test_a_taken_port_ends_the_worker_with_what_to_do(cluster: Cluster, registry: Registry) -> None:
+async def test_a_used_port_stops_the_worker_with_a_remedy(cluster: Cluster, registry: Registry) -> None:
     port = registry.url.rpartition(":")[2]
     with cluster.worker(registry.url, http_port=port) as process:
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1

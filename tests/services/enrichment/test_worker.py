@@ -44,7 +44,7 @@ async def test_requests_under_way_are_bounded_and_polling_goes_on() -> None:
     assert gated.calls == 200
 
 
-async def test_a_record_that_is_not_delivered_ends_the_worker() -> None:
+async def test_an_undelivered_record_stops_the_worker() -> None:
     log, gated = Log(cars(1)), Gated()
     gated.fails = True
     gated.answers.set()
@@ -63,7 +63,7 @@ async def test_a_worker_that_cannot_finish_stops_in_time_and_commits_nothing() -
     assert set(log.committed) <= {0}
 
 
-async def test_what_is_skipped_is_told_so_without_a_call() -> None:
+async def test_a_skipped_request_gets_feedback_without_a_call() -> None:
     missing = answer(1, fingerprint(app.by_name["owner"], {"plate": "P1"}), {}).model_copy(
         update={"status": "absence", "result": None}
     )
@@ -84,11 +84,11 @@ async def test_a_worker_whose_requests_hang_is_unhealthy_until_they_move() -> No
     gated.acks.set()
     async with running(log, gated) as worker:
         await until(lambda: gated.calls == 2)
-        await until(lambda: "nothing moved" in (worker.standing().unhealthy(STUCK) or ""))
-        assert worker.standing().unready() is None
+        await until(lambda: "nothing moved" in (worker.health().unhealthy(STUCK) or ""))
+        assert worker.health().unready() is None
         gated.answers.set()
-        await until(lambda: worker.standing().work == 0)
-        await until(lambda: worker.standing().unhealthy(STUCK) is None)
+        await until(lambda: worker.health().backlog == 0)
+        await until(lambda: worker.health().unhealthy(STUCK) is None)
 
 
 async def test_a_worker_that_does_not_poll_is_unhealthy_though_it_has_nothing_to_do() -> None:
@@ -96,10 +96,10 @@ async def test_a_worker_that_does_not_poll_is_unhealthy_though_it_has_nothing_to
     async with running(log, gated) as worker:
         await until(lambda: log.fetches > 2)
         log.open.clear()
-        await until(lambda: "not polled" in (worker.standing().unhealthy(STUCK) or ""))
+        await until(lambda: "not polled" in (worker.health().unhealthy(STUCK) or ""))
         log.open.set()
-        await until(lambda: worker.standing().unhealthy(STUCK) is None)
-    assert worker.standing().unready() == "it is stopping"
+        await until(lambda: worker.health().unhealthy(STUCK) is None)
+    assert worker.health().unready() == "it is stopping"
 
 
 async def test_a_worker_that_stops_leaves_only_when_what_it_finished_is_committed() -> None:

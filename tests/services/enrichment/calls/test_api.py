@@ -47,13 +47,13 @@ async def test_a_result(bench: Calling) -> None:
         ("headers", "failure", "the connection failed (BadResponseError", 4),
         ("many", "failure", "the connection failed (BadResponseError", 4),
         ("reset", "failure", "the connection failed (DisconnectedError", 4),
-        ("garbage", "failure", "the response is not JSON (", 4),
+        ("malformed", "failure", "the response is not JSON (", 4),
         ("html", "failure", "the response is not JSON (", 4),
         ("nan", "failure", "the response is not JSON (", 4),
         ("wrong", "failure", "the response does not fit Owner: name: Input should be a valid string", 4),
     ],
 )
-async def test_how_each_fault_ends(bench: Calling, plate: str, status: str, reason: str, calls: int) -> None:
+async def test_the_outcome_of_each_fault(bench: Calling, plate: str, status: str, reason: str, calls: int) -> None:
     found = await bench.answer(plate)
     assert (found.status, found.result) == (status, None)
     assert found.reason is not None

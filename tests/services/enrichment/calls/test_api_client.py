@@ -64,7 +64,7 @@ def test_requests_fail_by_themselves_while_the_api_works_for_others() -> None:
     virtually(scenario())
 
 
-def test_an_open_breaker_is_told_and_waited_for() -> None:
+def test_an_open_breaker_is_reported_and_waited_for() -> None:
     async def scenario() -> None:
         desk = Desk(Scripted(away), Policy(breaker=Breaker(open_for=5 * SECOND)))
         assert desk.calls.availability.is_available("registry")
@@ -103,7 +103,7 @@ def test_the_reason_is_the_current_one_in_log_and_figures(caplog: pytest.LogCapt
             raise RetryableCallError("connection refused")
         return good(target) if now > AWAY_S else Response(200, b"<html>")
 
-    def shown(desk: Desk) -> tuple[dict[str, float], float]:
+    def breaker_metrics(desk: Desk) -> tuple[dict[str, float], float]:
         found = desk.counts.divided(metrics.BREAKER_FAILURES, ("registry",))
         return {reason: count for (_, reason), count in found.items()}, desk.counts.get(metrics.BREAKER_FAILED_AT)
 
@@ -111,14 +111,14 @@ def test_the_reason_is_the_current_one_in_log_and_figures(caplog: pytest.LogCapt
         desk = Desk(Scripted(answer), Policy())
         asking = asyncio.create_task(desk.answers(20))
         await asyncio.sleep(4)
-        assert list(shown(desk)[0]) == ["connection refused"]
+        assert list(breaker_metrics(desk)[0]) == ["connection refused"]
         await asyncio.sleep(60)
-        ((reason, count),), at = shown(desk)[0].items(), shown(desk)[1]
+        ((reason, count),), at = breaker_metrics(desk)[0].items(), breaker_metrics(desk)[1]
         assert "not JSON" in reason
         assert count > 30
         assert at > 0
         await asking
-        assert shown(desk) == ({}, 0)
+        assert breaker_metrics(desk) == ({}, 0)
 
     with caplog.at_level(logging.INFO):
         virtually(scenario())

@@ -14,7 +14,7 @@ from services.enrichment.calls.backoff import parse_retry_after, pause
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def highest(_: float, high: float) -> float:
+def upper_bound(_: float, high: float) -> float:
     return high
 
 
@@ -22,14 +22,14 @@ def highest(_: float, high: float) -> float:
 def test_bounded_and_never_before_retry_after(calls: int, asked: int | None) -> None:
     retry_after = None if asked is None else timedelta(seconds=asked)
     least, policy = min(asked or 0, 60), Policy()
-    for draw in (highest, min):
+    for draw in (upper_bound, min):
         waited = pause(policy, calls, retry_after, draw=draw)
         assert least <= waited <= least + policy.backoff_most.total_seconds()
 
 
 def test_doubles_up_to_its_limit() -> None:
     policy = Policy(backoff=timedelta(seconds=1), backoff_most=timedelta(seconds=5))
-    waits = [pause(policy, calls, None, draw=highest) for calls in range(1, 6)]
+    waits = [pause(policy, calls, None, draw=upper_bound) for calls in range(1, 6)]
     assert waits == [1, 2, 4, 5, 5]
 
 

@@ -33,7 +33,7 @@ def owners(target: str) -> list[Any]:
     return [{"plate": key, "name": f"owner of {key}"} for key in keys(target)]
 
 
-def told(found: Any) -> Response:
+def response(found: Any) -> Response:
     return Response(200, json.dumps(found).encode())
 
 
@@ -51,7 +51,7 @@ def desk(api: Scripted, policy: Policy = POLICY, **declared: Any) -> Desk:
 
 def test_a_full_call_is_made_at_once_and_a_part_of_one_after_the_wait() -> None:
     async def scenario() -> None:
-        api = Scripted(lambda target: told(owners(target)))
+        api = Scripted(lambda target: response(owners(target)))
         one = desk(api)
         found = await one.answers(25)
         assert [answer.result for answer in found] == [{"name": f"owner of P{n}", "rating": 1.0} for n in range(25)]
@@ -64,7 +64,7 @@ def test_a_full_call_is_made_at_once_and_a_part_of_one_after_the_wait() -> None:
 
 def test_each_key_is_kept_by_itself() -> None:
     async def scenario() -> None:
-        api = Scripted(lambda target: told(owners(target)))
+        api = Scripted(lambda target: response(owners(target)))
         one = desk(api)
         await one.answers(3)
         await one.answers(4)
@@ -88,7 +88,7 @@ def by_key(target: str) -> Any:
 )
 def test_the_forms_of_an_answer(answer: Callable[[str], Any], declared: dict[str, Any]) -> None:
     async def scenario() -> None:
-        found = await desk(Scripted(lambda target: told(answer(target))), **declared).answers(3)
+        found = await desk(Scripted(lambda target: response(answer(target))), **declared).answers(3)
         assert [one.result for one in found if one.result] == [
             {"name": f"owner of P{n}", "rating": 1.0} for n in range(3)
         ]
@@ -96,7 +96,7 @@ def test_the_forms_of_an_answer(answer: Callable[[str], Any], declared: dict[str
     virtually(scenario())
 
 
-def test_each_key_ends_by_its_own_part_of_the_answer() -> None:
+def test_the_outcome_of_each_key_is_its_own_item() -> None:
     async def scenario() -> None:
         items = {
             "P0": {"name": "good"},
@@ -107,7 +107,7 @@ def test_each_key_ends_by_its_own_part_of_the_answer() -> None:
             "P6": {"status": 503},
             "P7": {"status": 200, "name": "good"},
         }
-        api = Scripted(lambda _: told(items))
+        api = Scripted(lambda _: response(items))
         found = await desk(api, status="status").answers(8)
         assert [(one.status, one.reason) for one in found] == [
             ("result", None),
@@ -128,7 +128,7 @@ def test_each_key_ends_by_its_own_part_of_the_answer() -> None:
 def test_a_call_that_fails_is_tried_again_for_all_its_keys() -> None:
     async def scenario() -> None:
         statuses = iter((503, 200))
-        api = Scripted(lambda target: Response(next(statuses), told(owners(target)).body))
+        api = Scripted(lambda target: Response(next(statuses), response(owners(target)).body))
         found = await desk(api).answers(5)
         assert {one.status for one in found} == {"result"}
         assert [len(keys(target)) for _, target in api.asked] == [5, 5]
@@ -136,10 +136,10 @@ def test_a_call_that_fails_is_tried_again_for_all_its_keys() -> None:
     virtually(scenario())
 
 
-def test_a_storm_of_failures_is_as_many_calls_as_tries_however_many_keys_there_are() -> None:
+def test_a_storm_of_failures_makes_one_call_per_attempt_for_any_number_of_keys() -> None:
     async def scenario() -> None:
         statuses = iter((503, 429, 503, 200))
-        api = Scripted(lambda target: Response(next(statuses), told(owners(target)).body))
+        api = Scripted(lambda target: Response(next(statuses), response(owners(target)).body))
         one = desk(api, Policy(attempts=5), size=50)
         assert {answer.status for answer in await one.answers(50)} == {"result"}
         assert [len(keys(target)) for _, target in api.asked] == [50] * 4, "each waited for itself"
@@ -149,7 +149,7 @@ def test_a_storm_of_failures_is_as_many_calls_as_tries_however_many_keys_there_a
     virtually(scenario())
 
 
-def test_a_batch_has_one_deadline_for_all_its_tries() -> None:
+def test_a_batch_has_one_deadline_for_all_its_attempts() -> None:
     async def scenario() -> None:
         api = Scripted(lambda _: Response(503, b"busy"))
         policy = Policy(attempts=100, timeout=timedelta(seconds=1), deadline=timedelta(seconds=3), breaker=None)
@@ -162,13 +162,13 @@ def test_a_batch_has_one_deadline_for_all_its_tries() -> None:
     virtually(scenario())
 
 
-def test_items_that_fail_for_a_while_are_asked_for_again_together_and_the_others_not() -> None:
+def test_failed_items_are_requested_again_together_and_the_others_not() -> None:
     async def scenario() -> None:
         def items(target: str) -> Response:
             found = {item["plate"]: item for item in owners(target)}
             if len(api.asked) < 3:
                 found |= {"P1": {"status": 503}, "P2": {"name": ["wrong"]}}
-            return told(found)
+            return response(found)
 
         api = Scripted(items)
         ended = await desk(api, Policy(attempts=9), status="status").answers(4)
@@ -179,10 +179,10 @@ def test_items_that_fail_for_a_while_are_asked_for_again_together_and_the_others
     virtually(scenario())
 
 
-def test_who_has_an_answer_does_not_wait_for_those_that_are_asked_for_again() -> None:
+def test_an_answered_key_does_not_wait_for_the_retried_ones() -> None:
     async def scenario() -> None:
         found = {"P0": {"name": "good"}, "P1": {"status": 503}}
-        one = desk(Scripted(lambda _: told(found)), Policy(attempts=50), status="status")
+        one = desk(Scripted(lambda _: response(found)), Policy(attempts=50), status="status")
         asking = [asyncio.create_task(one.answer(f"P{number}")) for number in range(2)]
         assert (await asking[0]).status == "result"
         assert not asking[1].done()
@@ -192,10 +192,10 @@ def test_who_has_an_answer_does_not_wait_for_those_that_are_asked_for_again() ->
     virtually(scenario())
 
 
-def test_halves_that_were_answered_are_not_asked_for_again() -> None:
+def test_answered_halves_are_not_requested_again() -> None:
     async def scenario() -> None:
         statuses = iter((413, 200, 503, 200))
-        api = Scripted(lambda target: Response(next(statuses), told(owners(target)).body))
+        api = Scripted(lambda target: Response(next(statuses), response(owners(target)).body))
         assert {one.status for one in await desk(api).answers(4)} == {"result"}
         halves = [["P0", "P1", "P2", "P3"], ["P0", "P1"], ["P2", "P3"], ["P2", "P3"]]
         assert [keys(target) for _, target in api.asked] == halves
@@ -217,7 +217,7 @@ def test_a_list_of_bad_keys_is_less_than_two_calls_for_each_and_one_where_all_ar
 
 def test_a_key_that_cannot_be_sent_fails_alone() -> None:
     async def scenario() -> None:
-        one = desk(Scripted(lambda target: told(owners(target))), separator=",")
+        one = desk(Scripted(lambda target: response(owners(target))), separator=",")
         ended = await asyncio.gather(one.answer("P1"), one.answer("a,b"))
         assert [answer.status for answer in ended] == ["result", "failure"]
 
@@ -226,7 +226,7 @@ def test_a_key_that_cannot_be_sent_fails_alone() -> None:
 
 def test_one_bad_key_fails_alone() -> None:
     async def scenario() -> None:
-        api = Scripted(lambda target: Response(400, b"bad") if "P5" in keys(target) else told(owners(target)))
+        api = Scripted(lambda target: Response(400, b"bad") if "P5" in keys(target) else response(owners(target)))
         found = await desk(api).answers(10)
         assert [one.status for one in found] == ["result"] * 5 + ["failure"] + ["result"] * 4
         assert len(api.asked) <= 9, "it is found by halves"
@@ -249,7 +249,7 @@ def test_one_item_that_is_nested_too_deeply_fails_alone() -> None:
 @pytest.mark.parametrize("found", ["text", 7, [1, 2], None])
 def test_what_is_no_list_fails_and_leaves_nobody_waiting(found: Any) -> None:
     async def scenario() -> None:
-        ended = await desk(Scripted(lambda _: told(found))).answers(3)
+        ended = await desk(Scripted(lambda _: response(found))).answers(3)
         assert {one.status for one in ended} == ({"absence"} if isinstance(found, list) else {"failure"})
 
     virtually(scenario())
@@ -268,7 +268,7 @@ def test_a_bug_leaves_nobody_waiting() -> None:
 
 def test_one_that_is_given_up_takes_no_other_with_it() -> None:
     async def scenario() -> None:
-        one = desk(Scripted(lambda target: told(owners(target))))
+        one = desk(Scripted(lambda target: response(owners(target))))
         asking = [asyncio.create_task(one.answer(f"P{number}")) for number in range(3)]
         await asyncio.sleep(0.02 + LATENCY_S / 2)
         asking[0].cancel()
@@ -281,7 +281,7 @@ def test_one_that_is_given_up_takes_no_other_with_it() -> None:
 
 def test_one_that_is_given_up_leaves_its_key_to_another_device() -> None:
     async def scenario() -> None:
-        api = Scripted(lambda target: told(owners(target)))
+        api = Scripted(lambda target: response(owners(target)))
         one = desk(api)
         asking = [asyncio.create_task(one.answer("P1")) for _ in range(2)]
         await asyncio.sleep(0.01)

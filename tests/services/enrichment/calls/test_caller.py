@@ -92,7 +92,7 @@ async def test_what_the_job_would_refuse_is_a_failure(result: Found) -> None:
 @pytest.mark.parametrize(
     "result", [Found(), Found(at=datetime(2026, 1, 1, 1, 2, 3, 4, UTC), parts=[Part(since=EPOCH)], number=0.1)]
 )
-async def test_what_is_told_is_what_the_job_reads(result: Found) -> None:
+async def test_the_job_can_read_every_result(result: Found) -> None:
     app, ended = await outcome(result)
     assert ended.status == "result"
     value = feedback(REQUEST, ended, EPOCH).encode()

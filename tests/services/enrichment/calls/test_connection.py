@@ -98,7 +98,7 @@ async def test_a_path_begins_behind_the_host_however_that_is_written(base: str, 
     assert (line, sent) == (b"GET " + path + b"/x HTTP/1.1", b"Host: " + host.replace(b"{port}", b"%d" % port))
 
 
-async def test_letters_of_a_declared_path_are_encoded() -> None:
+async def test_characters_of_a_declared_path_are_encoded() -> None:
     server = Server([OK])
     async with transport(server) as way:
         await way.get("/stra\u00dfe/a%2Fb?c=d", 5.0)
@@ -193,7 +193,7 @@ async def test_an_answer_that_repeats_a_secret_is_not_given(repeated: bytes) -> 
             await way.get("/x", 5.0)
 
 
-async def test_but_a_new_one_that_ends_does() -> None:
+async def test_a_new_connection_that_closes_is_a_failure() -> None:
     with pytest.raises(RetryableCallError, match="DisconnectedError"):
         await bodies(Server([None], [OK]), 1)
 
@@ -210,7 +210,7 @@ async def test_a_body_may_be_longer_than_headers() -> None:
         assert len((await way.get("/x", 5.0)).body) == 1_000_000
 
 
-async def test_what_does_not_say_how_long_it_is_ends_with_the_connection() -> None:
+async def test_a_response_without_a_length_closes_with_its_connection() -> None:
     assert await bodies(Server([b"HTTP/1.1 200 OK\r\n\r\n[1]"], [OK]), 2) == [b"[1]", b"{}"]
 
 

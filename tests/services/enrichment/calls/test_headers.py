@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_value_or_a_file_that_holds_it(tmp_path: Path) -> None:
+def test_a_value_or_a_file_with_it(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("Bearer canary\n")
     told = {"Authorization": SecretStr(f"file:{tmp_path}/key"), "X-Key": SecretStr("canary")}
     assert revealed(told) == {"Authorization": "Bearer canary", "X-Key": "canary"}

@@ -41,7 +41,7 @@ async def test_the_connection_that_is_idle_for_longest_is_used_next() -> None:
     assert used[:2] == used[2:]
 
 
-async def test_a_connection_whose_call_ends_after_the_pool_is_closed() -> None:
+async def test_a_connection_whose_call_finishes_after_the_pool_is_closed() -> None:
     server = Straying(lambda target, _: [named(target)[:-1], named(target)[-1:]])
     async with server.serving():
         async with calling(server) as way:

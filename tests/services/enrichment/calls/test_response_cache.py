@@ -17,7 +17,7 @@ SECOND = timedelta(seconds=1)
 POLICY = Cache(results=60 * SECOND, absences=10 * SECOND)
 
 
-class Asked:
+class FakeFetch:
     """Kept answers, a clock, and an API that answers when it is let."""
 
     def __init__(self, policy: Cache | None = POLICY) -> None:
@@ -45,7 +45,7 @@ class Asked:
 
 
 async def test_an_answer_is_good_for_its_time() -> None:
-    one = Asked()
+    one = FakeFetch()
     for one.now in (0, 59.9):
         assert await one.get() == [b"body"]
     assert one.calls == 1
@@ -55,8 +55,8 @@ async def test_an_answer_is_good_for_its_time() -> None:
     assert one.outcomes() == {"miss": 2, "hit": 1}
 
 
-async def test_who_cannot_read_what_another_was_answered_asks_too() -> None:
-    one = Asked()
+async def test_a_follower_with_another_model_fetches_itself() -> None:
+    one = FakeFetch()
 
     def read(_: bytes) -> list[bytes]:
         raise MisfitError("it is of another model")
@@ -67,7 +67,7 @@ async def test_who_cannot_read_what_another_was_answered_asks_too() -> None:
 
 
 async def test_an_absence_is_good_for_its_own_time() -> None:
-    one = Asked()
+    one = FakeFetch()
     one.error = AbsentError("status 404")
     for one.now in (0, 9.9, 10):
         with pytest.raises(AbsentError, match="status 404"):
@@ -77,7 +77,7 @@ async def test_an_absence_is_good_for_its_own_time() -> None:
 
 @pytest.mark.parametrize("error", [PermanentCallError("no"), KeyError("a bug")])
 async def test_a_failure_is_not_kept(error: Exception) -> None:
-    one = Asked()
+    one = FakeFetch()
     one.error = error
     for _ in range(2):
         with pytest.raises(type(error)):
@@ -86,7 +86,7 @@ async def test_a_failure_is_not_kept(error: Exception) -> None:
 
 
 async def test_who_wants_a_younger_one_is_not_served_the_old_one() -> None:
-    one = Asked()
+    one = FakeFetch()
     await one.get()
     one.now = 30
     assert await one.get(younger_than=40 * SECOND)
@@ -98,7 +98,7 @@ async def test_who_wants_a_younger_one_is_not_served_the_old_one() -> None:
 
 
 async def test_another_key_is_another_answer_and_no_cache_keeps_none() -> None:
-    one, none = Asked(), Asked(None)
+    one, none = FakeFetch(), FakeFetch(None)
     for _ in range(2):
         await one.get("a")
         await one.get("b")
@@ -107,7 +107,7 @@ async def test_another_key_is_another_answer_and_no_cache_keeps_none() -> None:
 
 
 async def test_those_used_longest_ago_make_room() -> None:
-    one = Asked(Cache(size=3 * (ENTRY_BYTES + 5)))
+    one = FakeFetch(Cache(size=3 * (ENTRY_BYTES + 5)))
     for key in "abcad":
         await one.get(key)
     assert one.calls == 4
@@ -119,14 +119,14 @@ async def test_those_used_longest_ago_make_room() -> None:
 
 
 async def test_a_long_key_takes_its_room() -> None:
-    one = Asked(Cache(size=ENTRY_BYTES + 100))
+    one = FakeFetch(Cache(size=ENTRY_BYTES + 100))
     for _ in range(2):
         await one.get("k" * 101)
     assert one.calls == 2
 
 
 async def test_one_that_is_larger_than_all_room_is_not_kept() -> None:
-    one = Asked(Cache(size=ENTRY_BYTES))
+    one = FakeFetch(Cache(size=ENTRY_BYTES))
     for _ in range(2):
         assert await one.get() == [b"body"]
     assert one.calls == 2
@@ -134,7 +134,7 @@ async def test_one_that_is_larger_than_all_room_is_not_kept() -> None:
 
 @pytest.mark.parametrize("policy", [POLICY, None])
 async def test_calls_alike_at_the_same_time_are_one(policy: Cache | None) -> None:
-    one = Asked(policy)
+    one = FakeFetch(policy)
     one.let.clear()
     asking = [asyncio.create_task(one.get()) for _ in range(5)]
     await asyncio.sleep(0)
@@ -148,7 +148,7 @@ async def test_calls_alike_at_the_same_time_are_one(policy: Cache | None) -> Non
 
 @pytest.mark.parametrize("error", [AbsentError("status 404"), PermanentCallError("no")])
 async def test_they_share_an_absence_and_a_failure_too(error: Exception) -> None:
-    one = Asked()
+    one = FakeFetch()
     one.error = error
     one.let.clear()
     asking = [asyncio.create_task(one.get()) for _ in range(3)]
@@ -159,7 +159,7 @@ async def test_they_share_an_absence_and_a_failure_too(error: Exception) -> None
 
 
 async def test_when_the_one_that_asks_is_given_up_another_asks() -> None:
-    one = Asked()
+    one = FakeFetch()
     one.let.clear()
     asking = [asyncio.create_task(one.get()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -172,7 +172,7 @@ async def test_when_the_one_that_asks_is_given_up_another_asks() -> None:
 
 
 async def test_when_one_that_waits_is_given_up_the_others_do_not_notice() -> None:
-    one = Asked()
+    one = FakeFetch()
     one.let.clear()
     asking = [asyncio.create_task(one.get()) for _ in range(3)]
     await asyncio.sleep(0)

@@ -57,7 +57,7 @@ async def test_a_quiet_connection_is_used_again(tls: bool) -> None:  # noqa: FBT
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 @pytest.mark.parametrize("stray", PARTS, ids=IDS)
-async def test_what_comes_while_a_connection_is_idle_ends_it(stray: bytes, tls: bool) -> None:  # noqa: FBT001
+async def test_bytes_on_an_idle_connection_close_it(stray: bytes, tls: bool) -> None:  # noqa: FBT001
     server = Straying()
     async with calling(server, tls=tls) as transport:
         for n in range(3):
@@ -111,7 +111,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ],
     ids=["length", "split", "newline", "chunks", "trailers"],
 )
-async def test_line_ends_behind_a_response_end_its_connection(segments: list[bytes], line_ends: bytes) -> None:
+async def test_newlines_after_a_response_close_its_connection(segments: list[bytes], line_ends: bytes) -> None:
     for behind, connections in ((b"", [1, 1]), (line_ends, [1, 2])):
         answer = [*segments[:-1], segments[-1] + behind]
         server = Straying(lambda _, __, answer=answer: answer)  # type: ignore[misc]

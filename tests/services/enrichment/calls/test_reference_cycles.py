@@ -38,7 +38,7 @@ def left() -> int:
     [(200, b"<html>"), (200, b'{"name": 1}'), (503, b"down"), (403, b"no"), (404, b"")],
     ids=["rubbish", "misfit", "down", "refused", "absent"],
 )
-def test_no_response_is_held_in_a_circle(status: int, body: bytes) -> None:
+def test_no_response_is_part_of_a_reference_cycle(status: int, body: bytes) -> None:
     async def scenario() -> None:
         desk = Desk(Scripted(lambda _: Seen(status, body)), QUICK)
         assert (await desk.answer("P1")).status in ("failure", "absence")
@@ -48,7 +48,7 @@ def test_no_response_is_held_in_a_circle(status: int, body: bytes) -> None:
 
 
 @pytest.mark.usefixtures("uncollected")
-def test_no_response_is_held_after_a_call_that_succeeds_at_last() -> None:
+def test_no_response_is_referenced_after_a_retried_call() -> None:
     tried: list[str] = []
 
     def storm(target: str) -> Response:

@@ -1,4 +1,4 @@
-"""The course of a run, and the figures that come of it."""
+"""The samples of one benchmark run of a worker, and the figures computed from them."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -9,26 +9,26 @@ from bench.enrichment.samples import Sample
 from bench.harness.figures import Figures
 
 BEGIN, END = 0.1, 0.95
-"""Which part of the snapshots counts: a worker warms up at first, and has less and less in flight at last."""
+"""Which part of the snapshots counts: a worker warms up at first, and has fewer requests in flight at the end."""
 BEFORE_S, AFTER_S, RECOVER_S = 4.0, 4.0, 2.0
 """How long the rate is taken before an outage and after it, and how long after its end that begins."""
 
 
 @dataclass
-class Course:
-    """What was seen of a worker, in order, and the API's ledger."""
+class WorkerRun:
+    """The samples of a worker, in order, and the ledger of the API."""
 
     answered: bool
     samples: list[Sample] = field(default_factory=list)
     memberships: list[frozenset[str]] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
     killed: Sample | None = None
-    """How it stood when it was killed,"""
+    """The sample before it was killed."""
     ledger_killed: Ledger = field(default_factory=Ledger)
-    """and what the API had been asked for by then."""
+    """The ledger at that time."""
 
     def done(self, sample: Sample) -> int:
-        """How many snapshots are done: where there are no answers, commits tell."""
+        """Return how many snapshots are done, by the answers or, without calls, by the commits."""
         return sample.committed if self.answered else sample.answers
 
     def figures(self, calls: Calls) -> Figures:
@@ -65,8 +65,8 @@ class Course:
         return max(0, self.ledger.repeated - (self.ledger_killed.calls - killed.committed))
 
     def _quota(self, quota: int, rate: float) -> Figures:
-        asked = self.ledger.calls + self.ledger.refused
-        return {"quota_used": rate / quota, "refused": self.ledger.refused / asked}
+        total = self.ledger.calls + self.ledger.refused
+        return {"quota_used": rate / quota, "refused": self.ledger.refused / total}
 
     def _outage(self) -> Figures:
         down, up = self.ledger.down, self.ledger.up
