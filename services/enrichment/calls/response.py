@@ -29,7 +29,7 @@ class BadResponseError(OSError):
     """The received bytes are not one response."""
 
 
-class ForbiddenAddressFailure(RetryableCallError):
+class ForbiddenAddressError(RetryableCallError):
     """The address may not be called. Names change, and so do settings: a later try may be allowed."""
 
 
@@ -76,5 +76,5 @@ def failure_of(error: OSError, within: float) -> RetryableCallError:
     if isinstance(error, TimeoutError):
         return RetryableCallError(f"no answer within {within:g} s")
     if isinstance(error, AddressRefusedError):
-        return ForbiddenAddressFailure(str(error))
+        return ForbiddenAddressError(str(error))
     return RetryableCallError(f"the connection failed ({type(error).__name__})")

@@ -16,7 +16,7 @@ from contracts import PermanentCallError
 from services.enrichment.calls.headers import secrets
 from services.enrichment.calls.pool import ConnectionPool
 from services.enrichment.calls.resolver import CheckedResolver
-from services.enrichment.calls.response import ForbiddenAddressFailure, failure_of
+from services.enrichment.calls.response import ForbiddenAddressError, failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -128,7 +128,7 @@ class HttpTransport:
             url, hops = _moved(url, response.location), hops + 1
             try:
                 response = await self._hop(url.origin(), url.raw_path_qs, until - self._clock())
-            except ForbiddenAddressFailure as refused:
+            except ForbiddenAddressError as refused:
                 raise PermanentCallError(f"redirected to where no call may go: {refused.reason}") from refused
         return response
 
