@@ -1,4 +1,4 @@
-"""Notices when everything fails: then it is not the records that are to blame, and dead letters do not help."""
+"""Detects that everything fails: then the cause is the set-up and not the records, and dead letters do not help."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Alarms:
-    """One for what is read, and one for the requests of each API: a wrong key or address fails all of one API.
+    """One alarm for decoding, and one for the requests of each API: a wrong key or address fails all of them.
 
-    Where nothing succeeded since the start a few are enough, or each restart would write as many dead letters anew. Not
-    so of an API without a breaker, whose requests fail while it is merely down.
+    If nothing has succeeded since the start, a few failures are enough, because each restart would repeat their dead
+    letters. An API without a breaker is different: its requests also fail while it is only down.
     """
 
     def __init__(self, application: Application, settings: EnrichmentSettings) -> None:
@@ -29,18 +29,18 @@ class Alarms:
         }
 
     def decoded(self) -> None:
-        """Note a snapshot that was decoded."""
+        """Count a decoded snapshot."""
         self._read.note(failed=False)
 
     def undecodable(self, detail: str) -> None:
-        """Note a record that was not. Raises EverythingFailsError."""
+        """Count an undecodable record. Raises EverythingFailsError."""
         if self._read.note(failed=True):
             what = f"records of {self._application.topics.snapshots}"
             look = "Check that the job writes that topic and is of the same version as the worker"
             raise EverythingFailsError(what, self._read.failed, self._read.seen, detail, look)
 
     def ended(self, request: Request, outcome: Outcome) -> None:
-        """Note how a request ended, if it called. Raises EverythingFailsError."""
+        """Count the outcome of a request, if it made a call. Raises EverythingFailsError."""
         if request.skipped is not None:
             return
         api = self._application.by_name[request.enrichment].api
@@ -51,7 +51,7 @@ class Alarms:
 
 
 class Alarm:
-    """Remembers how the last `of` things ended. The `first` are enough where all of them failed."""
+    """Counts the failures among the last `of` results. The `first` results are enough if all of them failed."""
 
     def __init__(self, of: int, share: float, first: int) -> None:
         self._ends = bytearray(of)
@@ -59,10 +59,10 @@ class Alarm:
         self._first = min(first, of)
         self._noted = 0
         self.failed = 0
-        """How many of the last ones failed."""
+        """The number of failures among the last results."""
 
     def note(self, *, failed: bool) -> bool:
-        """Note one more. Gives whether too many of the last ones failed; not before there were that many."""
+        """Add a result. Return whether too many of the last ones failed, once there are enough."""
         at = self._noted % len(self._ends)
         self.failed += failed - self._ends[at]
         self._ends[at] = failed
@@ -72,5 +72,5 @@ class Alarm:
 
     @property
     def seen(self) -> int:
-        """How many it looks at."""
+        """The number of results that it observes."""
         return min(self._noted, len(self._ends))

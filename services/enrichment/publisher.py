@@ -1,4 +1,4 @@
-"""Writes records to Kafka, and says when they are safe there."""
+"""Writes records to Kafka, and waits for their acknowledgement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POLL_S = 0.1
 
 
 class Publisher(Protocol):
-    """Where a worker writes."""
+    """The producer of a worker."""
 
     async def publish(self, topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> None:
         """Write a record, with a time in milliseconds (0 is now), and wait until all in-sync replicas have it.
@@ -37,9 +37,9 @@ class Publisher(Protocol):
 
 
 class KafkaPublisher:
-    """A synchronous producer with a thread that polls it: the client's own AIOProducer is far slower.
+    """A synchronous producer with a polling thread: the client's own AIOProducer is far slower.
 
-    While the broker is away records wait, without limit of time: the work behind them is bounded.
+    While the broker is down records wait without a time limit: backpressure bounds their number.
     """
 
     def __init__(self, client: Mapping[str, str | int | float | bool], loop: asyncio.AbstractEventLoop) -> None:
@@ -74,17 +74,17 @@ class KafkaPublisher:
     async def _produced_in_turn(
         self, topic: str, key: bytes | None, value: bytes, timestamp: int, delivered: Delivered
     ) -> None:
-        """What waits for room keeps its place."""
+        """Wait for room in the client, in the order of the calls."""
         self._waiting += 1
         try:
             async with self._turn:
-                while not self._produced(topic, key, value, timestamp, delivered):  # noqa: ASYNC110 (nobody tells of room)
+                while not self._produced(topic, key, value, timestamp, delivered):  # noqa: ASYNC110 (the client does not report room)
                     await asyncio.sleep(FULL_WAIT_S)
         finally:
             self._waiting -= 1
 
     def _produced(self, topic: str, key: bytes | None, value: bytes, timestamp: int, delivered: Delivered) -> bool:
-        """Whether the client had room for it. Raises DeliveryFailedError."""
+        """Produce a record; return False if the client has no room. Raises DeliveryFailedError."""
         try:
             self._producer.produce(topic, value=value, key=key, timestamp=timestamp, on_delivery=delivered)
         except BufferError:
@@ -94,7 +94,7 @@ class KafkaPublisher:
         return True
 
     async def close(self) -> None:
-        """Wait a little for what is under way, and end the thread."""
+        """Wait some seconds for the records in flight, and stop the thread."""
         await asyncio.to_thread(self._producer.flush, FLUSH_S)
         self._stopped.set()
         await asyncio.to_thread(self._thread.join)
@@ -104,7 +104,7 @@ class KafkaPublisher:
             self._producer.poll(POLL_S)
 
     def _delivered(self, future: asyncio.Future[None], topic: str, error: KafkaError | None, _: Message) -> None:
-        """In the thread. The event loop is woken once for many: it empties the queue only after clearing the flag."""
+        """Called in the thread. It wakes the event loop once for many records, which clears the flag first."""
         self._settled.append((future, error, topic))
         if not self._scheduled:
             self._scheduled = True
@@ -123,5 +123,5 @@ class KafkaPublisher:
 
 
 def failed(topic: str, error: KafkaError) -> DeliveryFailedError:
-    """Kafka's error as ours."""
+    """Convert a Kafka error."""
     return DeliveryFailedError(topic, error.name(), error.str())

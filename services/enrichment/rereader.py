@@ -1,4 +1,4 @@
-"""Reads snapshots a second time: those of which the worker kept the offset only."""
+"""Reads deferred snapshots again, of which the worker has only the offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 POLL_S = 0.5
 MOST = 1000
 NEAR = 10_000
-"""So many offsets are rather read past than sought beyond, which throws away what was fetched ahead."""
+"""Gaps of at most so many offsets are read and dropped, because a seek discards the prefetched records."""
 ALONE = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
@@ -35,24 +35,24 @@ ALONE = {
 }
 END = sys.maxsize
 PATIENCE_S = 60.0
-"""How long a partition may end before what was read of it once. A new leader tells so for a moment; one that was made
-anew goes on doing so, and what waits for it would hold back all other partitions."""
+"""How long a partition may end before offsets that were read once. A new leader reports that for a moment, a recreated
+topic for ever; then its deferred requests would block those of all other partitions."""
 
 
 class Rereader(Protocol):
-    """Where a worker reads again."""
+    """Reads records by their offsets."""
 
     async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
-        """The records at these offsets, which ascend; without those that the topic keeps no more.
+        """Return the records at these ascending offsets, without those that the topic no longer has.
 
-        Waits for as long as the broker is away; gives what it has when they are not wanted any more. Raises
-        ConsumerFailedError, also for a partition that goes on ending before them: its topic was made anew.
+        It waits while the broker is down, and returns early when `is_wanted` returns False. Raises ConsumerFailedError,
+        also if the partition stays shorter than these offsets: its topic was recreated.
         """
         ...
 
 
 class KafkaRereader:
-    """A consumer beside the group's, which belongs to no group and commits nothing. It begins with the first use."""
+    """A consumer that belongs to no group and commits nothing. The first use creates it."""
 
     def __init__(self, client: Mapping[str, str], *, topic: str, group: str, patience_s: float = PATIENCE_S) -> None:
         self._config = {
@@ -60,17 +60,17 @@ class KafkaRereader:
             **client,
             **READ_COMMITTED,
             "group.id": group,
-        }  # its name only: who may read by it may do so here
+        }  # for authorization only: the ACLs of the group apply
         self._topic = topic
         self._patience_s = patience_s
         self._consumer: Consumer | None = None
         self._thread = ThreadPoolExecutor(1, "rereader")
         self._at = (-1, END)
-        """The partition that is read, and its next offset."""
+        """The assigned partition, and its next offset."""
         self._ahead: list[Record] = []
-        """What came from beyond the last offset that was asked for."""
+        """Records beyond the last requested offset."""
         self._short: float | None = None
-        """Since when the partition ends before what is asked for."""
+        """Since when the partition ends before the requested offsets."""
 
     async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         """See `Rereader.reread`."""
@@ -85,12 +85,12 @@ class KafkaRereader:
         return found
 
     async def close(self) -> None:
-        """End it, when what it does has ended."""
+        """Close the consumer after the current read."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
     def _fetch(self, partition: int, at: int, last: int) -> tuple[list[Record], int]:
-        """What comes from one offset to another, at most a while, and where it goes on."""
+        """Read from one offset to another for a limited time; return the records and the next offset."""
         consumer = self._consumer = self._consumer or Consumer(self._config, logger=log)
         if not (self._at[0] == partition and self._at[1] <= at <= self._at[1] + NEAR):
             consumer.assign([TopicPartition(self._topic, partition, at)])
@@ -103,9 +103,9 @@ class KafkaRereader:
         elif taken:
             self._at = partition, taken[-1].offset + 1
         if end is not None and end > last:
-            consumer.unassign()  # or it would ask for more all the time
+            consumer.unassign()  # otherwise it would fetch all the time
             self._at = partition, END
-        if end is not None or records:  # an end is told once
+        if end is not None or records:  # an end is reported once
             self._short = None if end is None else time.monotonic()
         return taken, self._at[1]
 
@@ -115,7 +115,7 @@ class KafkaRereader:
 
 
 def _read(consumer: Consumer, at: int, last: int) -> tuple[list[Record], int | None]:
-    """What there is, hardly more than from one offset to another, and where the partition ends, if that is told."""
+    """Read about the records between two offsets; also return the end of the partition if Kafka reported it."""
     try:
         first = consumer.poll(POLL_S)
         messages = [first, *consumer.consume(min(last - at, MOST), 0)] if first else []
@@ -126,10 +126,10 @@ def _read(consumer: Consumer, at: int, last: int) -> tuple[list[Record], int | N
 
 
 def _end(message: Message) -> int | None:
-    """The end of the partition, if the message tells it.
+    """The end of the partition, if the message reports it.
 
-    One before an offset that was there once may pass: a new leader does not know yet how far it may be read. Raises
-    ConsumerFailedError for an error that does not pass by itself.
+    An end before an offset that was read once may be transient: a new leader does not know the high watermark yet.
+    Raises ConsumerFailedError for a fatal error.
     """
     error = message.error()
     if error is None:

@@ -1,4 +1,4 @@
-"""Puts a worker together from its settings, and runs it until it is told to stop."""
+"""Builds a worker from its settings, and runs it until a signal stops it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def serve(settings: EnrichmentSettings, application: Application, tracing: Tracing | None = None) -> None:
-    """Run a worker until SIGTERM or SIGINT. Raises a WorkerError, in a group, when that is not possible."""
+    """Run a worker until SIGTERM or SIGINT. Raises a WorkerError, in a group, if that is not possible."""
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)
@@ -54,7 +54,7 @@ async def serve(settings: EnrichmentSettings, application: Application, tracing:
 async def _dependencies(
     settings: EnrichmentSettings, application: Application, tracing: Tracing | None, stack: AsyncExitStack
 ) -> Dependencies:
-    """What the worker works with; the stack closes it."""
+    """Open the dependencies of the worker; the stack closes them."""
     counts, topic = Counts(CATALOGUE), application.topics.snapshots
     transports = {
         name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name], tracing))
@@ -93,11 +93,11 @@ def _source(settings: EnrichmentSettings, application: Application) -> KafkaSour
 
 
 def traced(settings: EnrichmentSettings, application: Application) -> Tracing | None:
-    """The worker's traces, if they are asked for. Raises TracingMissingError."""
+    """Return the traces of the worker, if they are on. Raises TracingMissingError."""
     if not settings.tracing:
         return None
     try:
-        from services.enrichment.tracing import Tracing  # noqa: PLC0415  # an extra, which costs nothing where it is off
+        from services.enrichment.tracing import Tracing  # noqa: PLC0415  # an optional dependency
     except ImportError as error:
         raise TracingMissingError from error
     return Tracing(settings.group or application.enrichment_group)

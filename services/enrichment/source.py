@@ -1,4 +1,4 @@
-"""Reads the snapshots: a consumer that lives in one thread, and is asked from the event loop."""
+"""Reads the snapshots: a Kafka consumer in its own thread, which the event loop calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAG_S = 1.0
 LISTED_S = 1.0
 CLOSE_S = 3.0
 MARGIN_S = 1.0
-"""How much longer than the drain a rebalance waits for the event loop."""
+"""How much longer than the drain timeout a rebalance waits for the event loop."""
 FLOW = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
@@ -53,51 +53,48 @@ class Record(NamedTuple):
 
 
 class RebalanceListener(Protocol):
-    """Is told of what happens to the consumer; always in the event loop."""
+    """Receives the events of the consumer, always in the event loop."""
 
     def on_assigned(self, partitions: list[int]) -> None:
-        """These partitions are ours from now on."""
+        """These partitions were assigned."""
 
     async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
-        """These partitions go away: finish what can be finished soon, and give the positions to commit."""
+        """These partitions are being revoked: finish what can be finished soon, and return the positions to commit."""
 
     def on_lost(self, partitions: list[int]) -> None:
-        """These partitions went to somebody else already."""
+        """These partitions were lost: another worker may have them already."""
 
     def on_committed(self, positions: dict[int, int]) -> None:
         """The broker confirmed these positions."""
 
     def on_error(self) -> None:
-        """Kafka had an error that passes by itself."""
+        """Kafka had a transient error."""
 
 
 class Source(Protocol):
-    """Where a worker reads."""
+    """The consumer of a worker."""
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
-        """Join the group. From now on `fetch` must go on being called, or the group takes the partitions away."""
+        """Join the group. From now on `fetch` must be called regularly, or the group revokes the partitions."""
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
-        """Commit these positions in the background, and read what there is, for which it waits 0.1 s at most.
+        """Commit these positions in the background, and return the next records, after at most 0.1 s.
 
-        Paused, it reads nothing, but keeps up with the group and does not wait; the partitions that are full it leaves
-        out. Raises ConsumerFailedError, and TopicsMissingError at the start.
+        While paused it returns none and does not wait, but remains a member of the group; it skips the full partitions.
+        Raises ConsumerFailedError, and TopicsMissingError at the start.
         """
         ...
 
     async def lag(self) -> int:
-        """How many records our partitions hold that were not read."""
+        """Return the number of unread records in the assigned partitions."""
         ...
 
     async def close(self) -> None:
-        """Commit what is finished, and leave the group."""
+        """Leave the group."""
 
 
 class KafkaSource:
-    """The consumer, a member of the group that the client's settings name.
-
-    Every use of it runs in its one thread, and so do its callbacks.
-    """
+    """A consumer in the group of the client's settings. All its calls and callbacks run in one thread."""
 
     def __init__(
         self,
@@ -139,7 +136,7 @@ class KafkaSource:
         return await self._loop.run_in_executor(self._thread, self._lag)
 
     async def close(self) -> None:
-        """See `Source.close`. While the broker is away that would take long, so it is left undone after a while."""
+        """See `Source.close`. While the broker is down this takes long, so it is given up after some seconds."""
         await self._loop.run_in_executor(self._thread, self._paused.clear)  # what ran there has ended
         self._thread.shutdown(wait=False)
         closed = asyncio.Event()
@@ -163,12 +160,12 @@ class KafkaSource:
             self._pause(self._ours if paused else self._ours.intersection(full))
             first = self._consumer.poll(0 if paused else POLL_S)
             messages = [first, *self._consumer.consume(self._batch, 0)] if first else []
-        except KafkaException as error:  # not survived: a message may be lost between the two calls
+        except KafkaException as error:  # fatal: a message may be lost between the two calls
             raise failed(error.args[0]) from error
         return [record(message) for message in messages if self._is_record(message)]
 
     def _listed(self) -> Collection[str] | None:
-        """The broker's topics that are ready for use; None while no broker answers."""
+        """The topics with partitions; None while no broker answers."""
         try:
             topics: dict[str, TopicMetadata] = self._consumer.list_topics(timeout=LISTED_S).topics
         except KafkaException:
@@ -204,7 +201,7 @@ class KafkaSource:
         self._loop.call_soon_threadsafe(self._listener.on_error)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """A commit that failed is made again with the next positions, for it is not noted as committed."""
+        """Note a confirmed commit. A failed one is repeated with the next positions."""
         if error is not None:
             self._on_error(error)
             return
@@ -218,7 +215,7 @@ class KafkaSource:
         self._loop.call_soon_threadsafe(self._listener.on_assigned, new)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Holds the rebalance until the work is drained, so that the next owner need not call again."""
+        """Delay the rebalance until the requests are drained, so that the next owner need not repeat them."""
         gone = [one.partition for one in partitions]
         released = asyncio.run_coroutine_threadsafe(self._listener.on_revoked(gone), self._loop)
         try:
@@ -226,7 +223,7 @@ class KafkaSource:
             if news := {p: at for p, at in positions.items() if self._committed.get(p) != at}:
                 consumer.commit(offsets=self._offsets(news), asynchronous=False)
         except (KafkaException, TimeoutError) as error:
-            log.warning("work will be done again", extra={"facts": {"partitions": gone, "detail": str(error)}})
+            log.warning("requests will be repeated", extra={"facts": {"partitions": gone, "detail": str(error)}})
         self._forget(gone)
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
@@ -248,7 +245,7 @@ class KafkaSource:
             return 0
 
     def _behind(self, position: TopicPartition) -> int:
-        """How far a partition's position is from its end. Before anything was read, it is where it was committed."""
+        """The distance from the position to the end. Before the first read, the position is the committed offset."""
         start, end = self._consumer.get_watermark_offsets(position, cached=True) or (0, 0)
         at = position.offset
         if at < 0:
@@ -263,13 +260,13 @@ class KafkaSource:
 
 
 def record(message: Message) -> Record:
-    """Kafka's message as ours."""
+    """Convert a Kafka message."""
     partition, offset = message.partition(), message.offset()
     if partition is None or offset is None:  # only of a message that was never sent
-        raise ConsumerFailedError("NO_OFFSET", "a message came without its offset")
+        raise ConsumerFailedError("NO_OFFSET", "a message has no offset")
     return Record(partition, offset, message.key(), message.value(), message.timestamp()[1])
 
 
 def failed(error: KafkaError) -> ConsumerFailedError:
-    """Kafka's error as ours."""
+    """Convert a Kafka error."""
     return ConsumerFailedError(error.name(), error.str())

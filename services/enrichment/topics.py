@@ -1,4 +1,4 @@
-"""Whether the topics of a worker exist: looked up at its start, until the broker lists all of them."""
+"""Checks at the start of a worker that its topics exist."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
 PATIENCE_S = 15.0
-"""How long topics may be missing while the broker answers: it may list a topic only a moment after it was made."""
+"""How long topics may be missing while the broker answers: it lists a new topic after some time."""
 
 
 class TopicCheck:
-    """Looks for topics once a second, and checks their owner when all are there.
+    """Lists the topics once a second until all exist, and then checks their owner.
 
-    Raises TopicsMissingError when the broker has been without one for too long, and what `check_owner` raises.
+    Raises TopicsMissingError if one is missing for too long, and the errors of `check_owner`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class TopicCheck:
         self._done = False
 
     def check(self, listed: Callable[[], Collection[str] | None]) -> None:
-        """Look again if it is time. `listed` returns the broker's topics, None while no broker answers."""
+        """List the topics if the interval has passed. `listed` returns them, or None while no broker answers."""
         now = self._clock()
         if self._done or now - self._looked < EVERY_S:
             return

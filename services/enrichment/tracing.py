@@ -1,7 +1,7 @@
-"""Traces of the worker, by OpenTelemetry: a span for each request and one for each of its calls, off unless set.
+"""OpenTelemetry traces of the worker: one span per request and one per call.
 
-The context comes with the snapshot, goes with each call, and goes on with the feedback: so what an answer leads to, on
-the next snapshot, is part of the same trace. Imported where traces are on only, for its packages are an extra.
+The context comes from the snapshot, and calls and feedback carry it on: the next snapshot is part of the same trace.
+The module is imported only if tracing is on, because its packages are optional.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ if TYPE_CHECKING:
 
 W3C = TraceContextTextMapPropagator()
 FIRST_ERROR = 400
-"""The lowest status of HTTP that is an error."""
+"""The lowest HTTP status of an error."""
 
 
 class Tracing:
-    """The spans of one worker. `service` names it; where spans go is said by OpenTelemetry's own variables (OTEL_…)."""
+    """The spans of one worker, named `service`. OpenTelemetry's variables (OTEL_…) set their destination."""
 
     def __init__(self, service: str, processor: SpanProcessor | None = None) -> None:
-        told = OTELResourceDetector().detect()
-        self._provider = TracerProvider(resource=Resource({SERVICE_NAME: service}).merge(told), shutdown_on_exit=False)
+        detected = OTELResourceDetector().detect()
+        self._provider = TracerProvider(
+            resource=Resource({SERVICE_NAME: service}).merge(detected), shutdown_on_exit=False
+        )
         self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("stateloop")
 
     def traced(self, caller: Enricher) -> Enricher:
-        """The same, with a span around each request."""
+        """Return the caller with a span around each request."""
         return _Traced(caller, self._tracer)
 
     @contextmanager
     def call(self, host: str) -> Iterator[_CallSpan]:
-        """A span around one call. The host says which API it is; path and query may hold what identifies a person."""
+        """Open a span around one call. It has the host only, because path and query may identify a person."""
         facts = {"http.request.method": "GET", "server.address": host}
         with self._tracer.start_as_current_span("GET", None, SpanKind.CLIENT, facts, record_exception=False) as span:
             try:
@@ -59,18 +61,18 @@ class Tracing:
                 raise
 
     def close(self) -> None:
-        """Send what was not sent yet, for which there are some seconds."""
+        """Export the remaining spans, within some seconds."""
         self._provider.shutdown()
 
     @staticmethod
     def trace_id() -> str | None:
-        """The trace that the running task is part of."""
+        """Return the trace id of the running task."""
         context = trace.get_current_span().get_span_context()
         return trace.format_trace_id(context.trace_id) if context.is_valid else None
 
 
 class _CallSpan:
-    """The current span, of a call. Implements `CallSpan`."""
+    """The span of a call. Implements `CallSpan`."""
 
     def __init__(self, span: Span) -> None:
         self._span = span

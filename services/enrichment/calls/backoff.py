@@ -1,4 +1,4 @@
-"""How long to wait before a request's next call: pure functions."""
+"""The pause before the next call of a request: pure functions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def pause(
 ) -> float:
     """Seconds to wait after this many calls: exponential backoff with full jitter (AWS Architecture Blog, 2015).
 
-    What the API asked for by Retry-After comes first, up to a limit; the jitter is added, so that not all come back
-    at once.
+    The Retry-After of the API, up to a limit, is added to the jitter, so that the calls do not return all at once.
     """
     doubled = policy.backoff.total_seconds() * 2 ** min(calls - 1, MOST_DOUBLINGS)
     jitter = draw(0.0, min(doubled, policy.backoff_most.total_seconds()))
@@ -34,7 +33,7 @@ def pause(
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """The wait that a Retry-After header asks for, in either form of RFC 9110, 10.2.3; None when it says nothing."""
+    """Return the wait of a Retry-After header, in either form of RFC 9110, 10.2.3; None if it is absent or invalid."""
     if value is None:
         return None
     text = value.strip()

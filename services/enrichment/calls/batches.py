@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     BatchAnswer = tuple[bytes, M] | CallError
 
 TOO_MUCH = frozenset({400, 413, 414, 422})
-"""What an API answers to a list that it does not take: one bad key in it may be to blame, or its length."""
+"""The statuses for a list that an API does not accept, because of one bad key or of its length."""
 
 
 class BatchedCalls:
@@ -150,7 +150,7 @@ class _Call(Generic[M]):
 
 
 def divided(batch: Batch[M], keys: list[str], policy: Policy, found: Any, body: bytes) -> dict[str, BatchAnswer[M]]:
-    """Each key's own answer. Raises MisfitError for what is no list, nor an object by key, and MismatchError."""
+    """Return the answer of each key. Raises MisfitError unless there is a list or an object by key, MismatchError."""
     items = found if batch.items is None or not isinstance(found, dict) else found.get(batch.items)
     if isinstance(items, list):
         items = {str(item.get(batch.key)): item for item in items if isinstance(item, dict)}
@@ -162,7 +162,7 @@ def divided(batch: Batch[M], keys: list[str], policy: Policy, found: Any, body: 
 
 
 def echoed(batch: Batch[Any], key: str) -> dict[str, str]:
-    """What an item may repeat of its call: its key, by the name that it has in the call, or in the item."""
+    """Return the values that an item may repeat: its key, by its name in the call or in the item."""
     return {batch.parameter: key, batch.key: key}
 
 

@@ -1,4 +1,4 @@
-"""Reports the circuit breaker of an API in metrics and log, with the reason why calls fail now."""
+"""Reports the circuit breaker of an API in metrics and log, with the reason of its failures."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONGEST = 200
-"""Characters of a reason."""
+"""The maximum characters of a reason."""
 
 
 class BreakerReport:
-    """The report of one API. The log has when the API goes away, each new reason meanwhile, and when it is back."""
+    """The report of one API. It logs the start of an outage, each new reason, and the end."""
 
     def __init__(self, api: str, counts: Counts, now: Callable[[], datetime]) -> None:
         self._api = api
@@ -30,7 +30,7 @@ class BreakerReport:
         self._now = now
         self._failure: LatestFailure | None = None
         self._logged: str | None = None
-        """The reason in the log's last line about this API; None while the API is up."""
+        """The reason that was logged last; None while the API is up."""
 
     def note(self, state: BreakerState, failure: LatestFailure | None) -> None:
         """Report the state, and the latest failure since the breaker closed."""
@@ -46,7 +46,7 @@ class BreakerReport:
             self._log()
 
     def _show(self, failure: LatestFailure | None) -> None:
-        """Only the latest reason has a figure, so that Prometheus and the console show no other."""
+        """Set the metrics of the latest reason, and clear the others."""
         self._counts.clear(metrics.BREAKER_FAILURES, self._api)
         self._counts.clear(metrics.BREAKER_FAILED_AT, self._api)
         if failure is not None:

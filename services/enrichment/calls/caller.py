@@ -1,4 +1,4 @@
-"""A request from its first call to its outcome: the application's function, run on what the state holds."""
+"""Runs the application's function for a request, and returns its outcome."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Outcome:
 
 
 class Enricher(Protocol):
-    """What answers requests."""
+    """Answers requests."""
 
     async def answer(self, request: Request) -> Outcome:
         """The outcome, whatever happens."""
@@ -61,7 +61,7 @@ class Caller:
         }
 
     async def answer(self, request: Request) -> Outcome:
-        """The outcome, whatever happens. A bug in the application's function is a failure too, and logged."""
+        """Return the outcome in every case. A bug in the application's function is a failure too, and logged."""
         try:
             prepared = self._prepared[request.enrichment]
             result = prepared.on_the_wire(await prepared.retrier.call(prepared.once(request.inputs)))
@@ -76,7 +76,7 @@ class Caller:
 
 
 class _Prepared:
-    """An enrichment with all that does not depend on the request."""
+    """An enrichment with everything that does not depend on the request."""
 
     def __init__(self, application: Application, one: Enrichment, api: Api, retrier: Retrier) -> None:
         self._one = one
@@ -89,11 +89,11 @@ class _Prepared:
         }
 
     def once(self, inputs: dict[str, Any]) -> Callable[[Effort], Awaitable[BaseModel]]:
-        """One run of the function on inputs as they are on the wire. Raises PermanentCallError if they do not fit."""
+        """Return a run of the function on inputs in their wire form. Raises PermanentCallError if they do not fit."""
         return partial(self._once, self._typed(inputs))
 
     async def _once(self, typed: dict[str, Any], effort: Effort) -> BaseModel:
-        """One run of the function. It is run again for a RetryableCallError of its own."""
+        """Run the function once. A RetryableCallError of its own repeats it."""
         effort.calls += 1
         result: BaseModel = await self._one.function(self._api, **typed)
         return result
@@ -113,7 +113,7 @@ class _Prepared:
             raise PermanentCallError(f"the function gave {type(result).__name__}, not {declared} as declared")
         wire = result.model_dump(mode="json", exclude_none=True)
         record = orjson.dumps({self._one.name: wire})
-        if len(record) > self._largest:  # told with its size when the feedback is made
+        if len(record) > self._largest:  # the feedback reports it with its size
             return wire
         if orjson.loads(record)[self._one.name] != wire:
             raise PermanentCallError("the result holds a number that JSON does not have")

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection to an API: it sends a request, receives its response, and then carries the next request.
 
-A response has no number that says which request it answers. So a connection that receives a byte that no request asked
-for is closed: while it is idle, behind a response, or not read yet when the next request is due.
+A response has no number of the request that it answers. So a connection closes when it receives a byte that belongs to
+no request: while it is idle, after a response, or not read yet before the next request.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LONGEST_HEADER, MOST_HEADERS = 8190, 128
 LONGEST_HEAD = 64 * 1024
 """In bytes: a response whose headers, or trailers, are longer is a failed connection."""
 FINAL = 200
-"""Lower statuses announce a response, and are none."""
-LAST_LINE_ENDS = 4
-"""How many bytes of line ends close headers, or a chunked body."""
+"""Lower statuses are interim responses."""
+CLOSING_NEWLINES = 4
+"""The bytes of the newlines that close headers or a chunked body."""
 
 
 class Connection(asyncio.Protocol):
-    """Carries one call at a time. When a response is whole, and another may follow, it calls `keep` with itself."""
+    """Carries one call at a time. After a response it calls `keep` with itself, if it is reusable."""
 
     def __init__(self, largest: int, keep: Callable[[Connection], None]) -> None:
         self._largest = largest
@@ -43,13 +43,13 @@ class Connection(asyncio.Protocol):
         self._begin()
 
     def is_reusable(self) -> bool:
-        """Whether it is open and quiet. Bytes, or an end, may be in the socket that the event loop has not read yet."""
+        """Return whether it is open, and its socket has no bytes or end that the event loop has not read yet."""
         return not (self._transport.is_closing() or self._unread.poll(0))
 
     def request(self, request: bytes, until: float) -> asyncio.Future[Response]:
-        """Send a request. Its response must be whole by that time of the event loop.
+        """Send a request. Its response must be complete by this time of the event loop.
 
-        The future gets it, or TimeoutError, DisconnectedError, BadResponseError or PermanentCallError.
+        The future receives it, or TimeoutError, DisconnectedError, BadResponseError or PermanentCallError.
         """
         loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         return self._response
 
     def close(self) -> None:
-        """End it at once. A request in flight fails."""
+        """Close it immediately. A request in flight fails."""
         self._fail(DisconnectedError(stale=self._requests > 1 and not self._received))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
         self._unread.register(cast("socket", transport.get_extra_info("socket")).fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`. Bytes that come while no request is in flight would answer the next one."""
+        """See `asyncio.Protocol`. Bytes without a request in flight close it: they would answer the next one."""
         if self._response is None:
             self.close()
             return
@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
             self._succeed(keep=self._is_lasting and not self._is_followed(data))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`. A response that does not give its length ends with the connection."""
+        """See `asyncio.Protocol`. A response without a length ends when the connection closes."""
         if self._response is None:
             return
         if exc is None and self._status >= FINAL and not self._is_framed:
@@ -97,14 +97,14 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def on_message_begin(self) -> None:
-        """See `httptools`. Of two responses to one request, neither is known to answer it."""
+        """See `httptools`. Two responses to one request are an error: either may be the wrong one."""
         if self._is_whole:
             self._fail(BadResponseError("more than one response came to one request"))
         else:
             self._begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """See `httptools`. Trailers count, but no one reads them."""
+        """See `httptools`. Trailers count, but are not stored."""
         self._lines += 1
         if self._lines > MOST_HEADERS or len(name) + len(value) > LONGEST_HEADER:
             self._fail(BadResponseError("the headers are too many, or too long"))
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """See `httptools`. More may follow in the bytes that are being parsed, so the response waits for their end."""
+        """See `httptools`. More bytes may follow in the present chunk, so the response waits for its end."""
         if self._status >= FINAL:
             self._is_whole = True
             self._is_lasting = self._parser.should_keep_alive()
@@ -138,9 +138,9 @@ class Connection(asyncio.Protocol):
         return b"content-length" in self._headers or b"transfer-encoding" in self._headers
 
     def _is_followed(self, data: bytes) -> bool:
-        """Whether line ends follow the response, which the parser skips. Where that is not certain, it is so."""
+        """Whether newlines follow the response, which the parser skips. In doubt, True."""
         has_length = self._body and b"transfer-encoding" not in self._headers
-        return _trailing_newlines(data) != (_trailing_newlines(self._body[-1]) if has_length else LAST_LINE_ENDS)
+        return _trailing_newlines(data) != (_trailing_newlines(self._body[-1]) if has_length else CLOSING_NEWLINES)
 
     def _begin(self) -> None:
         self._status = 0
@@ -179,7 +179,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _taken(self) -> asyncio.Future[Response] | None:
-        """The future of the call in flight, if one waits; from now on none does."""
+        """Remove and return the future of the call in flight, if it still waits."""
         waiting, self._response = self._response, None
         if self._deadline is not None:
             self._deadline.cancel()
@@ -188,5 +188,5 @@ class Connection(asyncio.Protocol):
 
 
 def _trailing_newlines(data: bytes) -> int:
-    """How many bytes of line ends close these."""
+    """Return how many bytes of trailing newlines these end with."""
     return len(data) - len(data.rstrip(b"\r\n"))

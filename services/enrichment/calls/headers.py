@@ -24,33 +24,37 @@ VALUE = re.compile(r"[\t\x20-\x7e]+")
 
 
 def revealed(headers: Mapping[str, SecretStr]) -> dict[str, str]:
-    """The headers of one API as they are sent; a value `file:/path` is what the file holds.
+    """Return the headers of one API; a value `file:/path` is read from the file.
 
-    Raises HeaderUnreadableError, which tells names and paths only.
+    Raises HeaderUnreadableError, which contains names and paths only.
     """
     return {name: _value(name, secret.get_secret_value()) for name, secret in headers.items()}
 
 
 def secrets(headers: Mapping[str, str]) -> list[bytes]:
-    """How a response may repeat these headers: whole, without a scheme such as Bearer, and as JSON may escape them.
+    """Return the forms in which a response may repeat these headers: whole, without a scheme, and escaped as JSON.
 
-    What every client sends is no secret, and what is shorter than 6 characters would be found where it is not meant.
+    Headers that every client sends are no secret. Values below 6 characters would match by chance.
     """
     whole = [value for name, value in headers.items() if not PLAIN.fullmatch(name)]
-    told = [one for value in whole for one in (value, value.partition(" ")[2]) if len(one) >= SHORTEST]
-    escaped = [orjson.dumps(one)[1:-1] for one in told]
-    forms = [*(one.encode() for one in told), *escaped, *(one.replace(b"/", b"\\/") for one in escaped)]
+    values = [one for value in whole for one in (value, value.partition(" ")[2]) if len(one) >= SHORTEST]
+    escaped = [orjson.dumps(one)[1:-1] for one in values]
+    forms = [*(one.encode() for one in values), *escaped, *(one.replace(b"/", b"\\/") for one in escaped)]
     return list(dict.fromkeys(forms))
 
 
-def _value(name: str, told: str) -> str:
-    where = told if told.startswith(FILE) else "STATELOOP_API_HEADERS"
+def _value(name: str, configured: str) -> str:
+    where = configured if configured.startswith(FILE) else "STATELOOP_API_HEADERS"
     try:
-        value = Path(told.removeprefix(FILE)).read_text(encoding="utf-8").strip() if where == told else told
+        value = (
+            Path(configured.removeprefix(FILE)).read_text(encoding="utf-8").strip()
+            if where == configured
+            else configured
+        )
     except (OSError, UnicodeDecodeError) as error:
         raise HeaderUnreadableError(name, where, f"it cannot be read ({type(error).__name__})") from error
     if not NAME.fullmatch(name):
-        raise HeaderUnreadableError(name, where, "the name is no name of a header")
+        raise HeaderUnreadableError(name, where, "the name is invalid")
     if not VALUE.fullmatch(value):
         raise HeaderUnreadableError(name, where, "the value is empty, or more than one line of ASCII")
     return value

@@ -1,4 +1,4 @@
-"""How often and how many at once: what an API may be asked, by its policy."""
+"""The limits of the calls to an API, by its policy: concurrency and rate."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from contracts import Policy, Rate
 
 BURST = 25
-"""Of so many calls of a rate one may come early: a smaller burst would leave a large rate unused."""
+"""One of so many calls of a rate may start early: a smaller burst would leave a large rate unused."""
 
 
 class Limits:
-    """The places for calls under way, and the rate at which calls begin."""
+    """The slots of running calls, and the rate of new ones."""
 
     def __init__(self, policy: Policy) -> None:
         self.places = asyncio.Semaphore(policy.concurrency)
@@ -23,16 +23,16 @@ class Limits:
 
     @property
     def has_rate(self) -> bool:
-        """Whether there is a rate to keep to."""
+        """Whether the policy has a rate."""
         return self._rate is not None
 
     @property
     def must_wait(self) -> bool:
-        """Whether a call that began now would be over the rate."""
+        """Whether a call that started now would exceed the rate."""
         return self._rate is not None and not self._rate.has_capacity()
 
     async def rate(self) -> None:
-        """Wait until a call may begin."""
+        """Wait until a call may start."""
         if self._rate is not None:
             await self._rate.acquire()
 

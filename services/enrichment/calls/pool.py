@@ -1,4 +1,4 @@
-"""The connections to one host, which calls use in turn."""
+"""The connection pool of one host."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from services.enrichment.calls.response import Response
 
 NEXT_ADDRESS_S = 0.25
-"""How long an address may be silent before the next one is tried beside it (RFC 8305)."""
+"""How long one address is tried before the next one in parallel (RFC 8305)."""
 LOOK_UP_S = 10.0
-"""How long the addresses of a name are good for."""
+"""How long resolved addresses are cached."""
 IDLE_S = 15.0
-"""How long a connection may be idle and be used again: proxies forget one that is silent for long."""
+"""How long an idle connection is reused: proxies drop connections that are silent for long."""
 
 
 class ConnectionPool:
     """At most `connections` connections to an origin, each to an address that may be called."""
 
-    def __init__(  # noqa: PLR0913  # what each connection must keep to
+    def __init__(  # noqa: PLR0913  # the limits of each connection
         self,
         origin: URL,
         *,
@@ -59,9 +59,9 @@ class ConnectionPool:
         self._time = asyncio.get_running_loop().time
 
     async def request(self, request: bytes, until: float) -> Response:
-        """The response to a request, by that time of the event loop. Raises OSError, or PermanentCallError.
+        """Send a request; return its response by this time of the event loop. Raises OSError, or PermanentCallError.
 
-        asyncio.timeout costs as much as a call: only what has to wait uses it.
+        asyncio.timeout costs as much as a call, so only calls that must wait use it.
         """
         if self._places.locked():
             async with asyncio.timeout_at(until):
@@ -74,14 +74,14 @@ class ConnectionPool:
             self._places.release()
 
     def close(self) -> None:
-        """Close the connections that are idle now, and each other one when its call has ended."""
+        """Close the idle connections now, and the others after their calls."""
         self._is_closed = True
         for _, connection in self._idle:
             connection.close()
         self._idle.clear()
 
     async def _send(self, request: bytes, until: float) -> Response:
-        """Send it over an idle connection, over another one where that had ended, or over a new one."""
+        """Send a request over an idle connection, over another one if that was closed, or over a new one."""
         while True:
             connection = self._reused()
             if connection is None:
@@ -97,7 +97,7 @@ class ConnectionPool:
                 raise
 
     def _reused(self) -> Connection | None:
-        """The connection that is idle for longest: on it, bytes that no request asked for had the most time to come."""
+        """The connection that is idle longest: stray bytes had most time to arrive on it."""
         while self._idle:
             since, connection = self._idle.popleft()
             if self._time() - since <= IDLE_S and connection.is_reusable():
@@ -121,7 +121,7 @@ class ConnectionPool:
         return connection
 
     async def _addresses(self) -> list[AddrInfoType]:
-        """Those of the host that may be called, each first in its turn. Raises AddressRefusedError."""
+        """The allowed addresses of the host, rotated. Raises AddressRefusedError."""
         async with self._looking:
             until, found = self._found
             if self._time() > until:
@@ -140,9 +140,9 @@ def _info(host: str, port: int) -> AddrInfoType:
 
 
 def _checked_socket(info: AddrInfoType, *, allowed: Collection[Network]) -> socket.socket:
-    """A socket for an address that was found: the last place before the connection, which no address gets around."""
+    """Open a socket for a resolved address, after the last check: no connection bypasses it."""
     family, kind, protocol, _, address = info
     check(str(address[0]), allowed)
     opened = socket.socket(family=family, type=kind, proto=protocol)
-    opened.setblocking(False)  # noqa: FBT003  # it has no name for it
+    opened.setblocking(False)  # noqa: FBT003  # positional only
     return opened

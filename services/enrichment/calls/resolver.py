@@ -1,4 +1,4 @@
-"""Names to addresses, less those that may not be called."""
+"""Resolves names to the addresses that may be called."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CheckedResolver(AbstractResolver):
-    """Asks another resolver. The connection is made to one of the addresses that it gives, without a second look."""
+    """Filters the addresses of another resolver. The connection uses one of these addresses without resolving again."""
 
     def __init__(self, resolver: AbstractResolver, allowed: Collection[Network]) -> None:
         self._resolver = resolver
@@ -25,7 +25,7 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a host that may be called. Raises AddressRefusedError when there are none but others."""
+        """Return the allowed addresses of a host. Raises AddressRefusedError if it has only forbidden ones."""
         found = await self._resolver.resolve(host, port, family)
         passed = [one for one in found if may_be_called(parsed(one["host"]), self._allowed)]
         if found and not passed:

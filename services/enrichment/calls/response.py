@@ -1,4 +1,4 @@
-"""The response of an API, or the reason why there is none."""
+"""The response of an API, or the reason of its absence."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 ENCODINGS = frozenset({b"gzip", b"x-gzip", b"deflate"})
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-"""Has zlib read the header of either format."""
+"""zlib detects the format by its header."""
 
 
 class DisconnectedError(OSError):
-    """The connection ended before the response did. `stale`: it was idle, and ended before any byte of the response."""
+    """The connection closed before the response was complete. `stale`: it was idle, and no byte arrived."""
 
     def __init__(self, *, stale: bool) -> None:
         super().__init__("the connection ended before the response did")
@@ -30,7 +30,7 @@ class BadResponseError(OSError):
 
 
 class ForbiddenAddressError(RetryableCallError):
-    """The address may not be called. Names change, and so do settings: a later try may be allowed."""
+    """The address is forbidden. Names and settings change, so a later attempt may be allowed."""
 
 
 def _nothing() -> None:
@@ -39,7 +39,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole response. `drop` ends the connection that it came by, and the request that is in flight on it."""
+    """A complete response. `drop` closes its connection, with the request in flight there."""
 
     status: int
     body: bytes
@@ -52,7 +52,7 @@ def decoded(body: bytes, encoding: bytes, largest: int) -> bytes:
     """Decode a body. Raises PermanentCallError for one that is too large or of another encoding."""
     if encoding not in ENCODINGS:
         raise PermanentCallError(
-            f"the response is encoded as {encoding.decode('latin-1')!r}, which no request asks for"
+            f"the response is encoded as {encoding.decode('latin-1')!r}, which the request does not accept"
         )
     inflater = zlib.decompressobj(GZIP_OR_ZLIB)
     try:
@@ -72,7 +72,7 @@ def check_size(size: int, largest: int) -> None:
 
 
 def failure_of(error: OSError, within: float) -> RetryableCallError:
-    """The failure of a call that got no whole response."""
+    """Return the error of a call without a complete response."""
     if isinstance(error, TimeoutError):
         return RetryableCallError(f"no answer within {within:g} s")
     if isinstance(error, AddressRefusedError):

@@ -1,4 +1,4 @@
-"""What a response means, by its status and the policy; and its body, read."""
+"""Interprets a response by its status and the policy, and parses its body."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 REDIRECT = range(300, 400)
 RESPONSE_HEAD = 500
-"""How many bytes of a response a dead letter shows."""
+"""The bytes of a response in a dead letter."""
 
 
 class MisfitError(RetryableCallError):
-    """An answer that does not fit the model. The API is up: the next answer may fit, or none ever."""
+    """A response that does not fit the model. The API is up, so the breaker ignores it."""
 
 
 class RefusedError(PermanentCallError):
@@ -40,7 +40,7 @@ class RefusedError(PermanentCallError):
 def document(response: Response, policy: Policy, now: Callable[[], datetime]) -> Any:
     """The JSON of a successful response. Raises a CallError for every other one.
 
-    orjson is stricter than pydantic's own parser: it refuses NaN. Proxies answer rubbish with status 200.
+    orjson is stricter than pydantic's own parser: it rejects NaN. Proxies return HTML with status 200.
     """
     if response.status not in policy.success:
         asked = parse_retry_after(response.retry_after, now())
@@ -52,7 +52,7 @@ def document(response: Response, policy: Policy, now: Callable[[], datetime]) ->
 
 
 def failure(status: int, policy: Policy, *, body: bytes, retry_after: timedelta | None = None) -> CallError:
-    """What a status means that is no success."""
+    """Return the error of a status that is no success."""
     if status in policy.absence:
         return AbsentError(f"status {status}")
     if status in policy.retryable:
@@ -62,7 +62,7 @@ def failure(status: int, policy: Policy, *, body: bytes, retry_after: timedelta 
 
 
 def fitted(model: type[M], values: Mapping[str, Any], found: Any, body: bytes) -> M:
-    """The answer to a call with these values, as the model. Raises MisfitError, MismatchError."""
+    """Validate the response to a call with these values. Raises MisfitError, MismatchError."""
     try:
         return answer_of(model, found, values)
     except ValidationError as error:
@@ -71,11 +71,11 @@ def fitted(model: type[M], values: Mapping[str, Any], found: Any, body: bytes) -
 
 
 def first_misfit(error: ValidationError) -> str:
-    """Where a value does not fit, and why; without the value, which may be a secret."""
+    """Return the first misfit with its reason, without the value, which may be a secret."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     return f"{'.'.join(str(part) for part in first['loc']) or 'the whole'}: {first['msg']}"[:200]
 
 
 def head(body: bytes) -> str:
-    """How a response begins, for whoever reads the dead letter."""
+    """Return the beginning of a response, for the dead letter."""
     return body[:RESPONSE_HEAD].decode(errors="replace")

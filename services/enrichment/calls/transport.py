@@ -1,4 +1,4 @@
-"""How a call gets to an API and back: a small interface, and HTTP/1.1 behind it."""
+"""Sends a call to an API over HTTP/1.1, behind a small interface."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 HEADERS = {"Accept": "application/json", "User-Agent": "stateloop"}
 MOVED = frozenset({301, 302, 303, 307, 308})
 MOST_ORIGINS = 16
-"""How many origins that redirects lead to have connections at once."""
+"""The maximum number of redirect targets with open connections."""
 ASCII = "".join(map(chr, range(128)))
 
 
 class Transport(Protocol):
-    """Calls one API. A body over the limit is not read."""
+    """Calls one API. It does not read a body over the limit."""
 
     async def get(self, target: str, within: float) -> Response:
         """GET a path with its query, percent-encoded, beneath the API's base URL, within seconds.
@@ -61,7 +61,7 @@ class CallSpan(Protocol):
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a transport must keep to. `headers` are secret: they go to the API itself only."""
+    """The limits of a transport. `headers` are secret: only the API itself receives them."""
 
     connections: int
     largest: int
@@ -71,10 +71,10 @@ class Bounds:
 
 
 class HttpTransport:
-    """One API over kept connections. An async context manager; `span` traces a call to a host.
+    """One API over persistent connections. An async context manager; `span` traces a call to a host.
 
-    No socket is opened to an address that may not be called, whatever name, redirect or literal led to it. A connection
-    that received what no request asked for carries no further request.
+    It opens no socket to a forbidden address, whatever name, redirect or literal led to it. A connection with stray
+    bytes carries no further request.
     """
 
     def __init__(  # noqa: PLR0913  # each but the first two for tests or traces
@@ -106,7 +106,7 @@ class HttpTransport:
             trusted=trusted or _verifying(),
         )
         self._pool = self._new_pool(self._origin)
-        self._elsewhere: dict[URL, ConnectionPool] = {}
+        self._redirect_pools: dict[URL, ConnectionPool] = {}
         self._head = _head(self._origin, _merged(own))
 
     async def get(self, target: str, within: float) -> Response:
@@ -141,7 +141,7 @@ class HttpTransport:
             return response
 
     async def _sent(self, origin: URL, path: str, within: float, traced: Mapping[str, str] | None) -> Response:
-        """The response to one request, without a redirect. Headers of ours go to the API's own origin only."""
+        """The response to one request, without redirects. Only the API's own origin receives the secret headers."""
         if origin == self._origin:
             pool, head = self._pool, self._head
         else:
@@ -158,12 +158,12 @@ class HttpTransport:
         return response
 
     def _pool_of(self, origin: URL) -> ConnectionPool:
-        """The connections to an origin that a redirect leads to."""
-        if origin not in self._elsewhere:
-            if len(self._elsewhere) == MOST_ORIGINS:
-                self._elsewhere.pop(next(iter(self._elsewhere))).close()
-            self._elsewhere[origin] = self._new_pool(origin)
-        return self._elsewhere[origin]
+        """The pool of an origin that a redirect leads to."""
+        if origin not in self._redirect_pools:
+            if len(self._redirect_pools) == MOST_ORIGINS:
+                self._redirect_pools.pop(next(iter(self._redirect_pools))).close()
+            self._redirect_pools[origin] = self._new_pool(origin)
+        return self._redirect_pools[origin]
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,13 +178,13 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close its connections."""
-        for pool in (self._pool, *self._elsewhere.values()):
+        for pool in (self._pool, *self._redirect_pools.values()):
             pool.close()
         await self._resolver.close()
 
 
 def _head(origin: URL, headers: Mapping[str, str]) -> bytes:
-    """What stands in a request behind its path, but for the empty line."""
+    """The bytes of a request after its path, without the empty line."""
     return b" HTTP/1.1\r\n" + _lines({"Host": origin.host_port_subcomponent or "", **headers})
 
 
@@ -193,7 +193,7 @@ def _lines(headers: Mapping[str, str]) -> bytes:
 
 
 def _merged(own: Mapping[str, str]) -> dict[str, str]:
-    """These headers, and ours where they have none of the name."""
+    """The given headers, and the default ones that they do not replace."""
     named = {name.lower() for name in own}
     return {name: value for name, value in HEADERS.items() if name.lower() not in named} | dict(own)
 
@@ -207,11 +207,11 @@ def _verifying() -> ssl.SSLContext:
 
 
 def _moved(url: URL, location: str) -> URL:
-    """Where a redirect leads. Raises PermanentCallError for another scheme, or from https to http."""
+    """The target of a redirect. Raises PermanentCallError for another scheme, or from https to http."""
     try:
         moved = url.join(URL(location))
     except ValueError as error:
-        raise PermanentCallError("redirected to what is no URL") from error
+        raise PermanentCallError("redirected to an invalid URL") from error
     if moved.scheme not in ("https", url.scheme) or moved.host is None or moved.user or moved.password:
-        raise PermanentCallError("redirected to another scheme, or with a user: that is not followed")
+        raise PermanentCallError("redirected to another scheme, or with a user: the redirect is not followed")
     return moved

@@ -1,4 +1,4 @@
-"""From a path template and values to the target of a call. Values never get beyond their segment or parameter."""
+"""Builds the target of a call from a path template and values. A value never leaves its segment or parameter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLACE = re.compile(r"\{([^{}]*)\}")
 FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
 """Backslashes and control characters."""
 PLAIN = re.compile(r"[A-Za-z0-9_~-]+")
-"""What needs no encoding, and is no step up."""
+"""Values that need no encoding and contain no dots."""
 DOTS = frozenset({".", ".."})
 
 
@@ -40,9 +40,9 @@ def target(template: str, values: dict[str, str | float]) -> str:
 class _Segment(NamedTuple):
     text: str
     literals: tuple[str, ...]
-    """What stands before each place, and after the last."""
+    """The text before each placeholder, and after the last."""
     names: tuple[str, ...]
-    """Those of its places."""
+    """The names of its placeholders."""
 
 
 @cache
@@ -78,7 +78,7 @@ def _filled(segment: _Segment, encoded: dict[str, str]) -> str:
 def _encoded(name: str, value: str | float, *, within: bool = False) -> str:
     """A value as it is sent, in a segment of the path or in the query."""
     if type(value) is int or (type(value) is str and PLAIN.fullmatch(value)):
-        return str(value)  # nearly all are so, and to look at them further costs as much as to plan a call
+        return str(value)  # most values; the further checks cost as much as planning a call
     if within:
         _check_segment(name, str(value))
     if isinstance(value, bool):
@@ -92,6 +92,6 @@ def _encoded(name: str, value: str | float, *, within: bool = False) -> str:
 
 
 def _check_segment(name: str, value: str) -> None:
-    """What servers that decode too early, or too often, would take for the end of a segment or for a step up."""
+    """Raise for characters that a server may take for a separator or a parent folder after repeated decoding."""
     if FORBIDDEN.search(value) or not DOTS.isdisjoint(value.split("/")):
         raise PermanentCallError(f"{name} holds what cannot be in a segment of a path")

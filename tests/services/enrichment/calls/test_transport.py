@@ -80,7 +80,7 @@ async def test_a_redirect_has_the_time_that_is_left(registry: Registry) -> None:
         ("file:///etc/passwd", "redirected to another scheme"),
         ("ftp://127.0.0.1/", "redirected to another scheme"),
         ("http://user:word@127.0.0.1/", "redirected to another scheme, or with a user"),
-        ("http://[", "redirected to what is no URL"),
+        ("http://[", "redirected to an invalid URL"),
     ],
 )
 async def test_a_redirect_inwards_is_not_followed(registry: Registry, leads_to: str, reason: str) -> None:
