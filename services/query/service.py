@@ -34,6 +34,7 @@ from services.query.ingest.partition_counts import watched
 from services.query.ingest.tombstones import Removals, kept
 from services.query.ingest.topics import sized
 from services.query.lookup.authentication import Authenticator, watch_tokens
+from services.query.openapi import document
 from services.query.store.lmdb_store import LmdbStore
 from services.runtime.topic_owners import TopicOwners
 
@@ -134,7 +135,7 @@ async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
     health = Health(parts, follower.tally, lambda: cluster.instance.holds.view.contact is not None)
     pieces: list[Routes] = [
         MonitoringRoutes(health, parts.counts),
-        OpenApiRoutes(),
+        OpenApiRoutes(document()),
         InstanceRoutes(cluster, parts.states),
         push,
         page,

@@ -1,4 +1,4 @@
-"""What answers look like, as models: the OpenAPI document is made from them. Answers are written by form.py."""
+"""The bodies of responses, as models for the OpenAPI document. AnswerEncoder writes them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ RoleName = Literal["owner", "standby", "catching_up", "elsewhere"]
 
 
 class ResponseModel(BaseModel):
-    """Something that is told; all of it is there."""
+    """A response. All of its members are present."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Lag(ResponseModel):
-    """How far the instance is behind its topic."""
+    """How far the instance is behind the topic."""
 
     records: int = Field(ge=0)
 
 
 class SourceRecord(ResponseModel):
-    """The record that an answer is from."""
+    """The record of an answer."""
 
     topic: str
     partition: int = Field(ge=0)
@@ -42,23 +42,23 @@ class KeyAnswer(ResponseModel):
     source: SourceRecord
     lag: Lag
     role: RoleName = Field(description="What the instance is to the key's partition")
-    instance: str = Field(description="Who answered")
-    value: Any = Field(description="The record as it is on the topic, or the part of it that was asked for")
+    instance: str = Field(description="The instance that answered")
+    value: Any = Field(description="The record as it is on the topic, or the part of it that was requested")
 
 
 class ProblemAnswer(BaseModel):
-    """Why there is no answer (RFC 9457), with further facts by kind."""
+    """Why there is no answer (RFC 9457), with further members by type."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    type: str = Field(description="The kind of problem, as never_seen, expired, catching_up")
+    type: str = Field(description="The type of problem, as never_seen, expired, catching_up")
     title: str
     status: int
     detail: str = Field(description="What to do")
 
 
 class BatchAnswer(ResponseModel):
-    """An answer or a problem for each key, in the order in which they were asked for."""
+    """An answer or a problem for each key, in the order of the request."""
 
     answers: tuple[KeyAnswer | ProblemAnswer, ...]
 
@@ -67,7 +67,7 @@ class PageAnswer(ResponseModel):
     """The next keys in their order."""
 
     items: tuple[KeyAnswer, ...]
-    after: str | None = Field(description="Say it as after= to get the next page; null: there is none")
+    after: str | None = Field(description="Write it as after= to get the next page; null: there is none")
 
 
 class VersionsAnswer(ResponseModel):
@@ -77,7 +77,7 @@ class VersionsAnswer(ResponseModel):
 
 
 class PartitionAnswer(ResponseModel):
-    """How the instance stands to a partition."""
+    """What the instance is to a partition."""
 
     partition: int
     role: RoleName
@@ -85,7 +85,7 @@ class PartitionAnswer(ResponseModel):
 
 
 class StateAnswer(ResponseModel):
-    """A state that can be asked. `lag` and `keys` are of what this instance holds."""
+    """A state. `lag` and `keys` are those of this instance."""
 
     name: str
     topic: str
@@ -105,14 +105,14 @@ class StateAnswer(ResponseModel):
 
 
 class StatesAnswer(ResponseModel):
-    """The states that the token reaches."""
+    """The states in the scope of the token."""
 
     instance: str
     states: tuple[StateAnswer, ...]
 
 
 class HealthAnswer(BaseModel):
-    """Whether all is well, and why not."""
+    """Whether the instance is healthy or ready, and why not."""
 
     ok: bool
     why: str | None = None

@@ -14,6 +14,7 @@ from services.query.http.openapi import OpenApiRoutes
 from services.query.http.peer_client import received
 from services.query.http.server import HttpServer
 from services.query.lookup.authentication import Authenticator
+from services.query.openapi import document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -101,7 +102,7 @@ class Instance:
         self.waits, self.hot = api.waiters, api.fast_path if hot else None
         pieces: list[Routes] = [
             MonitoringRoutes(Watched(), parts.counts),
-            OpenApiRoutes(),
+            OpenApiRoutes(document()),
             *api.routes,
             *others,
         ]

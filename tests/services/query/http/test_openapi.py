@@ -19,7 +19,7 @@ from examples.flights.application import app
 from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
-from services.query.http.openapi import document, written
+from services.query.openapi import document, written
 from tests.services.query.console.looks import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
 from tests.services.query.in_memory import MemoryStore, a_state, parts_of
@@ -74,7 +74,7 @@ def console() -> Console:
 
 
 def test_the_committed_document_is_that_of_the_models() -> None:
-    stale = "stale: run `python -m services.query.http.openapi docs/reference/openapi.json`"
+    stale = "stale: run `python -m services.query.openapi docs/reference/openapi.json`"
     assert COMMITTED.read_text(encoding="utf-8") == written(), stale
 
 

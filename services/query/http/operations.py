@@ -1,0 +1,58 @@
+"""The operations of the states and of monitoring, for the OpenAPI document."""
+
+from __future__ import annotations
+
+from services.query.http import parameters
+from services.query.http import response_models as models
+from services.query.http.openapi import KEY, NAME, Operation
+
+READS = ("bad_request", "no_token", "not_yours", "unknown_state", "elsewhere", "too_many", "failed", "unreachable")
+KEYED = (*READS, "expired", "misplaced")
+NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "ETags that the client has: 304 if one of them is the present one",
+    "schema": {"type": "string"},
+}
+
+STATES = (
+    Operation("/v1/states", "The states", models.StatesAnswer, ("no_token", "too_many", "failed")),
+    Operation(
+        "/v1/states/{name}",
+        "Keys in their order, a page at a time",
+        models.PageAnswer,
+        READS,
+        parameters.PageParameters,
+        at=(NAME,),
+    ),
+    Operation(
+        "/v1/states/{name}/{key}",
+        "The present value of a key",
+        models.KeyAnswer,
+        KEYED,
+        parameters.KeyParameters,
+        at=(NAME, KEY, NONE_MATCH),
+        keyed=True,
+    ),
+    Operation(
+        "/v1/states/{name}/{key}/versions",
+        "The versions of a key that are kept",
+        models.VersionsAnswer,
+        KEYED,
+        parameters.VersionsParameters,
+        at=(NAME, KEY),
+    ),
+    Operation(
+        "/v1/states/{name}:batchGet",
+        "Many keys at once",
+        models.BatchAnswer,
+        (*READS, "too_large"),
+        method="post",
+        body=parameters.BatchRequest,
+        at=(NAME,),
+    ),
+)
+MONITORING = (
+    Operation("/healthz", "Whether the instance makes progress", models.HealthAnswer),
+    Operation("/readyz", "Whether the instance answers for its partitions", models.HealthAnswer),
+)

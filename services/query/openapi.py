@@ -1,0 +1,26 @@
+"""The OpenAPI document of the service: `python -m services.query.openapi docs/reference/openapi.json` writes it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from services.query.console.operations import OPERATIONS
+from services.query.http.openapi import document_of
+from services.query.http.operations import MONITORING, STATES
+
+
+def document() -> dict[str, Any]:
+    """The complete document."""
+    return document_of((*STATES, *OPERATIONS, *MONITORING))
+
+
+def written() -> str:
+    """The text of the document in the repository."""
+    return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(written(), encoding="utf-8")
