@@ -1,4 +1,4 @@
-"""Rented scooters: where each is, how it is ridden, and what the city says of the place where it stands."""
+"""Rented scooters: position, speed, and the city's rules for the place of each."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -9,7 +9,7 @@ from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mea
 
 
 class Ping(Event):  # device_id, event_id, first_seen and ts are there already
-    """What a scooter sends."""
+    """The event that a scooter sends."""
 
     speed: float | None = Field(default=None, ge=0)
     lat: float | None = None
@@ -17,20 +17,20 @@ class Ping(Event):  # device_id, event_id, first_seen and ts are there already
 
 
 class Place(BaseModel):
-    """What the city's geocoder knows."""
+    """A result of the city's geocoder."""
 
     street: str
     district: str
 
 
 class Rule(BaseModel):
-    """What is allowed in a district."""
+    """The rules of a district."""
 
     limit_kmh: float
 
 
 class Scooter(State, lifetime=timedelta(hours=1)):
-    """One ride: each field says by which reducer it comes about."""
+    """One ride. The annotation of each field names its reducer."""
 
     pings: Annotated[int, Count()]
     speed: Annotated[float | None, Latest()]
@@ -44,13 +44,13 @@ class Scooter(State, lifetime=timedelta(hours=1)):
 
 @enrichment(api="city")
 async def place(api: Api, lat: Annotated[float, Quantize(0.001)], lon: Annotated[float, Quantize(0.001)]) -> Place:
-    """Needs two fields of the state, rounded: a hundred metres are no other place."""
+    """Needs two fields of the state, rounded to about a hundred metres."""
     return await api.get("/reverse", Place, lat=lat, lon=lon)
 
 
 @enrichment(api="city", stale_after=timedelta(minutes=30))
 async def rule(api: Api, place: Place) -> Rule:
-    """Needs the other's result."""
+    """Needs the result of `place`."""
     return await api.get("/districts/{district}/rules", Rule, district=place.district)
 
 
