@@ -1,4 +1,4 @@
-"""Decode: from a record's bytes to typed fields and a verdict, in native expressions (contracts/records/shape.py)."""
+"""Decode: from a record's bytes to typed fields or a reason of refusal, by the rules of contracts/records/shape.py."""
 
 import secrets
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from contracts.records.record import Reason
 from contracts.records.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT, mistyped, oversized_sql
 from contracts.types.bounds import bounds, instant_sql, needed
 from contracts.types.columns import sql_type, text, without_none
+from spark_app.columns import REASON, TEXT, field_column, given_column
 
 MARK = f"mark_{secrets.token_hex(8)}"
 """A name that no sender can know. The parser stops after the first JSON value, whatever follows; but nothing inside a
@@ -30,21 +31,21 @@ STRICT = {
 
 
 def decoded(records: DataFrame, shape: type[BaseModel], application: Application) -> DataFrame:
-    """Kafka's records with a column for each field of the shape, as `f_<name>`, and `reason`, null for a good one.
+    """Kafka's records with a column for each field of the shape, and the reason of refusal.
 
-    `reason` is a struct of reason and detail. Times become timestamps; a field of a refused record may be anything.
+    Times become timestamps; a field of a refused record may be anything.
     """
     largest = application.largest_record
-    texts = records.withColumn("text", F.expr(f"CASE WHEN length(value) <= {largest} THEN CAST(value AS STRING) END"))
+    texts = records.withColumn(TEXT, F.expr(f"CASE WHEN length(value) <= {largest} THEN CAST(value AS STRING) END"))
     parsed = texts.withColumn("parsed", F.expr(_parsed(WRAPPED, _kinds(shape))))
     broken = F.expr(f"{_is_broken('parsed')} OR {HALF}")
     records = parsed.withColumn("record", F.expr(f"get(parsed.{MARK}, 0)"))
     fields = records.select(*texts.columns, broken.alias("malformed"), *_fields(shape))
-    return fields.withColumn("reason", F.expr(_verdict(shape, largest)))
+    return fields.withColumn(REASON, F.expr(_reason(shape, largest)))
 
 
 def refused(reason: Reason, detail: str = "CAST(NULL AS STRING)") -> str:
-    """The SQL of a verdict. The detail is SQL too."""
+    """Return the SQL of the reason of a refused record. The detail is SQL too."""
     return f"struct({text(reason.value)} AS reason, {detail} AS detail)"
 
 
@@ -89,20 +90,26 @@ def _described(shape: type[BaseModel]) -> str:
 
 def _fields(shape: type[BaseModel]) -> list[Column]:
     return [
-        F.expr(instant_sql(f"record.`{name}`") if _is_time(field.annotation) else f"record.`{name}`").alias(f"f_{name}")
+        F.expr(instant_sql(f"record.`{name}`") if _is_time(field.annotation) else f"record.`{name}`").alias(
+            field_column(name)
+        )
         for name, field in shape.model_fields.items()
     ] + [
-        F.expr(f"record.`{name}` IS NOT NULL").alias(f"given_{name}")
+        F.expr(f"record.`{name}` IS NOT NULL").alias(given_column(name))
         for name, field in shape.model_fields.items()
         if _is_time(field.annotation) and not needed(field)
     ]
+
+
+def _field_sql(value: str, annotation: object) -> str:
+    return instant_sql(value) if _is_time(annotation) else value
 
 
 def _is_time(annotation: object) -> bool:
     return without_none(annotation)[0] is datetime
 
 
-def _verdict(shape: type[BaseModel], largest: int) -> str:
+def _reason(shape: type[BaseModel], largest: int) -> str:
     cases = [
         ("value IS NULL OR length(value) = 0", refused(Reason.EMPTY)),
         (f"length(value) > {largest}", refused(Reason.OVERSIZED, oversized_sql("value", largest))),
@@ -111,11 +118,11 @@ def _verdict(shape: type[BaseModel], largest: int) -> str:
     ]
     conditions = bounds(shape)
     for name, field in shape.model_fields.items():
-        broken = [f"NOT ({bound.sql(f'f_{name}')})" for bound in conditions[name]]
+        broken = [f"NOT ({bound.sql(field_column(name))})" for bound in conditions[name]]
         if needed(field):
-            broken.insert(0, f"f_{name} IS NULL")
+            broken.insert(0, f"{field_column(name)} IS NULL")
         elif _is_time(field.annotation):
-            broken.insert(0, f"given_{name} AND f_{name} IS NULL")
+            broken.insert(0, f"{given_column(name)} AND {field_column(name)} IS NULL")
         if broken:
             cases.append((" OR ".join(broken), refused(Reason.INVALID_FIELD, text(name))))
-    return f"CASE {' '.join(f'WHEN {condition} THEN {verdict}' for condition, verdict in cases)} END"
+    return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in cases)} END"

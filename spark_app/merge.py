@@ -8,43 +8,42 @@ from contracts.model.tracing import FIELD
 from contracts.records.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
 from contracts.wire import NEVER_WRITTEN
 from contracts.wire.window_key import SUFFIX_BYTES, window_key_sql
-from spark_app.lift import LIFE, TIMESTAMP_FORMAT
+from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, WINDOW, answer_column, state_column
+from spark_app.lift import TIMESTAMP_FORMAT
 from spark_app.state_model import aggregates
 
 
 def merged(deltas: DataFrame, application: Application) -> DataFrame:
-    """One row for each life: its version, and each field of its state under the field's name."""
+    """Return one row for each window: its version, and the columns of its state."""
     columns = [F.expr(sql).alias(name) for name, sql in aggregates(application).items()]
-    return deltas.groupBy(*LIFE).agg(*columns)
+    return deltas.groupBy(*WINDOW).agg(*columns)
 
 
 def published(rows: DataFrame, application: Application, epoch: int) -> DataFrame:
-    """What the sink writes: topic, key, value and partition of a snapshot, or of a dead letter.
+    """Return what the sink writes: topic, key, value and partition of a snapshot, or of a dead letter.
 
     The key of a snapshot names its window, so that compaction keeps the last of each window. A dead letter has the
     partition that its key says.
     """
     topics = application.topics
     snapshot = F.to_json(_snapshot(application, epoch), TIMESTAMP_FORMAT).alias("snapshot")
-    letter = F.coalesce("dead_letter", _too_large(topics.snapshots, epoch)).alias("letter")
-    rows = rows.where("device_id IS NOT NULL OR dead_letter IS NOT NULL")  # the others are heartbeats
-    own = ("device_id", "first_seen", "partition")
-    written = rows.select(*own, "as_of", "dead_letter", snapshot).select(*own, letter, "snapshot")
-    is_snapshot = F.col("letter").isNull()
+    dead = F.coalesce(DEAD_LETTER, _too_large(topics.snapshots, epoch)).alias("dead")
+    rows = rows.where(f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL")  # the others are heartbeats
+    own = (DEVICE_ID, FIRST_SEEN, "partition")
+    written = rows.select(*own, "as_of", DEAD_LETTER, snapshot).select(*own, dead, "snapshot")
+    is_snapshot = F.col("dead").isNull()
     return written.select(
         F.when(is_snapshot, topics.snapshots).otherwise(topics.dead_letters).alias("topic"),
-        F.when(is_snapshot, F.expr(window_key_sql("device_id", "first_seen")))
-        .otherwise(F.col("device_id"))
-        .alias("key"),
-        F.coalesce("letter", "snapshot").alias("value"),
+        F.when(is_snapshot, F.expr(window_key_sql(DEVICE_ID, FIRST_SEEN))).otherwise(F.col(DEVICE_ID)).alias("key"),
+        F.coalesce("dead", "snapshot").alias("value"),
         F.when(is_snapshot, F.col("partition")).alias("partition"),
     )
 
 
 def _too_large(topic: str, epoch: int) -> Column:
-    """The letter of a snapshot that no broker would take: without it, one device's state would fail the query."""
-    size = F.octet_length("snapshot") + F.octet_length("device_id") + SUFFIX_BYTES
-    letter = F.struct(
+    """Return the dead letter of a snapshot that no broker would accept: it would fail the query for all devices."""
+    size = F.octet_length("snapshot") + F.octet_length(DEVICE_ID) + SUFFIX_BYTES
+    content = F.struct(
         F.lit(Reason.LARGE_SNAPSHOT.value).alias("reason"),
         F.concat(size.cast("string"), F.lit(" bytes")).alias("detail"),
         F.lit(topic).alias("topic"),
@@ -54,15 +53,15 @@ def _too_large(topic: str, epoch: int) -> Column:
         F.lit(epoch).cast("long").alias("epoch"),
         F.left("snapshot", F.lit(LARGEST_HEAD)).alias("head"),
     )
-    return F.when(size > LARGEST_SNAPSHOT, F.to_json(letter, TIMESTAMP_FORMAT))
+    return F.when(size > LARGEST_SNAPSHOT, F.to_json(content, TIMESTAMP_FORMAT))
 
 
 def _snapshot(application: Application, epoch: int) -> Column:
     generation = F.lit(epoch).cast("long").alias("epoch")
-    window = [F.col("device_id"), F.col("first_seen"), generation]
+    window = [F.col(DEVICE_ID), F.col(FIRST_SEEN), generation]
     merged_of = [F.col(name) for name in ("version", "as_of", "event_offset")]
-    state = F.struct(*(F.col(f"state_{name}").alias(name) for name in application.sources))
-    answers = [F.col(f"answer_{name}").alias(name) for name in application.slots]
+    state = F.struct(*(F.col(state_column(name)).alias(name) for name in application.sources))
+    answers = [F.col(answer_column(name)).alias(name) for name in application.slots]
     enrichments = [F.struct(*answers).alias("enrichments")] if answers else []
     context = [F.col(FIELD)] if application.traced else []
     return F.struct(*window, *merged_of, state.alias("state"), *enrichments, *context)

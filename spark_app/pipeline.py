@@ -8,6 +8,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
 from spark_app import lift
+from spark_app.columns import DEDUPLICATION, FIRST_SEEN
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import merged, published
 from spark_app.settings import JobSettings
@@ -30,11 +31,11 @@ def snapshots(events: DataFrame, feedback: DataFrame | None, application: Applic
     deltas = lift.events(events, application, epoch)
     if feedback is not None:
         deltas = deltas.unionByName(lift.feedback(feedback, application, epoch))
-    # A credible clock may be ahead by the skew, and may end nobody's life sooner.
-    life = application.kept_for
-    deltas = deltas.withWatermark("first_seen", interval(life + application.skew))
+    # A credible clock may be ahead by the skew, and must not expire a window sooner.
+    kept_for = application.kept_for
+    deltas = deltas.withWatermark(FIRST_SEEN, interval(kept_for + application.skew))
     if application.deduplicate:
-        deltas = deltas.dropDuplicates(lift.ONCE)
+        deltas = deltas.dropDuplicates(DEDUPLICATION)
     return published(merged(deltas, application), application, epoch)
 
 

@@ -12,7 +12,19 @@ from pydantic import BaseModel, ConfigDict
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
 from contracts.reducers import Enriched
-from spark_app.lift import DELTA_IDS, DEVICE_PARTITION, LIFE, OFFSET, ONCE, RECORD_PARTITION, kinds
+from spark_app.columns import (
+    DEDUPLICATION,
+    DEVICE_PARTITION,
+    EVENT_OFFSET,
+    RECORD_PARTITION,
+    RECORD_TIME,
+    WINDOW,
+    answer_column,
+    delta_types,
+    event_column,
+    state_column,
+)
+from spark_app.lift import DELTA_IDS
 
 
 class StateField(BaseModel):
@@ -69,8 +81,8 @@ def state_model(application: Application) -> StateModel:
     return StateModel(
         fields={name: _field(application, name) for name in sorted(application.reducers)},
         key=application.state.key,
-        grouping=LIFE,
-        deduplication={"columns": ", ".join(ONCE), **DELTA_IDS} if application.deduplicate else None,
+        grouping=WINDOW,
+        deduplication={"columns": ", ".join(DEDUPLICATION), **DELTA_IDS} if application.deduplicate else None,
         tracing=application.traced,
         aggregates=[f"{column}: {sql}" for column, sql in aggregates(application).items()],
     )
@@ -84,26 +96,21 @@ def state_name(application: Application) -> str:
 def aggregates(application: Application) -> dict[str, str]:
     """Return the SQL of each column of the merged state, in the order of Spark's buffers."""
     reducers, sources = application.reducers, application.sources
-    state = {f"state_{name}": reducers[name].sql(column(sources[name])) for name in sorted(sources)}
-    answers = {f"answer_{name}": reducers[name].sql(f"answer_{name}") for name in sorted(application.slots)}
+    state = {state_column(name): reducers[name].sql(event_column(sources[name])) for name in sorted(sources)}
+    answers = {answer_column(name): reducers[name].sql(answer_column(name)) for name in sorted(application.slots)}
     # Nulls are the least: an untraced record that came last is no part of the trace of those before it.
-    context = {FIELD: f"max(struct(record_time, {FIELD})).{FIELD}"} if application.traced else {}
+    context = {FIELD: f"max(struct({RECORD_TIME}, {FIELD})).{FIELD}"} if application.traced else {}
     # Events are where their producer put the device, and all that the job writes of the device follows them there.
     partition = f"coalesce(max({DEVICE_PARTITION}), max({RECORD_PARTITION}))"
-    origin = {"partition": partition, "event_offset": f"max({OFFSET})"}
-    return {"version": "count(1)", "as_of": "max(record_time)"} | origin | state | answers | context
-
-
-def column(source: str) -> str:
-    """Return the column of the deltas that has an event's field."""
-    return "ts" if source == "ts" else f"event_{source}"
+    origin = {"partition": partition, "event_offset": f"max({EVENT_OFFSET})"}
+    return {"version": "count(1)", "as_of": f"max({RECORD_TIME})"} | origin | state | answers | context
 
 
 def _field(application: Application, name: str) -> StateField:
     reducer = application.reducers[name]
     enriched = isinstance(reducer, Enriched)
-    source = f"answer_{name}" if enriched else column(application.sources[name])
-    return StateField(type=kinds(application)[source], reducer=repr(reducer), sql=reducer.sql(source))
+    source = answer_column(name) if enriched else event_column(application.sources[name])
+    return StateField(type=delta_types(application)[source], reducer=repr(reducer), sql=reducer.sql(source))
 
 
 def _field_differences(name: str, then: StateField | None, now: StateField | None) -> list[str]:

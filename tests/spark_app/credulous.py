@@ -21,5 +21,5 @@ def believed(application: Application, key: str, times: tuple[str, ...]) -> Colu
 
 
 if __name__ == "__main__":
-    lift._judged = believed  # noqa: SLF001  # there is no other way to take it out
+    lift._checked = believed  # noqa: SLF001  # there is no other way to take it out
     sys.exit(main.main())

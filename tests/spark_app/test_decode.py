@@ -18,6 +18,7 @@ from contracts.records.shape import feedback_shape, read
 from contracts.types.columns import without_none
 from contracts.types.key import LARGEST_KEY, shortened, shortened_sql
 from contracts.wire import DeadLetter, decode_snapshot
+from spark_app.columns import field_column
 from spark_app.decode import decoded
 from tests import bounded, hostile, keyed
 from tests.everything import NOW, Thing, application
@@ -90,7 +91,7 @@ def judged(spark: SparkSession, values: list[bytes | None], shape: type[BaseMode
 def fields(frame: DataFrame, shape: type[BaseModel]) -> DataFrame:
     """The fields of a shape as one struct."""
     columns = [
-        (F.unix_micros(f"f_{name}") if _is_time(field.annotation) else F.col(f"f_{name}")).alias(name)
+        (F.unix_micros(field_column(name)) if _is_time(field.annotation) else F.col(field_column(name))).alias(name)
         for name, field in shape.model_fields.items()
     ]
     return frame.select("offset", "reason", F.struct(*columns).alias("f"))

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
 from contracts.wire import decode_snapshot
-from spark_app.lift import kinds
+from spark_app.columns import delta_types
 from tests import everything, traced
 from tests.everything import EPOCH
 from tests.same import assert_same
@@ -32,5 +32,5 @@ def test_sparks_contexts_equal_the_folds(spark: SparkSession) -> None:
 
 
 def test_an_application_without_traces_has_no_column_for_them() -> None:
-    assert "traceparent" not in kinds(everything.app)
-    assert "traceparent" in kinds(traced.app)
+    assert "traceparent" not in delta_types(everything.app)
+    assert "traceparent" in delta_types(traced.app)

@@ -84,7 +84,7 @@ def test_a_refused_record_is_sent_again_whole_with_each_redrive(
 ) -> None:
     Refused(cluster).event(WHOLE)
     assert main(["back", "--dry-run"]) == 0
-    assert "1 dead dead letters, 1 sent again (dry run)" in capsys.readouterr().out
+    assert "1 dead letters, 1 sent again (dry run)" in capsys.readouterr().out
     assert main(["back", "--reason", "late"]) == 0
     assert main(["back"]) == 0
     assert "1 dead letters, 1 sent again\n" in capsys.readouterr().out

@@ -1,0 +1,94 @@
+"""The columns of the job's rows: each name is declared here once, with its meaning.
+
+A column with a value of the application has a prefix for the stage of the row, so that a field may have any name. The
+names of a delta's columns are in the expressions of the state model: a change of one makes every checkpoint foreign.
+"""
+
+from contracts.model.application import Application
+from contracts.model.tracing import FIELD
+from contracts.types.columns import sql_type, struct_type
+from contracts.wire import Answer
+
+# A record: Kafka's key, value, topic, partition, offset and timestamp, and what decoding adds.
+CLOCK = "clock"
+"""The broker's time of the record, or the job's where that is earlier: the record's times are compared with it."""
+TEXT = "text"
+"""The value as text; null for one that is too large."""
+REASON = "reason"
+"""Why the record is refused, a struct of reason and detail; null for a valid record."""
+
+# A delta: one valid record, or one dead letter.
+DEVICE_ID = "device_id"
+"""The device; of a dead letter its key, null for a heartbeat."""
+FIRST_SEEN = "first_seen"
+"""The start of the device's window; of a dead letter the clock, or null in a replay."""
+DEAD_LETTER = "dead_letter"
+"""The JSON of a dead letter; null for every other row."""
+DELTA_ID = "delta_id"
+"""The digest of the device and of the delta's name: equal for copies of one delta."""
+RECORD_TIME = "record_time"
+"""Kafka's timestamp of the record."""
+MEASURED_AT = "ts"
+"""The time of the measurement; null in an answer."""
+DEVICE_PARTITION = "device_partition"
+"""The partition of an event; null in an answer and in a dead letter."""
+RECORD_PARTITION = "record_partition"
+"""The partition of an event or an answer; null in a dead letter."""
+EVENT_OFFSET = "events_offset"
+"""The offset of an event; null in an answer. `event_offset` would be the column of a field `offset`."""
+
+WINDOW = [DEVICE_ID, FIRST_SEEN, DEAD_LETTER]
+"""The key of the state."""
+DEDUPLICATION = [FIRST_SEEN, DELTA_ID]
+"""The columns in which copies of a delta are equal, and the time after which Spark may forget it. The digest is short,
+because the store of an hour's deltas is the larger one, and pays for every byte of its keys."""
+
+
+def field_column(name: str) -> str:
+    """Return the column of a decoded record's field."""
+    return f"f_{name}"
+
+
+def given_column(name: str) -> str:
+    """Return the column with whether a decoded record has a value for this optional time, a valid one or not."""
+    return f"given_{name}"
+
+
+def event_column(name: str) -> str:
+    """Return the column of a delta with this field of the event."""
+    return MEASURED_AT if name == "ts" else f"event_{name}"
+
+
+def answer_column(name: str) -> str:
+    """Return the column of a delta, and of the merged state, with the answer of this enrichment."""
+    return f"answer_{name}"
+
+
+def state_column(name: str) -> str:
+    """Return the column of the merged state with this field."""
+    return f"state_{name}"
+
+
+def event_fields(application: Application) -> list[str]:
+    """Return the fields of the event that the state reads, other than `ts`."""
+    return sorted(set(application.sources.values()) - {"ts"})
+
+
+def delta_types(application: Application) -> dict[str, str]:
+    """Return the SQL types of a delta's columns other than its window, identity and record time.
+
+    A column is null in a delta of the other topic.
+    """
+    fields = application.event.model_fields
+    values = {event_column(name): sql_type(fields[name].annotation, name) for name in event_fields(application)}
+    answers = {answer_column(one.name): _answer_type(application, one.name) for one in application.enrichments}
+    context = {FIELD: "STRING"} if application.traced else {}
+    origin = {DEVICE_PARTITION: "INT", RECORD_PARTITION: "INT", EVENT_OFFSET: "BIGINT"}
+    return {MEASURED_AT: "TIMESTAMP"} | origin | values | answers | context
+
+
+def _answer_type(application: Application, name: str) -> str:
+    types = {
+        field: sql_type(info.annotation, field) for field, info in Answer.model_fields.items() if field != "result"
+    } | {"result": struct_type(application.by_name[name].result, name)}
+    return f"STRUCT<{', '.join(f'{field}: {kind}' for field, kind in types.items())}>"
