@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from contracts.settings import KafkaSettings
 from spark_app.errors import BrokerUnreachableError
-from spark_app.folder import Folder
+from spark_app.folder import CheckpointFolder
 from spark_app.topics import PATIENCE_S, TopicIdentity
 
 COMMITS, OFFSETS = "commits", "offsets"
@@ -72,7 +72,7 @@ def compared(
     return Backlog(sum(unread.values()), is_first, old)
 
 
-def committed_positions(checkpoint: Folder) -> Positions | None:
+def committed_positions(checkpoint: CheckpointFolder) -> Positions | None:
     """Return where the last committed batch ends; None where there is none."""
     batches = [int(name) for name in checkpoint.names(COMMITS) if name.isdecimal()]
     content = checkpoint.read(f"{OFFSETS}/{max(batches)}") if batches else None

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from contracts.model.application import Application
 from spark_app.errors import ForeignCheckpointError, ReplacedCheckpointError, UnreadableCheckpointError
-from spark_app.folder import Folder
+from spark_app.folder import CheckpointFolder
 from spark_app.state_model import StateModel, state_model
 from spark_app.topics import TopicIdentity
 
@@ -15,7 +15,7 @@ FORMAT: Literal[1] = 1
 """The version of the file's format. A change of its fields takes the next number."""
 
 
-class Identity(BaseModel):
+class CheckpointIdentity(BaseModel):
     """What a checkpoint belongs to."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -24,7 +24,7 @@ class Identity(BaseModel):
     topics: dict[str, dict[str, str | int]]
     state_partitions: int
 
-    def differences(self, other: "Identity") -> list[str]:
+    def differences(self, other: "CheckpointIdentity") -> list[str]:
         """In what another identity differs from this one, in words."""
         found = self.state_model.differences(other.state_model)
         if self.state_partitions != other.state_partitions:
@@ -52,16 +52,16 @@ class CheckpointFile(FormatVersion):
     format: Literal[1]
     epoch: PositiveInt
     """The creation time of the checkpoint, in milliseconds since 1970."""
-    identity: Identity
+    identity: CheckpointIdentity
 
 
-def identity(application: Application, topics: list[TopicIdentity], state_partitions: int) -> Identity:
+def identity(application: Application, topics: list[TopicIdentity], state_partitions: int) -> CheckpointIdentity:
     """The identity of the job that is about to start."""
     facts = {topic.name: topic.facts() for topic in topics}
-    return Identity(state_model=state_model(application), topics=facts, state_partitions=state_partitions)
+    return CheckpointIdentity(state_model=state_model(application), topics=facts, state_partitions=state_partitions)
 
 
-def claim(folder: Folder, mine: Identity, now_ms: int) -> int:
+def claim(folder: CheckpointFolder, mine: CheckpointIdentity, now_ms: int) -> int:
     """Return the checkpoint's epoch: the time of its creation, in milliseconds since 1970.
 
     A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. Raises
@@ -79,7 +79,7 @@ def claim(folder: Folder, mine: Identity, now_ms: int) -> int:
     return found.epoch
 
 
-def verify(folder: Folder, mine: Identity, epoch: int) -> None:
+def verify(folder: CheckpointFolder, mine: CheckpointIdentity, epoch: int) -> None:
     """Check that a checkpoint is still the one that was claimed. Raises as `claim`, and ReplacedCheckpointError."""
     found = read(folder)
     if found is None or found.epoch != epoch:
@@ -88,7 +88,7 @@ def verify(folder: Folder, mine: Identity, epoch: int) -> None:
         raise ForeignCheckpointError(folder.path, differences)
 
 
-def read(folder: Folder) -> CheckpointFile | None:
+def read(folder: CheckpointFolder) -> CheckpointFile | None:
     """Return the folder's stateloop.json; None where there is none. Raises UnreadableCheckpointError."""
     content = folder.read(FILE)
     return None if content is None else parse(content, folder.path)

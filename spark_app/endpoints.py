@@ -12,14 +12,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from typing_extensions import override
 
 from spark_app.errors import PortTakenError
-from spark_app.figures import Figures
+from spark_app.figures import JobMetrics
 
 SILENT_S = 10
 """How long a connection may say nothing."""
 
 
 @contextmanager
-def serving(figures: Figures, host: str, port: int | None) -> Iterator[int | None]:
+def serving(figures: JobMetrics, host: str, port: int | None) -> Iterator[int | None]:
     """Answer on this port, or on a free one for 0, and give which it is; None for None. Raises PortTakenError."""
     if port is None:
         yield None
@@ -39,7 +39,7 @@ def serving(figures: Figures, host: str, port: int | None) -> Iterator[int | Non
         server.server_close()
 
 
-def _handler(figures: Figures) -> type[BaseHTTPRequestHandler]:
+def _handler(figures: JobMetrics) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """Three paths, and 404 for every other."""
 

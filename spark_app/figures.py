@@ -16,7 +16,7 @@ UNKNOWN = -1
 """What Spark tells of a figure that it does not know."""
 
 
-class Figures:
+class JobMetrics:
     """What the job counts, and when it last got on. Written by the driver's main thread, read by any.
 
     `batch` is the length of a batch; `clock` is monotonic, in seconds, and `now` is the time since 1970.

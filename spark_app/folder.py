@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_app.errors import CheckpointUnreachableError, SparkExitedError
 
 
-class Folder:
+class CheckpointFolder:
     """Reads and writes small files. Each method raises CheckpointUnreachableError when the file system refuses."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:

@@ -18,7 +18,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from spark_app.errors import CheckpointInUseError, LeaseLostError
-from spark_app.process import Owner
+from spark_app.process import JobOwner
 
 LEASE_S = 15.0
 """How long a lease lasts after its last renewal."""
@@ -61,19 +61,19 @@ class LeaseFile(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    owner: Owner
+    owner: JobOwner
     renewals: int
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredLease:
     """The lease's newest file."""
 
     number: int
     content: str
 
     @property
-    def owner(self) -> Owner | None:
+    def owner(self) -> JobOwner | None:
         """Who wrote it; None where a part of it is written."""
         try:
             return LeaseFile.model_validate_json(self.content).owner
@@ -82,19 +82,19 @@ class Found:
 
 
 @dataclass
-class Watch:
+class LeaseObservation:
     """What a job has seen of another's lease, by its own clock."""
 
-    first: Found | None = None
+    first: StoredLease | None = None
     since: float = 0.0
 
-    def is_stale(self, found: Found, now: float) -> bool:
+    def is_stale(self, found: StoredLease, now: float) -> bool:
         """Return whether the lease has run out; False while it may still be renewed."""
         if self.first is None:
             self.first, self.since = found, now
         return found == self.first and now - self.since >= LEASE_S
 
-    def is_renewed(self, found: Found) -> bool:
+    def is_in_use(self, found: StoredLease) -> bool:
         """Return whether an owner has written since the first look."""
         return self.first is not None and found != self.first and found.owner is not None
 
@@ -104,7 +104,7 @@ class Lease:
     """The right of this job to use the checkpoint. `clock` is monotonic, in seconds."""
 
     files: Files
-    owner: Owner
+    owner: JobOwner
     number: int
     clock: Callable[[], float]
     renewed_at: float
@@ -129,13 +129,13 @@ class Lease:
         self.files.delete(_name(self.number))
 
 
-def acquire(files: Files, owner: Owner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
+def acquire(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
     """Return the lease, at the latest when that of a dead owner has run out. Raises CheckpointInUseError."""
-    watch = Watch()
+    watch = LeaseObservation()
     while True:
         found, now = newest(files), clock()
         if found is not None and not _is_free(found, watch, owner, now):
-            if watch.is_renewed(found):
+            if watch.is_in_use(found):
                 raise CheckpointInUseError(files.path, str(found.owner))
             sleep(WATCH_S)
             continue
@@ -149,14 +149,14 @@ def acquire(files: Files, owner: Owner, clock: Callable[[], float], sleep: Calla
             return Lease(files, owner, number, clock, now)
 
 
-def newest(files: Files) -> Found | None:
+def newest(files: Files) -> StoredLease | None:
     """Return the newest lease; None where there is none."""
     numbers = _numbers(files)
     content = files.read(_name(max(numbers))) if numbers else None
-    return None if content is None else Found(max(numbers), content)
+    return None if content is None else StoredLease(max(numbers), content)
 
 
-def _is_free(found: Found, watch: Watch, owner: Owner, now: float) -> bool:
+def _is_free(found: StoredLease, watch: LeaseObservation, owner: JobOwner, now: float) -> bool:
     return watch.is_stale(found, now) or (found.owner is not None and found.owner.is_dead_here(owner.place))
 
 
@@ -175,5 +175,5 @@ def _name(number: int) -> str:
     return f"{PREFIX}{number}"
 
 
-def _content(owner: Owner, renewals: int) -> str:
+def _content(owner: JobOwner, renewals: int) -> str:
     return LeaseFile(owner=owner, renewals=renewals).model_dump_json()

@@ -13,17 +13,17 @@ from contracts.settings import read
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import claim, identity, verify
 from spark_app.endpoints import serving
-from spark_app.figures import Figures
-from spark_app.folder import Folder
+from spark_app.figures import JobMetrics
+from spark_app.folder import CheckpointFolder
 from spark_app.heartbeat import Heartbeat
 from spark_app.keeper import kept
 from spark_app.lease import acquire
 from spark_app.pipeline import pipeline
 from spark_app.process import this_job
-from spark_app.report import Report
+from spark_app.report import JobReport
 from spark_app.session import java_pid, session, slots, stop_queries
 from spark_app.settings import JobSettings
-from spark_app.start import Run, Starter
+from spark_app.start import QueryRun, Starter
 from spark_app.state_model import state_name
 from spark_app.supervise import Failures, supervise
 from spark_app.topics import identify
@@ -34,10 +34,10 @@ def main() -> int:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    report = Report()
+    report = JobReport()
     try:
         settings = read(JobSettings)
-        figures = Figures(settings.batch, time.monotonic, time.time)
+        figures = JobMetrics(settings.batch, time.monotonic, time.time)
         report.count(figures)
         with serving(figures, settings.http_host, settings.http_port) as port:
             run(settings, report, figures, port, stopping)
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def run(
-    settings: JobSettings, report: Report, figures: Figures, http_port: int | None, stopping: threading.Event
+    settings: JobSettings, report: JobReport, figures: JobMetrics, http_port: int | None, stopping: threading.Event
 ) -> None:
     """The driver's life. Raises StateloopError for what a person has to mend."""
     application = load(settings.application)
@@ -60,7 +60,7 @@ def run(
     needed = slots(application, topics, state_partitions)
     spark = session(settings, needed, state_partitions)
     try:
-        folder = Folder(spark, settings.checkpoint)
+        folder = CheckpointFolder(spark, settings.checkpoint)
         lease = acquire(folder, this_job(java_pid(spark)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(spark)):
             epoch = claim(folder, identity(application, topics, state_partitions), time.time_ns() // 1_000_000)
@@ -68,7 +68,7 @@ def run(
 
             starter = Starter(settings, application, folder, query, report)
 
-            def start() -> Run:
+            def start() -> QueryRun:
                 """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
                 lease.renew()
                 found = identify(settings, application)

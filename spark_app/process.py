@@ -23,7 +23,7 @@ class Process(BaseModel):
     """In the kernel's ticks since the machine started."""
 
 
-class Owner(BaseModel):
+class JobOwner(BaseModel):
     """The job that owns a lease: its driver in Python, and the JVM that runs Spark."""
 
     model_config = ConfigDict(frozen=True)
@@ -44,11 +44,11 @@ class Owner(BaseModel):
         return f"the job on {self.host} with process {self.processes[0].pid}, since {self.since:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def this_job(java_pid: int) -> Owner:
+def this_job(java_pid: int) -> JobOwner:
     """Return this job as an owner."""
     processes = tuple(Process(pid=pid, started=started(pid)) for pid in (os.getpid(), java_pid))
     now = datetime.now(UTC)
-    return Owner(id=uuid.uuid4().hex, host=socket.gethostname(), place=_place(), processes=processes, since=now)
+    return JobOwner(id=uuid.uuid4().hex, host=socket.gethostname(), place=_place(), processes=processes, since=now)
 
 
 def started(pid: int) -> int | None:

@@ -8,20 +8,20 @@ from typing import Any, Literal
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from spark_app.figures import Figures
+from spark_app.figures import JobMetrics
 
 Write = Callable[[str], object]
 Level = Literal["info", "warning", "error"]
 
 
-class Report:
+class JobReport:
     """Writes lines. Times are in milliseconds, as Spark measures them."""
 
     def __init__(self, write: Write = sys.stdout.write) -> None:
         self._write = write
-        self._figures: Figures | None = None
+        self._figures: JobMetrics | None = None
 
-    def count(self, figures: Figures) -> None:
+    def count(self, figures: JobMetrics) -> None:
         """From now on count there what is told here."""
         self._figures = figures
 

@@ -7,15 +7,15 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
 from spark_app.backlog import committed_positions, measure
-from spark_app.folder import Folder
+from spark_app.folder import CheckpointFolder
 from spark_app.pipeline import catching_up, live
-from spark_app.report import Report
+from spark_app.report import JobReport
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 
 
 @dataclass(frozen=True)
-class Run:
+class QueryRun:
     """One run of the query. One that catches up ends by itself."""
 
     query: StreamingQuery
@@ -29,9 +29,9 @@ class Starter:
         self,
         settings: JobSettings,
         application: Application,
-        checkpoint: Folder,
+        checkpoint: CheckpointFolder,
         query: DataStreamWriter,
-        report: Report,
+        report: JobReport,
     ) -> None:
         self._settings = settings
         self._limit = application.state.grace / 2
@@ -41,15 +41,15 @@ class Starter:
         self._report = report
         self._caught_up = False
 
-    def start(self, topics: list[TopicIdentity]) -> Run:
+    def start(self, topics: list[TopicIdentity]) -> QueryRun:
         """Start the next run. Raises BrokerUnreachableError, CheckpointUnreachableError, and what Spark refuses."""
         records = self._backlog(topics) if self._settings.catch_up else 0
         self._caught_up = records > 0
         if records:
             self._report.catching_up(records)
-            return Run(catching_up(self._query), is_catch_up=True)
+            return QueryRun(catching_up(self._query), is_catch_up=True)
         self._report.live()
-        return Run(live(self._query, self._settings.batch))
+        return QueryRun(live(self._query, self._settings.batch))
 
     def _backlog(self, topics: list[TopicIdentity]) -> int:
         """How many records to catch up with; 0 for a backlog that real-time mode may read.

@@ -17,8 +17,8 @@ from spark_app.errors import (
     QueryFailsError,
     SparkExitedError,
 )
-from spark_app.report import Report
-from spark_app.start import Run
+from spark_app.report import JobReport
+from spark_app.start import QueryRun
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 15.0
@@ -54,8 +54,8 @@ class Failures:
 
 
 def supervise(
-    start: Callable[[], Run],
-    report: Report,
+    start: Callable[[], QueryRun],
+    report: JobReport,
     failures: Failures,
     stopping: threading.Event,
     after_batch: Callable[[StreamingQueryProgress], object],
@@ -73,8 +73,8 @@ def supervise(
 
 
 def attempt(
-    start: Callable[[], Run],
-    report: Report,
+    start: Callable[[], QueryRun],
+    report: JobReport,
     failures: Failures,
     stopping: threading.Event,
     after_batch: Callable[[StreamingQueryProgress], object],

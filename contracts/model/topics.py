@@ -102,7 +102,7 @@ class Topics:
         """The topic of a derived state."""
         return f"{self.prefix}{name}"
 
-    def asked(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
+    def query_topics(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
         """The topics that only queries need, with their settings: of the derived states, and of the instances."""
         topics = [self._derived(one.name, one.lifetime or state.lifetime) for one in derived]
         kept = timedelta(days=1)

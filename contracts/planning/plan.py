@@ -12,10 +12,10 @@ from contracts.planning.inputs import NO_INPUTS, Inputs, inputs_of
 from contracts.planning.request import Request
 from contracts.wire import LARGEST_COUNT, Answer, Snapshot, Status
 
-__all__ = ["Progress", "Request", "fingerprint", "plan", "progress", "settled", "wanted"]
+__all__ = ["EnrichmentStatus", "Request", "enrichment_status", "fingerprint", "plan", "settled", "wanted"]
 
 
-class Progress(StrEnum):
+class EnrichmentStatus(StrEnum):
     """The status of an enrichment on one snapshot."""
 
     WAITING = "waiting"
@@ -35,7 +35,7 @@ class Progress(StrEnum):
 class _Evaluation(NamedTuple):
     """The status of an enrichment or of a field of the state, and what those that depend on it receive."""
 
-    progress: Progress
+    enrichment_status: EnrichmentStatus
     result: Any = None
     """The result of an answer to the current inputs, even a stale one."""
     is_pending: bool = False
@@ -47,7 +47,7 @@ class _Evaluation(NamedTuple):
     @property
     def gives_nothing(self) -> bool:
         """Whether the current inputs have no result."""
-        return self.progress in (Progress.ANSWERED, Progress.SKIPPED) and self.result is None
+        return self.enrichment_status in (EnrichmentStatus.ANSWERED, EnrichmentStatus.SKIPPED) and self.result is None
 
 
 def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
@@ -64,13 +64,13 @@ def wanted(application: Application, snapshot: Snapshot, now: datetime) -> list[
     return _requests(_evaluations(application, snapshot, now))
 
 
-def progress(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> Progress:
+def enrichment_status(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> EnrichmentStatus:
     """Return the status of one enrichment on a snapshot."""
     evaluations = _evaluations(application, snapshot, now)
     evaluation, admission = evaluations[one.name], admit(application, snapshot, now, _requests(evaluations), {})
     if evaluation.request in admission.too_soon:
-        return Progress.TOO_SOON
-    return Progress.OVER_BUDGET if evaluation.request in admission.over_budget else evaluation.progress
+        return EnrichmentStatus.TOO_SOON
+    return EnrichmentStatus.OVER_BUDGET if evaluation.request in admission.over_budget else evaluation.enrichment_status
 
 
 def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool:
@@ -103,7 +103,7 @@ def _is_expired(application: Application, snapshot: Snapshot, now: datetime) -> 
 
 
 def _field(value: Any) -> _Evaluation:
-    return _Evaluation(Progress.WAITING if value is None else Progress.ANSWERED, value)
+    return _Evaluation(EnrichmentStatus.WAITING if value is None else EnrichmentStatus.ANSWERED, value)
 
 
 def _blocked(one: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot, *, closed: bool) -> _Evaluation | None:
@@ -118,7 +118,7 @@ def _blocked(one: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot,
                 without_result.append(f"{need.name}: {evaluation.status}")
     if without_result:
         return _skipped(one, ", ".join(without_result), snapshot, closed=closed)
-    return _Evaluation(Progress.WAITING, is_pending=not is_missing) if is_missing or is_pending else None
+    return _Evaluation(EnrichmentStatus.WAITING, is_pending=not is_missing) if is_missing or is_pending else None
 
 
 def _free(
@@ -137,12 +137,12 @@ def _evaluated(one: Enrichment, inputs: Inputs, snapshot: Snapshot, now: datetim
     answer = snapshot.enrichments.get(one.name)
     if answer is not None and inputs.is_answered:
         if closed or not _is_stale(one, answer, now):
-            return _Evaluation(Progress.ANSWERED, answer.result, status=answer.status)
+            return _Evaluation(EnrichmentStatus.ANSWERED, answer.result, status=answer.status)
         request = _request(one, inputs, snapshot)
-        return _Evaluation(Progress.PLANNABLE, answer.result, status=answer.status, request=request)
+        return _Evaluation(EnrichmentStatus.PLANNABLE, answer.result, status=answer.status, request=request)
     if closed:
-        return _Evaluation(Progress.CLOSED)
-    return _Evaluation(Progress.PLANNABLE, is_pending=True, request=_request(one, inputs, snapshot))
+        return _Evaluation(EnrichmentStatus.CLOSED)
+    return _Evaluation(EnrichmentStatus.PLANNABLE, is_pending=True, request=_request(one, inputs, snapshot))
 
 
 def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, closed: bool) -> _Evaluation:
@@ -150,9 +150,9 @@ def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, closed: bool) 
     answer, named = snapshot.enrichments.get(one.name), skip_fingerprint(one, reason)
     is_recorded = answer is not None and answer.fingerprint == named
     if is_recorded or closed:
-        return _Evaluation(Progress.SKIPPED, status="skipped")
+        return _Evaluation(EnrichmentStatus.SKIPPED, status="skipped")
     request = _request(one, Inputs(NO_INPUTS, named, 1, is_answered=False), snapshot, reason)
-    return _Evaluation(Progress.SKIPPED, status="skipped", request=request)
+    return _Evaluation(EnrichmentStatus.SKIPPED, status="skipped", request=request)
 
 
 def _can_replace(answer: Answer | None, snapshot: Snapshot, now: datetime, grace: timedelta) -> bool:

@@ -1,4 +1,4 @@
-"""What a dead letter says of a refused record: each detail as plain Python and as Spark SQL, in the same words."""
+"""The details of refused records in dead letters, as plain Python and as Spark SQL with the same text."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_origin
@@ -8,8 +8,8 @@ from contracts.types.columns import is_model, text, without_none
 TIME_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 NOT_AN_OBJECT = "not one JSON object"
 HALF_A_CHARACTER = "an escape is half a character"
-SHOWN_KEY = 100
-"""How much of a key a detail shows: characters, or bytes where they are not UTF-8."""
+KEY_EXCERPT = 100
+"""The length of the part of a key in a detail: in characters, or in bytes where they are not UTF-8."""
 KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 AHEAD = "set the device's clock, or declare a larger skew"
 LATE = "send records sooner, or declare a longer lifetime or grace; in a replay, give each record its event's time"
@@ -40,18 +40,20 @@ def mistyped(name: str, annotation: Any) -> str:
 
 def wrong_key(field: str, given: bytes | None, expected: str) -> str:
     """The record's key is not its device's."""
-    found = NO_KEY if given is None else f"{KEY_IS}{_shown(given)}"
-    return f"{found}, and its {field} is {expected[:SHOWN_KEY]}: {WRONG_KEY}"
+    found = NO_KEY if given is None else f"{KEY_IS}{_key_excerpt(given)}"
+    return f"{found}, and its {field} is {expected[:KEY_EXCERPT]}: {WRONG_KEY}"
 
 
 def wrong_key_sql(field: str, given: str, expected: str) -> str:
     """The SQL of `wrong_key`, over expressions of bytes and of a text."""
-    shown = (
-        f"CASE WHEN is_valid_utf8(CAST({given} AS STRING)) THEN left(CAST({given} AS STRING), {SHOWN_KEY})"
-        f" ELSE concat('0x', hex(left({given}, {SHOWN_KEY}))) END"
+    excerpt = (
+        f"CASE WHEN is_valid_utf8(CAST({given} AS STRING)) THEN left(CAST({given} AS STRING), {KEY_EXCERPT})"
+        f" ELSE concat('0x', hex(left({given}, {KEY_EXCERPT}))) END"
     )
-    found = f"coalesce(concat({text(KEY_IS)}, {shown}), {text(NO_KEY)})"
-    return f"concat({found}, {text(f', and its {field} is ')}, left({expected}, {SHOWN_KEY}), {text(f': {WRONG_KEY}')})"
+    found = f"coalesce(concat({text(KEY_IS)}, {excerpt}), {text(NO_KEY)})"
+    return (
+        f"concat({found}, {text(f', and its {field} is ')}, left({expected}, {KEY_EXCERPT}), {text(f': {WRONG_KEY}')})"
+    )
 
 
 def ahead(field: str, time: datetime, clock: datetime, whose: str, skew: timedelta) -> str:
@@ -78,11 +80,11 @@ def late_sql(first_seen: str, clock: str, whose: str, kept_for: timedelta) -> st
     return f"concat('first_seen ', {_time_sql(first_seen)}, {between}, {_time_sql(clock)}, {whose}, {last})"
 
 
-def _shown(key: bytes) -> str:
+def _key_excerpt(key: bytes) -> str:
     try:
-        return key.decode()[:SHOWN_KEY]
+        return key.decode()[:KEY_EXCERPT]
     except UnicodeDecodeError:
-        return f"0x{key[:SHOWN_KEY].hex().upper()}"
+        return f"0x{key[:KEY_EXCERPT].hex().upper()}"
 
 
 def _time(time: datetime) -> str:

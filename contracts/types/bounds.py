@@ -29,11 +29,11 @@ COMPARED: tuple[tuple[type, str, str, Callable[[Any, Any], bool]], ...] = (
 class Bound:
     """One condition on a value that is there: as SQL over an expression, and as a Python predicate.
 
-    The SQL is null where it looks at a null, and a null verdict holds.
+    The SQL is null where it looks at a null, and a null result counts as met.
     """
 
     sql: Callable[[str], str]
-    holds: Callable[[Any], bool]
+    is_met: Callable[[Any], bool]
 
 
 def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
@@ -48,10 +48,10 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
     }
 
 
-def all_hold(each: tuple[Bound, ...], value: Any) -> bool:
+def all_are_met(each: tuple[Bound, ...], value: Any) -> bool:
     """Whether a value that is there meets all its conditions."""
     for bound in each:  # noqa: SIM110  # there is mostly none, or one: a generator costs more than they do
-        if not bound.holds(value):
+        if not bound.is_met(value):
             return False
     return True
 
@@ -107,7 +107,7 @@ def _of_items(each: tuple[Bound, ...]) -> Iterator[Bound]:
     if each:
         yield Bound(
             lambda x: f"forall({x}, item -> {_all('item', each)})",
-            lambda items: all(all_hold(each, item) for item in items if item is not None),
+            lambda items: all(all_are_met(each, item) for item in items if item is not None),
         )
 
 
@@ -123,15 +123,15 @@ def _of_model(model: type[BaseModel]) -> Iterator[Bound]:
         right = [_all(f"{x}.`{name}`", each) for name, (_, each) in fields.items() if each]
         return f"({x} IS NULL OR ({' AND '.join((*there, *right))}))"
 
-    def holds(values: dict[str, Any]) -> bool:
+    def is_met(values: dict[str, Any]) -> bool:
         for name, (must, each) in fields.items():
             value = values[name]
-            if must if value is None else not all_hold(each, value):
+            if must if value is None else not all_are_met(each, value):
                 return False
         return True
 
     if any(must or each for must, each in fields.values()):
-        yield Bound(sql, holds)
+        yield Bound(sql, is_met)
 
 
 def _all(x: str, each: tuple[Bound, ...]) -> str:
@@ -139,9 +139,9 @@ def _all(x: str, each: tuple[Bound, ...]) -> str:
 
 
 def _constraint(constraint: Any, inner: Any, where: str) -> Bound:
-    for kind, name, sign, holds in COMPARED:
+    for kind, name, sign, is_met in COMPARED:
         if isinstance(constraint, kind):
-            return _compared(sign, holds, getattr(constraint, name), inner, where)
+            return _compared(sign, is_met, getattr(constraint, name), inner, where)
     size = {str: "length", list: "array_size"}.get(get_origin(inner) or inner)
     match constraint:
         case at.MinLen(min_length=limit) if size:
@@ -157,17 +157,17 @@ def _constraint(constraint: Any, inner: Any, where: str) -> Bound:
     )
 
 
-def _compared(sign: str, holds: Callable[[Any, Any], bool], limit: Any, inner: Any, where: str) -> Bound:
+def _compared(sign: str, is_met: Callable[[Any, Any], bool], limit: Any, inner: Any, where: str) -> Bound:
     if inner is int and isinstance(limit, int):
-        return Bound(lambda x: f"{x} {sign} {limit}", lambda value: holds(value, limit))
+        return Bound(lambda x: f"{x} {sign} {limit}", lambda value: is_met(value, limit))
     if inner is float and isinstance(limit, int | float):
-        return Bound(lambda x: f"{x} {sign} double('{float(limit)}')", lambda value: holds(value, float(limit)))
+        return Bound(lambda x: f"{x} {sign} double('{float(limit)}')", lambda value: is_met(value, float(limit)))
     write = "Bound an int by whole numbers and a float by numbers; other types have no order here"
     raise DeclarationError(where, f"the limit {limit!r} cannot be checked in the Spark job", write)
 
 
 def _check_values(annotation: Any, where: str) -> None:
-    """The job sees the values of repeated names too, so both sides could differ. No state holds a dict: floats pass."""
+    """Only the job sees the values of repeated names. No state has a dict: floats pass."""
     if without_none(annotation)[0] is float and not list(constraints(annotation)):
         return
     if list(_bounds(annotation, (), where, inside=True)):

@@ -120,12 +120,12 @@ def failure(output: str) -> BrokerError:
 
 def _run(command: list[str], say: Callable[[str], None]) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
-        output = "".join(_told(ivy.stdout or (), say))
+        output = "".join(_reported(ivy.stdout or (), say))
     if ivy.returncode != 0:
         raise failure(output)
 
 
-def _told(lines: Iterable[str], say: Callable[[str], None]) -> Iterator[str]:
+def _reported(lines: Iterable[str], say: Callable[[str], None]) -> Iterator[str]:
     for line in lines:
         what = progress(line)
         if what:

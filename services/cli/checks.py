@@ -21,7 +21,7 @@ from contracts.errors import StateloopError
 from services.broker.jars import up_to_date
 from services.broker.java import find_java
 from services.enrichment.calls.addresses import AddressRefusedError, check
-from spark_app.checkpoint import FILE, Identity, identity, parse
+from spark_app.checkpoint import FILE, CheckpointIdentity, identity, parse
 from spark_app.topics import TopicIdentity, identify
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def checkpoint(settings: JobSettings, application: Application, found: list[Topi
         return [failed(CHECKPOINT, f"{path / FILE}: {error.strerror}")]
 
 
-def _stored(path: Path, content: str, mine: Identity) -> Finding:
+def _stored(path: Path, content: str, mine: CheckpointIdentity) -> Finding:
     try:
         stored = parse(content, str(path))
     except StateloopError as error:

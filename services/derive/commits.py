@@ -44,10 +44,10 @@ class Commits:
         threading.Thread(target=work, name="commit", daemon=True).start()
         if not self._waited(done):
             self.undone = True
-            return self._told("it was to stop")
+            return self._failed("it was to stop")
         if errors and not isinstance(errors[0], KafkaException):
             raise errors[0]
-        return not errors or self._told(errors[0].args[0].str())
+        return not errors or self._failed(errors[0].args[0].str())
 
     def _waited(self, done: threading.Event) -> bool:
         """Whether it was done before it was time to stop."""
@@ -59,6 +59,6 @@ class Commits:
                 return False
         return True
 
-    def _told(self, detail: str) -> bool:
+    def _failed(self, detail: str) -> bool:
         log.warning("not committed", extra={"facts": {"detail": detail}})
         return False

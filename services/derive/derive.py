@@ -23,7 +23,7 @@ BY_KEY = -1
 """The partition of a record whose key says which it is."""
 
 
-class Written(NamedTuple):
+class OutputRecord(NamedTuple):
     """A record to be written."""
 
     topic: str
@@ -32,7 +32,7 @@ class Written(NamedTuple):
     partition: int = BY_KEY
 
 
-def derived(application: Application, snapshot: Snapshot, partitions: Mapping[str, int]) -> Iterator[Written]:
+def derived(application: Application, snapshot: Snapshot, partitions: Mapping[str, int]) -> Iterator[OutputRecord]:
     """What a snapshot says of other keys, by all that the application derives. Raises whatever their functions raise.
 
     `partitions` has the number of each topic's partitions. Raises ValueError for a record that would be too large: the
@@ -47,10 +47,10 @@ def derived(application: Application, snapshot: Snapshot, partitions: Mapping[st
             if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
                 raise ValueError(f"{one.name} has a key of {size} bytes, and 1 to {LARGEST_KEY} are allowed")
             whole = derived_key(key, snapshot.device_id, snapshot.first_seen)
-            yield Written(topic, whole, value, partition(key.encode(), partitions[topic]))
+            yield OutputRecord(topic, whole, value, partition(key.encode(), partitions[topic]))
 
 
-def failed(application: Application, device_id: str, record: Record, error: Exception) -> Written:
+def failed(application: Application, device_id: str, record: Record, error: Exception) -> OutputRecord:
     """The dead letter of a device's snapshot from which nothing could be derived. Its key is the device."""
     letter = DeadLetter(
         reason=Reason.NOT_DERIVED,
@@ -61,7 +61,7 @@ def failed(application: Application, device_id: str, record: Record, error: Exce
         timestamp=record.timestamp,
         head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
     )
-    return Written(application.topics.dead_letters, shortened(device_id.encode()), letter.encode())
+    return OutputRecord(application.topics.dead_letters, shortened(device_id.encode()), letter.encode())
 
 
 def _values(one: Derived, snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:

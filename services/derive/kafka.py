@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
     from confluent_kafka.admin import TopicMetadata
 
-    from services.derive.derive import Written
+    from services.derive.derive import OutputRecord
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Kafka(Protocol):
         """The next snapshots, none after a while. Raises KafkaFailedError."""
         ...
 
-    def settle(self, records: Sequence[Record], said: Sequence[Written]) -> bool:
+    def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
         """Write what these say, wait until all in-sync replicas have it, and commit.
 
         Or give False, if they could not be written: they are then given again, unless another worker has them.
@@ -135,7 +135,7 @@ class RealKafka:
         records = [*held, *(_record(message) for message in found if _is_record(message))]
         return [one for one in records if one.partition not in self._gone]
 
-    def settle(self, records: Sequence[Record], said: Sequence[Written]) -> bool:
+    def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
         """See `Kafka.settle`. While it waits the group is told nothing: for longer than it allows, it takes over."""
         if not records:
             return True
@@ -173,7 +173,7 @@ class RealKafka:
     def _commit(self, ends: Mapping[int, int]) -> bool:
         return self._commits.commit([TopicPartition(self._topic, number, offset) for number, offset in ends.items()])
 
-    def _produce(self, one: Written) -> None:
+    def _produce(self, one: OutputRecord) -> None:
         while True:
             try:
                 self._producer.produce(one.topic, one.value, one.key, one.partition, on_delivery=self._noted)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.metrics import Metric
     from contracts.records.record import Record
-    from services.derive.derive import Written
+    from services.derive.derive import OutputRecord
     from services.derive.kafka import Kafka
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Worker:
             if self._kafka.settle(records, [written for record in records for written in self._said(record)]):
                 self._count(metrics.SNAPSHOTS, len(records))
 
-    def _said(self, record: Record) -> Sequence[Written]:
+    def _said(self, record: Record) -> Sequence[OutputRecord]:
         """The records for one snapshot. Of one that cannot be read the enrichment worker makes a dead letter."""
         try:
             snapshot = decode_snapshot(record.value or b"")
@@ -66,7 +66,7 @@ class Worker:
         self._count(metrics.WRITTEN, len(said))
         return said
 
-    def _failed(self, device_id: str, record: Record, error: Exception) -> Written:
+    def _failed(self, device_id: str, record: Record, error: Exception) -> OutputRecord:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise EverythingFailsError(self._failures, error) from error

@@ -31,7 +31,7 @@ REFUSALS = ("AUTHORIZATION", "AUTHENTICATION", "TOO_LARGE")
 """What the names of errors have in them that a repetition does not cure."""
 
 
-class Owner(NamedTuple):
+class TopicOwner(NamedTuple):
     """The application that writes a topic, and what the topic is to it."""
 
     application: str
@@ -42,18 +42,18 @@ class Owner(NamedTuple):
         return f"{self.application} {self.role}"
 
     @classmethod
-    def parse(cls, metadata: str) -> Owner:
+    def parse(cls, metadata: str) -> TopicOwner:
         """Return the owner that this metadata names."""
         application, _, role = metadata.rpartition(" ")
         return cls(application or role, role)
 
 
-def outputs(application: Application) -> dict[str, Owner]:
+def outputs(application: Application) -> dict[str, TopicOwner]:
     """Return the topics that the application owns. Events are not among them: applications may share them."""
     topics = application.topics
     roles = {topics.snapshots: "snapshots", topics.feedback: "feedback", topics.dead_letters: "dead_letters"}
     roles |= {topics.derived(one.name): "derived" for one in application.derived}
-    return {topic: Owner(application.name, role) for topic, role in roles.items()}
+    return {topic: TopicOwner(application.name, role) for topic, role in roles.items()}
 
 
 class TopicOwners:
@@ -105,7 +105,7 @@ class TopicOwners:
         finally:
             consumer.close()
 
-    def _require(self, found: Mapping[str, Owner]) -> None:
+    def _require(self, found: Mapping[str, TopicOwner]) -> None:
         if foreign := {topic: owner for topic, owner in found.items() if owner != self._outputs[topic]}:
             raise ForeignTopicsError(self._application, foreign)
 
@@ -123,12 +123,12 @@ class _Group:
         self._is_stopping = is_stopping
         self._deadline = time.monotonic() + ANSWER_S
 
-    def owners(self, topics: Sequence[str]) -> dict[str, Owner]:
+    def owners(self, topics: Sequence[str]) -> dict[str, TopicOwner]:
         places = [TopicPartition(topic, 0) for topic in topics]
         found = self._repeated(lambda: self._consumer.committed(places, TRY_S))
-        return {one.topic: Owner.parse(one.metadata) for one in found if one.metadata}
+        return {one.topic: TopicOwner.parse(one.metadata) for one in found if one.metadata}
 
-    def record(self, owners: Mapping[str, Owner]) -> None:
+    def record(self, owners: Mapping[str, TopicOwner]) -> None:
         claims = [TopicPartition(topic, 0, 0, metadata=str(owner)) for topic, owner in owners.items()]
         self._repeated(lambda: _succeeded(self._consumer.commit(offsets=claims, asynchronous=False)))
 

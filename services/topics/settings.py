@@ -31,7 +31,7 @@ class TopicsSettings(KafkaSettings):
         return self.min_insync_replicas or max(1, min(2, self.replication - 1))
 
     @model_validator(mode="after")
-    def _check_copies(self) -> Self:
+    def _check_replicas(self) -> Self:
         """A topic with fewer copies than must have each record takes none."""
         if self.insync > self.replication:
             raise ValueError("STATELOOP_MIN_INSYNC_REPLICAS must not be more than STATELOOP_REPLICATION")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, State, enrichment
 from contracts.model.enrichment import Enrichment
-from contracts.planning.plan import Progress, plan, progress
+from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan
 from contracts.planning.request import Request
 from contracts.wire import Answer, Snapshot
 
@@ -86,7 +86,7 @@ def test_each_round_reads_the_result_of_the_one_before_and_the_last_is_the_decla
 def test_it_stops_when_its_result_repeats() -> None:
     asked, last = run([9, 7, 7, 3])
     assert len(asked) == 3
-    assert progress(app, fit, at(20, 1, fit=last), NOW) is Progress.ANSWERED
+    assert enrichment_status(app, fit, at(20, 1, fit=last), NOW) is EnrichmentStatus.ANSWERED
 
 
 def test_an_absence_stops_it_and_skips_what_needs_it() -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
         ("docs/how-to/query-states.md", "tests/docs/wait_for_landing.py"),
         ("docs/how-to/replay.md", "tests/docs/replaying.py"),
         ("docs/how-to/topics.md", "tests/docs/gateway.py"),
-        ("docs/how-to/topics.md", "tests/docs/riding.py"),
+        ("docs/how-to/topics.md", "tests/docs/rides.py"),
     ],
 )
 def test_the_page_shows_this_very_file(page: str, file: str) -> None:

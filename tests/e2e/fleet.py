@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Release = Literal["before", "after"]
 FOLLOW = """
 import json, sys
-from tests.docs.riding import follow
+from tests.docs.rides import follow
 for snapshot in follow(*sys.argv[1:3], topic=sys.argv[3]):
     print(json.dumps(snapshot), flush=True)
 """
@@ -122,7 +122,7 @@ def following(loop: Loop, group: str) -> Iterator[Callable[[], dict[str, list[Pl
         command = [sys.executable, "-c", FOLLOW, loop.bootstrap, f"{loop.prefix}{group}", f"{loop.prefix}snapshots"]
         process = subprocess.Popen(command, cwd=CHECKOUT, stdout=output)
 
-    def places() -> dict[str, list[Place]]:
+    def end_offsets() -> dict[str, list[Place]]:
         found: dict[str, list[Place]] = {}
         for line in path.read_bytes().splitlines(keepends=True):
             if line.endswith(b"\n") and (one := decode_snapshot(line)).device_id != PAD.decode():
@@ -130,7 +130,7 @@ def following(loop: Loop, group: str) -> Iterator[Callable[[], dict[str, list[Pl
         return found
 
     try:
-        yield places
+        yield end_offsets
     finally:
         process.kill()
         process.wait()

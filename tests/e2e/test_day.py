@@ -9,9 +9,9 @@ import pytest
 
 from contracts.wire import Snapshot
 from examples.flights.application import app
-from tests.e2e.asking import Asking
 from tests.e2e.comparison import Comparison
 from tests.e2e.launched import Launched
+from tests.e2e.polling import Polling
 from tests.e2e.reader import Reader
 from tests.examples.flights.oracle import expected
 from tests.spark_app.running import until
@@ -79,7 +79,7 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
         watched.await_agreement()
         watched.require_order()
         assert launched.restarts() == 0
-        with Asking(launched.http, app.name, AIRCRAFT) as asking:
+        with Polling(launched.http, app.name, AIRCRAFT) as asking:
             require_answers(asking, reader, oracle)
         answers = sum(one["status"] != "skipped" for what in oracle.values() for one in what["enrichments"].values())
         ledger = launched.calls()
@@ -90,7 +90,7 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
 
 
 def test_every_flight_of_a_day_with_kill_9_of_every_part(tmp_path: Path, oracle: dict[str, dict[str, Any]]) -> None:
-    with Launched(tmp_path, DAY, SPEED) as launched, Asking(launched.http, app.name, AIRCRAFT) as asking:
+    with Launched(tmp_path, DAY, SPEED) as launched, Polling(launched.http, app.name, AIRCRAFT) as asking:
         reader = Reader(launched.kafka, app.topics.snapshots)
         watched = Watched(launched, Comparison(reader, oracle))
         killed: dict[str, int] = {}
@@ -107,7 +107,7 @@ def test_every_flight_of_a_day_with_kill_9_of_every_part(tmp_path: Path, oracle:
     assert not asking.back, "nobody who asks sees a key go back, whatever the job publishes again"
 
 
-def require_answers(asking: Asking, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
+def require_answers(asking: Polling, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
     """The query service has every flight as it was published last, and of each aircraft the last flight."""
     last = {snapshot.device_id: snapshot for snapshot in reader.latest.values()}
     versions = {device: snapshot.version for device, snapshot in last.items()}

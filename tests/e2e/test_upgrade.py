@@ -125,7 +125,7 @@ def upgrade(fleet: Fleet, registry: Registry, open_gate: Callable[[], object]) -
         open_gate()
         until(lambda: fleet.is_complete("before", job), "states with all answers")
         until(lambda: len(fleet.refusals()) == len(quiet), "dead letters")
-        until(lambda: is_shown(fleet, port, "before"), "the states in the query service")
+        until(lambda: is_served(fleet, port, "before"), "the states in the query service")
         old, refused = fleet.newest(), fleet.refusals()
         assert {epoch for *_, epoch in refused} == {job.epoch()}
         registry.gate.clear()
@@ -137,7 +137,7 @@ def upgrade(fleet: Fleet, registry: Registry, open_gate: Callable[[], object]) -
         until(fleet.has_no_lag, "answers that the job has not read")
     with fleet.job("after") as job, services(fleet, registry, "after") as port:
         until(lambda: job.lines("catching_up") and fleet.is_complete("after", job), "the rebuilt states")
-        until(lambda: is_shown(fleet, port, "after"), "the new field in the query service")
+        until(lambda: is_served(fleet, port, "after"), "the new field in the query service")
         until(fleet.has_no_lag, "no lag")
         new = fleet.newest()
         assert [new[window].enrichments for window in old] == [one.enrichments for one in old.values()]
@@ -155,7 +155,7 @@ def services(fleet: Fleet, registry: Registry, release: Release) -> Iterator[str
         yield port
 
 
-def is_shown(fleet: Fleet, port: str, release: Release) -> bool:
+def is_served(fleet: Fleet, port: str, release: Release) -> bool:
     """Whether the query service shows the state of every device."""
     shown = {window: ask(port, f"machines/{window[0]}") for window in fleet.events}
     return all(one and one["value"]["state"] == fleet.state(window, release) for window, one in shown.items())

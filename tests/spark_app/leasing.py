@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from spark_app.lease import PREFIX, Lease, acquire
-from spark_app.process import Owner, Process, started
+from spark_app.process import JobOwner, Process, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,13 +51,13 @@ class World:
     def delete(self, name: str) -> None:
         self.content.pop(name, None)
 
-    def acquire(self, owner: Owner) -> Lease:
+    def acquire(self, owner: JobOwner) -> Lease:
         return acquire(self, owner, self.clock, self.sleep)
 
 
-def job(name: str, *, pid: int | None = None, place: str | None = HERE) -> Owner:
+def job(name: str, *, pid: int | None = None, place: str | None = HERE) -> JobOwner:
     """Return a job; the process of another kernel than HERE, or one that lives, cannot be called dead."""
     process = Process(pid=os.getpid(), started=started(os.getpid())) if pid is None else Process(pid=pid, started=1)
-    return Owner(
+    return JobOwner(
         id=name, host=f"host-{name}", place=place, processes=(process,), since=datetime(2026, 1, 1, tzinfo=UTC)
     )

@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from spark_app.checkpoint import CheckpointFile, Identity, claim, identity, parse, verify
+from spark_app.checkpoint import CheckpointFile, CheckpointIdentity, claim, identity, parse, verify
 from spark_app.errors import ForeignCheckpointError, ReplacedCheckpointError, UnreadableCheckpointError
-from spark_app.folder import Folder
+from spark_app.folder import CheckpointFolder
 from spark_app.topics import TopicIdentity
 from tests.everything import app, application
 
@@ -29,7 +29,7 @@ EPOCH = 1_767_268_800_000
         (identity(app, TOPICS[:1], 2), "it read topic feedback as not there"),
     ],
 )
-def test_each_difference_is_reported(other: Identity, says: str) -> None:
+def test_each_difference_is_reported(other: CheckpointIdentity, says: str) -> None:
     (difference,) = MINE.differences(other)
     assert says in difference
 
@@ -76,7 +76,7 @@ def test_a_file_that_was_cut_is_refused(length: int) -> None:
 
 @pytest.mark.spark
 def test_a_foreign_checkpoint_is_refused_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    folder = Folder(spark, str(tmp_path / "checkpoint"))
+    folder = CheckpointFolder(spark, str(tmp_path / "checkpoint"))
     assert claim(folder, MINE, EPOCH) == EPOCH
     before = (tmp_path / "checkpoint" / "stateloop.json").read_text(encoding="utf-8")
     assert claim(folder, MINE, EPOCH + 1) == EPOCH
@@ -91,7 +91,7 @@ def test_a_foreign_checkpoint_is_refused_and_left_alone(spark: SparkSession, tmp
 
 @pytest.mark.spark
 def test_a_checkpoint_that_is_replaced_while_the_job_runs_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
-    folder = Folder(spark, str(tmp_path))
+    folder = CheckpointFolder(spark, str(tmp_path))
     with pytest.raises(ReplacedCheckpointError, match="is gone"):
         verify(folder, MINE, EPOCH)
     claim(folder, MINE, EPOCH + 1)
@@ -101,7 +101,7 @@ def test_a_checkpoint_that_is_replaced_while_the_job_runs_is_noticed(spark: Spar
 
 @pytest.mark.spark
 def test_a_checkpoint_that_an_operator_edited_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    folder = Folder(spark, str(tmp_path))
+    folder = CheckpointFolder(spark, str(tmp_path))
     claim(folder, MINE, EPOCH)
     (tmp_path / "stateloop.json").write_text(
         CheckpointFile(format=1, epoch=EPOCH + 7, identity=MINE).model_dump_json(), encoding="utf-8"
@@ -116,4 +116,4 @@ def test_a_checkpoint_that_an_operator_edited_is_read(spark: SparkSession, tmp_p
 def test_a_checkpoint_that_says_nothing_of_itself_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     with pytest.raises(ForeignCheckpointError, match=r"it has no stateloop\.json"):
-        claim(Folder(spark, str(tmp_path)), MINE, EPOCH)
+        claim(CheckpointFolder(spark, str(tmp_path)), MINE, EPOCH)

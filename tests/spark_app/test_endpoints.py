@@ -7,16 +7,16 @@ import pytest
 
 from spark_app.endpoints import serving
 from spark_app.errors import PortTakenError
-from spark_app.figures import MARGIN, Figures
-from tests.asked import ask
+from spark_app.figures import MARGIN, JobMetrics
 from tests.clock import Clock
+from tests.queried import ask
 
 HOST = "127.0.0.1"
 
 
 def test_the_endpoints_answer_until_they_end() -> None:
     clock = Clock()
-    figures = Figures(timedelta(0), clock, lambda: 0.0)
+    figures = JobMetrics(timedelta(0), clock, lambda: 0.0)
     with serving(figures, HOST, 0) as port:
         assert port is not None
         assert ask(port, "/healthz") == (200, '{"ok": true}')
@@ -34,7 +34,7 @@ def test_the_endpoints_answer_until_they_end() -> None:
 
 
 def test_a_taken_port_is_reported_and_no_port_takes_none() -> None:
-    figures = Figures(timedelta(0), Clock(), lambda: 0.0)
+    figures = JobMetrics(timedelta(0), Clock(), lambda: 0.0)
     with (
         serving(figures, HOST, 0) as port,
         pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"),

@@ -8,15 +8,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.metrics import job as names
-from spark_app.figures import MARGIN, Figures
+from spark_app.figures import MARGIN, JobMetrics
 from tests.clock import Clock
 
 BATCH = timedelta(minutes=5)
 ENOUGH_S = (BATCH + MARGIN).total_seconds()
 
 
-def told(**changes: Any) -> StreamingQueryProgress:
-    """What Spark 4.3 told of a batch, shortened."""
+def progress_of(**changes: Any) -> StreamingQueryProgress:
+    """Return the progress that Spark 4.3 reported of a batch, shortened."""
     progress: dict[str, Any] = {
         "id": "58231255-33b0-4981-96ab-2a202baa61d4",
         "runId": "a5b1e2a7-86e1-4588-bc0f-eb25e3117271",
@@ -70,11 +70,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def figures(clock: Clock) -> Figures:
-    return Figures(BATCH, clock, lambda: 1_700_000_000.0)
+def figures(clock: Clock) -> JobMetrics:
+    return JobMetrics(BATCH, clock, lambda: 1_700_000_000.0)
 
 
-def samples(figures: Figures) -> dict[tuple[str, ...], float]:
+def samples(figures: JobMetrics) -> dict[tuple[str, ...], float]:
     """The values by name and labels, which are in the order of their names."""
     families = text_string_to_metric_families(figures.text().decode())
     prefix = "stateloop_job_"
@@ -82,8 +82,8 @@ def samples(figures: Figures) -> dict[tuple[str, ...], float]:
     return {(name.removeprefix(prefix), *labels): value for (name, *labels), value in found.items()}
 
 
-def test_a_batch_is_reported_with_all_its_figures(figures: Figures) -> None:
-    figures.batch(told())
+def test_a_batch_is_reported_with_all_its_figures(figures: JobMetrics) -> None:
+    figures.batch(progress_of())
     found = samples(figures)
     expected: dict[tuple[str, ...], float] = {
         ("batches_total",): 1,
@@ -110,50 +110,50 @@ def test_a_batch_is_reported_with_all_its_figures(figures: Figures) -> None:
     assert found["pause_seconds",] == pytest.approx(0.378)
 
 
-def test_counters_grow_from_batch_to_batch(figures: Figures) -> None:
-    figures.batch(told())
-    figures.batch(told(batchId=8))
+def test_counters_grow_from_batch_to_batch(figures: JobMetrics) -> None:
+    figures.batch(progress_of())
+    figures.batch(progress_of(batchId=8))
     found = samples(figures)
     assert (found["batches_total",], found["records_total", "events"], found["late_total",]) == (2, 2250, 14)
 
 
-def test_what_spark_does_not_know_is_not_counted(figures: Figures) -> None:
+def test_what_spark_does_not_know_is_not_counted(figures: JobMetrics) -> None:
     unknown = source("events", 5, 9, 9) | {"latestOffset": None}
     sink = {"description": "kafka", "numOutputRows": -1}
     first = operator("dedupe", 3, late=0)
     first["customMetrics"]["numRowsReadDuringEviction"] = 0
-    figures.batch(told(sources=[unknown], sink=sink, eventTime={}, stateOperators=[first]))
+    figures.batch(progress_of(sources=[unknown], sink=sink, eventTime={}, stateOperators=[first]))
     found = samples(figures)
     assert (found["written_total",], found["lag", "events"], found["watermark_seconds",]) == (0, 0, 0)
     assert ("state_keys", "dedupe") not in found, "in the first batch there is no watermark, and nothing is looked at"
 
 
-def test_batch_shorter_than_it_may_last_has_no_pause(figures: Figures) -> None:
-    figures.batch(told(durationMs={"triggerExecution": 299_000}))
+def test_batch_shorter_than_it_may_last_has_no_pause(figures: JobMetrics) -> None:
+    figures.batch(progress_of(durationMs={"triggerExecution": 299_000}))
     assert samples(figures)["pause_seconds",] == 0
 
 
-def test_end_that_was_requested_before_the_last_records_came_makes_no_negative_lag(figures: Figures) -> None:
+def test_end_that_was_requested_before_the_last_records_came_makes_no_negative_lag(figures: JobMetrics) -> None:
     early = source("events", 5, end=600, latest=594)
     early["latestOffset"]["events"]["1"] = 540  # another partition's lag is not made up for
-    figures.batch(told(sources=[early]))
+    figures.batch(progress_of(sources=[early]))
     assert samples(figures)["lag", "events"] == 9
 
 
-def test_partition_whose_end_is_not_reported_has_no_lag(figures: Figures) -> None:
+def test_partition_whose_end_is_not_reported_has_no_lag(figures: JobMetrics) -> None:
     added = source("events", 5, end=590, latest=594)
     added["endOffset"]["events"]["2"] = 7
-    figures.batch(told(sources=[added]))
+    figures.batch(progress_of(sources=[added]))
     assert samples(figures)["lag", "events"] == 4
 
 
-def test_more_keys_that_went_than_were_looked_at_leave_none(figures: Figures) -> None:
+def test_more_keys_that_went_than_were_looked_at_leave_none(figures: JobMetrics) -> None:
     emptied = operator("dedupe", keys=-5, late=0)
-    figures.batch(told(stateOperators=[emptied]))
+    figures.batch(progress_of(stateOperators=[emptied]))
     assert samples(figures)["state_keys", "dedupe"] == 0
 
 
-def test_starts_and_failures_are_counted(figures: Figures) -> None:
+def test_starts_and_failures_are_counted(figures: JobMetrics) -> None:
     figures.starting()
     assert figures.unready()
     figures.running()
@@ -167,20 +167,20 @@ def test_starts_and_failures_are_counted(figures: Figures) -> None:
     assert found["about", "flights", "/checkpoint", "Flight-0a1b"] == 1
 
 
-def test_the_whole_catalogue_is_reported(figures: Figures) -> None:
+def test_the_whole_catalogue_is_reported(figures: JobMetrics) -> None:
     families = {family.name: family for family in text_string_to_metric_families(figures.text().decode())}
     assert {one.family: (one.kind, one.help) for one in names.CATALOGUE}.items() <= {
         name: (family.type, family.documentation) for name, family in families.items()
     }.items()
 
 
-def test_health_is_a_batch_committed_in_its_time(figures: Figures, clock: Clock) -> None:
+def test_health_is_a_batch_committed_in_its_time(figures: JobMetrics, clock: Clock) -> None:
     figures.starting()
     clock.now += ENOUGH_S
     assert figures.unhealthy() is None, "within its first batch"
     clock.now += 1
     assert figures.unhealthy() == "no batch was committed for 361 s, and one lasts 300 s"
-    figures.batch(told())
+    figures.batch(progress_of())
     assert figures.unhealthy() is None
     clock.now += ENOUGH_S + 1
     assert figures.unhealthy()

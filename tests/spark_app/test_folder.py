@@ -7,13 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_app.errors import CheckpointUnreachableError
-from spark_app.folder import Folder
+from spark_app.folder import CheckpointFolder
 
 pytestmark = pytest.mark.spark
 
 
 def test_a_new_file_is_read_as_it_was_written(spark: SparkSession, tmp_path: Path) -> None:
-    folder = Folder(spark, str(tmp_path / "new" / "folder"))
+    folder = CheckpointFolder(spark, str(tmp_path / "new" / "folder"))
     assert folder.read("file") is None
     folder.write_new("file", "Zürich")
     assert folder.read("file") == "Zürich"
@@ -21,7 +21,7 @@ def test_a_new_file_is_read_as_it_was_written(spark: SparkSession, tmp_path: Pat
 
 
 def test_a_file_is_created_once(spark: SparkSession, tmp_path: Path) -> None:
-    folder = Folder(spark, str(tmp_path / "new"))
+    folder = CheckpointFolder(spark, str(tmp_path / "new"))
     assert folder.is_exclusive
     assert folder.names() == []
     assert folder.create("file", "first")
@@ -37,7 +37,7 @@ def test_a_file_is_created_once(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_delete_that_the_file_system_declines_is_an_error() -> None:
     file_system = Mock(**{"delete.return_value": False, "exists.return_value": True})
     with pytest.raises(CheckpointUnreachableError, match="did not delete file"):
-        Folder(session_on(file_system), "hdfs://name/folder").delete("file")
+        CheckpointFolder(session_on(file_system), "hdfs://name/folder").delete("file")
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_a_delete_that_the_file_system_declines_is_an_error() -> None:
 )
 def test_a_folder_that_cannot_be_written_is_reported_in_one_line(spark: SparkSession, folder: str, says: str) -> None:
     with pytest.raises(CheckpointUnreachableError) as refused:
-        Folder(spark, folder).write_new("file", "content")
+        CheckpointFolder(spark, folder).write_new("file", "content")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_rename_that_the_file_system_declines_is_an_error() -> None:
-    folder = Folder(session_on(Mock(**{"rename.return_value": False})), "hdfs://name/folder")
+    folder = CheckpointFolder(session_on(Mock(**{"rename.return_value": False})), "hdfs://name/folder")
     with pytest.raises(CheckpointUnreachableError, match=r"did not rename \.file\.tmp to file"):
         folder.write_new("file", "content")
 

@@ -137,7 +137,7 @@ def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(topics: Topics, t
     assert "it has format 2, this release reads format 1. Start the release that wrote it" in ended["why"]
 
 
-@pytest.mark.parametrize(("program", "survives"), [("spark_app", True), ("tests.spark_app.credulous", False)])
+@pytest.mark.parametrize(("program", "survives"), [("spark_app", True), ("tests.spark_app.unchecked", False)])
 def test_a_clock_two_hours_ahead_expires_nobody(
     now_topics: Topics, tmp_path: Path, program: str, *, survives: bool
 ) -> None:

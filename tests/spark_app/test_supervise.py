@@ -21,8 +21,8 @@ from spark_app.errors import (
     QueryFailsError,
     SparkExitedError,
 )
-from spark_app.report import Report
-from spark_app.start import Run
+from spark_app.report import JobReport
+from spark_app.start import QueryRun
 from spark_app.supervise import LONGEST_PAUSE_S, Failures, supervise
 
 
@@ -54,7 +54,7 @@ class Query:
         self.stopped = True
 
 
-class Watch:
+class LeaseObservation:
     """A clock that a test moves."""
 
     def __init__(self, step: float) -> None:
@@ -78,10 +78,10 @@ def run(queries: list[Query], *, give_up: timedelta, step: float) -> list[dict[s
             raise query.refuses
         if not query.fails:
             stopping.set()
-        return Run(query, is_catch_up=query.catches_up)  # type: ignore[arg-type]  # stands in for a query
+        return QueryRun(query, is_catch_up=query.catches_up)  # type: ignore[arg-type]  # stands in for a query
 
     try:
-        supervise(start, Report(lines.append), Failures(give_up, Watch(step)), stopping, lambda _: None)
+        supervise(start, JobReport(lines.append), Failures(give_up, LeaseObservation(step)), stopping, lambda _: None)
     finally:
         reported = [json.loads(line) for line in lines]
     return reported
@@ -110,9 +110,9 @@ def test_a_query_that_just_stops_is_a_failure() -> None:
     starts = iter([query])
     with pytest.raises(StopIteration):
         supervise(
-            lambda: Run(next(starts)),  # type: ignore[arg-type]  # stands in for a query
-            Report(reported.append),
-            Failures(timedelta(minutes=5), Watch(1)),
+            lambda: QueryRun(next(starts)),  # type: ignore[arg-type]  # stands in for a query
+            JobReport(reported.append),
+            Failures(timedelta(minutes=5), LeaseObservation(1)),
             threading.Event(),
             lambda _: None,
         )

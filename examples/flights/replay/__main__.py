@@ -50,10 +50,10 @@ def replay(options: argparse.Namespace, stopped: Flag) -> str:
     ends = begin(days[0]), begin(days[-1] + timedelta(days=1))
     with reporting(Console(), *ends, time.monotonic) as report:
         ended = run.run(stream_after(days, last), report)
-    return verdict(sender.sent, options, ended=ended)
+    return closing_line(sender.sent, options, ended=ended)
 
 
-def verdict(sent: int, options: argparse.Namespace, *, ended: bool) -> str:
+def closing_line(sent: int, options: argparse.Namespace, *, ended: bool) -> str:
     """What there is to say when it is over."""
     if not ended:
         again = "the same command goes on" if options.position else "without --position, the next begins anew"

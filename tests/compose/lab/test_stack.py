@@ -16,7 +16,7 @@ from tests.compose.lab.layers import calls
 from tests.compose.lab.stack import Stack, well
 
 
-class Told(Stack):
+class ScriptedStack(Stack):
     """A stack whose containers are those that a test tells of, one state after the other."""
 
     def __init__(self, folder: Path, *states: dict[str, Any]) -> None:
@@ -31,34 +31,38 @@ class Told(Stack):
 
 
 def test_a_container_that_does_not_run_is_not_killed(tmp_path: Path) -> None:
-    told = Told(tmp_path, {"Pid": 0, "Running": False, "Status": "exited"})
+    stack = ScriptedStack(tmp_path, {"Pid": 0, "Running": False, "Status": "exited"})
     with pytest.raises(StackError, match="it does not run: exited"):
-        told.crash("replay")
+        stack.crash("replay")
 
 
 def test_a_process_that_belongs_to_no_container_of_here_is_not_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        told = Told(tmp_path, {"Pid": process.pid, "Running": True})
-        told.id = "f00f"
+        stack = ScriptedStack(tmp_path, {"Pid": process.pid, "Running": True})
+        stack.id = "f00f"
         with pytest.raises(StackError, match="the engine is elsewhere"):
-            told.crash("job")
+            stack.crash("job")
         assert process.poll() is None
 
 
 def test_a_crash_is_over_when_the_container_was_started_again_and_is_well(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         again = {"Pid": 1, "Running": True, "restarts": 1}
-        told = Told(tmp_path, {"Pid": process.pid, "Running": True}, again | {"Health": {"Status": "starting"}}, again)
-        told.crash("job")
+        stack = ScriptedStack(
+            tmp_path, {"Pid": process.pid, "Running": True}, again | {"Health": {"Status": "starting"}}, again
+        )
+        stack.crash("job")
     assert process.returncode == -signal.SIGKILL
 
 
 def test_a_container_that_stays_away_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BACK_S", 0.3)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        told = Told(tmp_path, {"Pid": process.pid, "Running": True}, {"Pid": 0, "Running": False, "restarts": 9})
+        stack = ScriptedStack(
+            tmp_path, {"Pid": process.pid, "Running": True}, {"Pid": 0, "Running": False, "restarts": 9}
+        )
         with pytest.raises(StackError, match="job is back after a crash"):
-            told.crash("job")
+            stack.crash("job")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from contracts import Api, Application, Budget, DeclarationError, Enriched, Event, Latest, State, enrichment
 from contracts.planning.admission import LastRequest, admit
-from contracts.planning.plan import Progress, plan, progress, settled, wanted
+from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan, settled, wanted
 from contracts.planning.request import Request
 from contracts.wire import Answer, Snapshot
 
@@ -70,7 +70,7 @@ def test_past_the_budget_the_device_is_left_as_it_is_until_the_next_period() -> 
     over = at(9, {"x": 99, "y": 1}, a=spent)
     assert plan(app, over, NOW + HOUR - MINUTE) == []
     assert settled(app, over, NOW)
-    assert [progress(app, one, over, NOW) for one in (a, b)] == [Progress.OVER_BUDGET] * 2
+    assert [enrichment_status(app, one, over, NOW) for one in (a, b)] == [EnrichmentStatus.OVER_BUDGET] * 2
     begun = plan(app, over, NOW + HOUR)
     assert [(one.enrichment, one.spent) for one in begun] == [("a", 1), ("b", 1)]
 
@@ -103,7 +103,7 @@ def test_an_interval_delays_new_inputs() -> None:
     held = answer(request, NOW)
     changed = at(2, {"y": 2}, b=held)
     assert plan(app, changed, NOW + MINUTE - timedelta(seconds=1)) == []
-    assert progress(app, b, changed, NOW) is Progress.TOO_SOON
+    assert enrichment_status(app, b, changed, NOW) is EnrichmentStatus.TOO_SOON
     assert [one.inputs for one in plan(app, changed, NOW + MINUTE)] == [{"y": 2}]
 
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, State, enrichment
-from contracts.planning.plan import Progress, plan, progress, settled
+from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan, settled
 from contracts.planning.request import Request
 from contracts.wire import Answer, Snapshot
 
@@ -72,7 +72,7 @@ def test_while_it_is_false_nothing_is_called_and_that_is_reported_once_whatever_
     told = {name: answer(one) for name, one in first.items()}
     still = at(2, {"speed": 6.0}, **told)
     assert settled(app, still, NOW)
-    assert progress(app, place, still, NOW) is Progress.SKIPPED
+    assert enrichment_status(app, place, still, NOW) is EnrichmentStatus.SKIPPED
     called = due(at(3, {"speed": 11.0}, **told))
     assert called["place"].skipped is None
     assert called["place"].inputs == {"speed": 11.0, "since": None}

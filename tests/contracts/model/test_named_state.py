@@ -55,7 +55,7 @@ def test_topics_of_queries_are_compacted() -> None:
     app = _application(
         derived=(Derived("streets", Place, _streets), Derived("soon", Place, _streets, timedelta(days=1)))
     )
-    streets, soon, instances = app.topics.asked(app.state, app.derived)
+    streets, soon, instances = app.topics.query_topics(app.state, app.derived)
     assert (streets.cleanup, streets.retention) == ("compact,delete", timedelta(days=1))
     assert (soon.cleanup, soon.retention) == ("compact,delete", timedelta(days=2))
     assert instances.name == "query_instances"

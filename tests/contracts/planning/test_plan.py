@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from contracts import Api, Application, Enriched, Event, Latest, State, Topics, enrichment
 from contracts.planning.fingerprint import fingerprint
-from contracts.planning.plan import Progress, plan, progress, settled
+from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan, settled
 from contracts.planning.request import Request
 from contracts.records.fold import Fold
 from contracts.records.record import Delta
@@ -154,7 +154,7 @@ def test_an_absence_upstream_skips_what_needs_it_and_not_what_can_do_without() -
     first = planned(snapshot(state))
     at = snapshot(state, a=answer(first["a"]), b=answer(first["b"], "absence"))
     assert planned(at).keys() == {"d", "f"}
-    assert [progress(app, one, at, NOW) for one in (c, e)] == [Progress.SKIPPED] * 2
+    assert [enrichment_status(app, one, at, NOW) for one in (c, e)] == [EnrichmentStatus.SKIPPED] * 2
     assert not settled(app, at, NOW)
 
 
@@ -186,7 +186,7 @@ def test_a_need_whose_own_need_is_requested_anew_is_waited_for() -> None:
     answers = answered(state)
     changed = snapshot(state | {"x": 2}, **answers)
     assert planned(changed).keys() == {"a", "b"}, "not e, with x=2 and the c of x=1"
-    assert progress(app, e, changed, NOW) is Progress.WAITING
+    assert enrichment_status(app, e, changed, NOW) is EnrichmentStatus.WAITING
 
 
 def test_what_a_slot_has_of_former_inputs_is_not_used() -> None:
@@ -195,7 +195,7 @@ def test_what_a_slot_has_of_former_inputs_is_not_used() -> None:
     requests = planned(snapshot(state, **answers))
     answers |= {"a": answer(requests["a"], "absence"), "b": answer(requests["b"])}
     at = snapshot(state, **answers)
-    assert [progress(app, one, at, NOW) for one in (c, e)] == [Progress.SKIPPED] * 2
+    assert [enrichment_status(app, one, at, NOW) for one in (c, e)] == [EnrichmentStatus.SKIPPED] * 2
     assert {name: one.inputs for name, one in planned(at).items()} == {
         "d": {"x": 2, "b": {"value": 1}},
         "f": {"y": 2, "e": None},
@@ -205,7 +205,7 @@ def test_what_a_slot_has_of_former_inputs_is_not_used() -> None:
 GRACE = app.state.grace
 
 
-def held(at: Snapshot, **facts: Any) -> Snapshot:
+def answered_by(at: Snapshot, **facts: Any) -> Snapshot:
     """The snapshot with such an answer in the slot of a."""
     theirs = {"status": "result", "ts": NOW, "result": {"value": 1}, "version": 1, "fingerprint": "of x=1"}
     return at.model_copy(update={"enrichments": {"a": Answer.model_validate(theirs | facts)}})
@@ -215,36 +215,39 @@ def held(at: Snapshot, **facts: Any) -> Snapshot:
 def test_an_answer_of_a_version_to_come_is_waited_for_and_replaced_after_the_grace(version: int) -> None:
     """The job reads again what it had read before a crash within the grace; later, the version is forged."""
     at, late = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + timedelta(minutes=6)
-    same = held(at, version=version, fingerprint=fingerprint(a, {"x": 2}))
-    for shown, stands in ((held(at, version=version), Progress.CLOSED), (same, Progress.ANSWERED)):
+    same = answered_by(at, version=version, fingerprint=fingerprint(a, {"x": 2}))
+    for shown, stands in (
+        (answered_by(at, version=version), EnrichmentStatus.CLOSED),
+        (same, EnrichmentStatus.ANSWERED),
+    ):
         assert planned(shown, late).keys() == {"d"}
-        assert progress(app, a, shown, late) is stands
+        assert enrichment_status(app, a, shown, late) is stands
         passed = shown.model_copy(update={"version": version + 1})
         assert planned(passed, late).keys() == {"a", "d"}
-    forged, after = held(at, version=version), NOW + GRACE + timedelta(microseconds=1)
+    forged, after = answered_by(at, version=version), NOW + GRACE + timedelta(microseconds=1)
     assert planned(forged, NOW + GRACE).keys() == {"d"}
     assert planned(forged, after)["a"].order == (0, version + 1)
-    replaced = held(at, version=version + 1, ts=after, fingerprint=planned(forged, after)["a"].fingerprint)
+    replaced = answered_by(at, version=version + 1, ts=after, fingerprint=planned(forged, after)["a"].fingerprint)
     assert planned(replaced, after).keys() == {"d"}
 
 
 def test_an_answer_from_the_future_is_replaced_at_once() -> None:
     at = snapshot({"x": 2}).model_copy(update={"version": 8})
-    assert planned(held(at, version=9, ts=NOW + timedelta(days=1)))["a"].version == 10
+    assert planned(answered_by(at, version=9, ts=NOW + timedelta(days=1)))["a"].version == 10
 
 
 def test_an_answer_of_the_largest_version_is_not_replaced() -> None:
     """No answer could win."""
     at, after = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + 2 * GRACE
-    assert planned(held(at, version=LARGEST_COUNT), after).keys() == {"d"}
+    assert planned(answered_by(at, version=LARGEST_COUNT), after).keys() == {"d"}
 
 
 def test_answers_of_an_earlier_epoch_are_replaced_whatever_their_version() -> None:
     at = snapshot({"x": 2}).model_copy(update={"version": 8, "epoch": 2})
-    assert planned(held(at, version=100, epoch=1))["a"].order == (2, 8)
-    assert planned(held(at, version=100, epoch=2)).keys() == {"d"}
-    same = held(at, version=100, epoch=1, fingerprint=fingerprint(a, {"x": 2}))
-    assert progress(app, a, same, NOW) is Progress.ANSWERED
+    assert planned(answered_by(at, version=100, epoch=1))["a"].order == (2, 8)
+    assert planned(answered_by(at, version=100, epoch=2)).keys() == {"d"}
+    same = answered_by(at, version=100, epoch=1, fingerprint=fingerprint(a, {"x": 2}))
+    assert enrichment_status(app, a, same, NOW) is EnrichmentStatus.ANSWERED
 
 
 def test_nothing_is_requested_for_an_expired_window_except_in_a_replay() -> None:
@@ -256,7 +259,7 @@ def test_nothing_is_requested_for_an_expired_window_except_in_a_replay() -> None
         assert not plan(app, at, over)
         assert settled(app, at, over)
         assert {request.enrichment for request in plan(replay, at, over)} == called_for
-        assert progress(app, a, fresh, over) is Progress.CLOSED
+        assert enrichment_status(app, a, fresh, over) is EnrichmentStatus.CLOSED
 
 
 class Loop:
@@ -278,20 +281,20 @@ class Loop:
         needs = app.by_name[request.enrichment].needs
         assert request.skipped or all(need.optional or request.inputs[need.name] is not None for need in needs)
         drawn = zlib.crc32(f"{self._salt} {request.fingerprint}".encode())
-        held = answer(request, "result" if drawn % 4 else "absence", value=drawn % 3).model_dump()
-        self._add(Delta("d", NOW, f"{request.identity} {request.version}", NOW, slot=request.enrichment, answer=held))
+        given = answer(request, "result" if drawn % 4 else "absence", value=drawn % 3).model_dump()
+        self._add(Delta("d", NOW, f"{request.identity} {request.version}", NOW, slot=request.enrichment, answer=given))
 
-    def end(self) -> dict[str, tuple[Progress, Any]]:
+    def end(self) -> dict[str, tuple[EnrichmentStatus, Any]]:
         """Where each enrichment stands when nothing is left to ask, with what it found."""
         for number in range(200):
             if self.under_way:
                 self.answer(number)
         assert not self.under_way, "it ends"
         assert settled(app, self.snapshot, NOW)
-        ends = {one.name: progress(app, one, self.snapshot, NOW) for one in app.enrichments}
+        ends = {one.name: enrichment_status(app, one, self.snapshot, NOW) for one in app.enrichments}
         assert all(self.snapshot.enrichments[name].status == end for name, end in ends.items() if end == "skipped")
-        found = {name: held.result for name, held in self.snapshot.enrichments.items()}
-        return {name: (end, found[name] if end is Progress.ANSWERED else None) for name, end in ends.items()}
+        found = {name: answered_by.result for name, answered_by in self.snapshot.enrichments.items()}
+        return {name: (end, found[name] if end is EnrichmentStatus.ANSWERED else None) for name, end in ends.items()}
 
     def _add(self, delta: Delta) -> None:
         self._deltas += 1

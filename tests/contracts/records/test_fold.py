@@ -17,7 +17,7 @@ deltas = st.one_of(
 )
 
 
-def shown(partial: Partial, delta: Delta) -> dict[str, Any]:
+def published(partial: Partial, delta: Delta) -> dict[str, Any]:
     return document(present(app, (delta.device_id, delta.first_seen), partial))
 
 
@@ -29,13 +29,13 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 @given(deltas, deltas, deltas)
 def test_merge_is_associative(a: Delta, b: Delta, c: Delta) -> None:
     x, y, z = (lift(app, delta) for delta in (a, b, c))
-    assert_same(shown(merge(app, merge(app, x, y), z), a), shown(merge(app, x, merge(app, y, z)), a))
+    assert_same(published(merge(app, merge(app, x, y), z), a), published(merge(app, x, merge(app, y, z)), a))
 
 
 @given(deltas, deltas)
 def test_merge_is_commutative(a: Delta, b: Delta) -> None:
     x, y = lift(app, a), lift(app, b)
-    assert_same(shown(merge(app, x, y), a), shown(merge(app, y, x), a))
+    assert_same(published(merge(app, x, y), a), published(merge(app, y, x), a))
 
 
 @given(st.lists(deltas, min_size=1, max_size=12), st.randoms(use_true_random=False))

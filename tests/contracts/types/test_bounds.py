@@ -67,8 +67,8 @@ def test_what_has_no_constraint_costs_nothing() -> None:
 def test_a_constraint_inside_an_optional_type_is_seen_with_all_its_parts() -> None:
     low, high = bounds(Tall)["height"][1:]
     assert (low.sql("x"), high.sql("x")) == ("x >= double('0.0')", "x < double('3.0')")
-    assert low.holds(0.0)
-    assert not high.holds(3.0)
+    assert low.is_met(0.0)
+    assert not high.is_met(3.0)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ async def place(
 app = Application(name="cars", event=Ping, state=Car, enrichments=(place,))
 
 
-def asked(version: int, held: Answer | None = None, **state: Any) -> list[Request]:
+def requested(version: int, held: Answer | None = None, **state: Any) -> list[Request]:
     slots = {"place": held} if held else {}
     at = Snapshot(device_id="d", first_seen=NOW, version=version, as_of=NOW, state=state, enrichments=slots)
     return plan(app, at, NOW)
@@ -54,20 +54,20 @@ def answer(request: Request) -> Answer:
 
 
 def test_the_function_gets_the_rounded_value_and_one_nearby_is_the_same_request() -> None:
-    (one,) = asked(1, lat=52.5149, seen="2026-01-01T10:29:00.5Z")
-    (other,) = asked(1, lat=52.5051, seen=datetime(2026, 1, 1, 9, 31, tzinfo=UTC))
+    (one,) = requested(1, lat=52.5149, seen="2026-01-01T10:29:00.5Z")
+    (other,) = requested(1, lat=52.5051, seen=datetime(2026, 1, 1, 9, 31, tzinfo=UTC))
     assert one.inputs == {"lat": 52.51, "seen": "2026-01-01T10:00:00Z"}
     assert one.fingerprint == other.fingerprint
-    assert asked(1, lat=52.5151)[0].inputs == {"lat": 52.52, "seen": None}
+    assert requested(1, lat=52.5151)[0].inputs == {"lat": 52.52, "seen": None}
 
 
 def test_a_value_that_flutters_across_a_border_stays_with_what_was_requested() -> None:
-    (request,) = asked(1, lat=52.5149)
+    (request,) = requested(1, lat=52.5149)
     held = answer(request)
     for lat in (52.5151, 52.5149, 52.5174, 52.5026):
-        assert asked(2, held, lat=lat) == []
+        assert requested(2, held, lat=lat) == []
     for lat, rounded in ((52.5176, 52.52), (52.5024, 52.5), (53.0, 53.0)):
-        assert [one.inputs["lat"] for one in asked(2, held, lat=lat)] == [rounded]
+        assert [one.inputs["lat"] for one in requested(2, held, lat=lat)] == [rounded]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.01, 1 / 3, 1e-9, 2.5, 7, 1e300]))

@@ -22,7 +22,7 @@ def read(path: str) -> dict[str, Any]:
     return found
 
 
-def asked() -> set[str]:
+def queried() -> set[str]:
     """The metrics that the dashboard asks for."""
     expressions = (target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
     return {name for expression in expressions for name in re.findall(r"stateloop_\w+", expression)}
@@ -35,13 +35,13 @@ def exported() -> set[str]:
 
 
 def test_every_figure_of_the_dashboard_is_in_the_catalogue() -> None:
-    assert asked()
-    assert asked() - exported() == set()
+    assert queried()
+    assert queried() - exported() == set()
 
 
 @pytest.mark.parametrize("figure", PROMISED)
 def test_the_dashboard_shows_what_is_promised(figure: str) -> None:
-    assert [name for name in asked() if figure in name] != []
+    assert [name for name in queried() if figure in name] != []
 
 
 def test_labels_that_divide_a_figure_are_those_of_the_catalogue() -> None:

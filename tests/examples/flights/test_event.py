@@ -76,7 +76,7 @@ def test_each_kind_carries_its_own_fields_only(day: date) -> None:
 
 
 def test_a_flight_that_was_diverted_and_came_after_all() -> None:
-    assert told("2013-01-01/MQ/4525/LGA-XNA") == [
+    assert reported("2013-01-01/MQ/4525/LGA-XNA") == [
         ("scheduled", "2013-01-01T18:30:00+00:00", None),
         ("departed", "2013-01-01T20:25:00+00:00", -5),
         ("diverted", "2013-01-02T00:00:00+00:00", None),
@@ -89,7 +89,7 @@ def test_a_flight_over_midnight() -> None:
     assert last.ts - last.first_seen == timedelta(hours=17, minutes=26)
 
 
-def told(device_id: str) -> list[tuple[str, str, int | None]]:
+def reported(device_id: str) -> list[tuple[str, str, int | None]]:
     return [(event.kind.value, event.ts.isoformat(), event.delay) for event in events(device_id)]
 
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from contracts.planning.plan import Progress, progress, settled
+from contracts.planning.plan import EnrichmentStatus, enrichment_status, settled
 from contracts.wire import Snapshot
 from examples.flights.application import app
 from examples.flights.reference.server import application
@@ -36,14 +36,14 @@ async def test_every_flight_of_a_day_comes_to_what_the_oracle_expects(day: date)
 
 async def test_the_first_day_shows_each_way_an_enrichment_can_end() -> None:
     snapshots = await loop(FIRST)
-    ends: Counter[tuple[str, Progress | str]] = Counter()
+    ends: Counter[tuple[str, EnrichmentStatus | str]] = Counter()
     for snapshot in snapshots.values():
         for one in app.enrichments:
             answer = snapshot.enrichments.get(one.name)
-            ends[one.name, answer.status if answer else progress(app, one, snapshot, NOW)] += 1
+            ends[one.name, answer.status if answer else enrichment_status(app, one, snapshot, NOW)] += 1
     assert len(snapshots) == 842
     assert ends["aircraft", "absence"] == 144
-    assert ends["aircraft", Progress.WAITING] == 4  # cancelled
+    assert ends["aircraft", EnrichmentStatus.WAITING] == 4  # cancelled
     assert ends["weather", "absence"] == 28
     assert ends["dest_airport", "absence"] == ends["route", "skipped"] == 26
     assert ends["performance", "result"] == 669

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HOLD = Path(os.environ.get("PREFIXED_HOLD", "nowhere/hold"))
 
 
-def held(snapshot: Snapshot) -> Iterable[tuple[str, BaseModel]]:
+def gated(snapshot: Snapshot) -> Iterable[tuple[str, BaseModel]]:
     """What the flights derive; while the file is there that the environment names, it is not said yet."""
     if HOLD.exists():
         HOLD.with_suffix(".reached").touch()
@@ -38,5 +38,5 @@ app = Application(
     enrichments=flights.enrichments,
     topics=Topics(prefix=os.environ.get("PREFIXED_PREFIX", ""), replay=True),
     query=flights.query,
-    derived=(replace(aircraft, of=held),),
+    derived=(replace(aircraft, of=gated),),
 )

@@ -16,7 +16,7 @@ from contracts.wire import Answer, DeadLetter, DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key
 from examples.scooters.application import Ping, Place, Scooter, place, rule
-from services.derive.derive import BY_KEY, Written
+from services.derive.derive import BY_KEY, OutputRecord
 from services.derive.errors import EverythingFailsError
 from services.derive.worker import MOST_FAILURES, Worker, names
 
@@ -46,7 +46,7 @@ class InMemory:
 
     def __init__(self, *batches: Sequence[Record]) -> None:
         self.batches = deque(batches)
-        self.written: list[Written] = []
+        self.written: list[OutputRecord] = []
         self.committed: list[int] = []
         self.undone = 0
         self.stopping = False
@@ -56,7 +56,7 @@ class InMemory:
         self.stopping = not self.batches
         return self.batches.popleft() if self.batches else ()
 
-    def settle(self, records: Sequence[Record], said: Sequence[Written]) -> bool:
+    def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
         if self.undone:
             self.undone -= 1
             self.batches.appendleft(records)

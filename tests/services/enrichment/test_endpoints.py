@@ -17,7 +17,7 @@ from contracts.metrics.counts import Counts
 from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import PortTakenError
 from services.enrichment.health import HealthStatus
-from tests.asked import ANSWER_S, ask
+from tests.queried import ANSWER_S, ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

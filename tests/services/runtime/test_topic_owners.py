@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from services.broker.readiness import wait_until
 from services.runtime import topic_owners
 from services.runtime.errors import ForeignTopicsError
-from services.runtime.topic_owners import Owner, TopicOwners, outputs
+from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
 from tests.services.runtime.rivals import rival
 from tests.spark_app.running import Job, everything
 
@@ -90,13 +90,13 @@ def rivals(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Rivals
 
 def test_outputs_are_owned_and_events_are_not() -> None:
     found = outputs(rival("first", "a."))
-    assert found == {f"a.{topic}": Owner("first", role) for topic, role in ROLES.items()}
+    assert found == {f"a.{topic}": TopicOwner("first", role) for topic, role in ROLES.items()}
     assert outputs(rival("first", "a.", "shared")) == found
 
 
-@pytest.mark.parametrize("owner", [Owner("first", "snapshots"), Owner("a name", "derived")])
-def test_an_owner_is_read_as_it_is_stored(owner: Owner) -> None:
-    assert Owner.parse(str(owner)) == owner
+@pytest.mark.parametrize("owner", [TopicOwner("first", "snapshots"), TopicOwner("a name", "derived")])
+def test_an_owner_is_read_as_it_is_stored(owner: TopicOwner) -> None:
+    assert TopicOwner.parse(str(owner)) == owner
 
 
 def test_without_a_broker_the_application_goes_on_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ async def test_a_claimed_topic_is_refused_to_others_until_it_is_deleted(rivals: 
 def test_a_topic_with_another_role_is_refused(rivals: Rivals) -> None:
     rivals.create()
     rivals.owners().claim()
-    moved = Owner("first", "derived")
+    moved = TopicOwner("first", "derived")
     owners = rivals.owners()
     owners._outputs[f"{rivals.prefix}snapshots"] = moved  # noqa: SLF001
     with pytest.raises(ForeignTopicsError, match="snapshots of 'first'"):

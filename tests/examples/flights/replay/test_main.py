@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.flights.replay.__main__ import main, parser, verdict
+from examples.flights.replay.__main__ import closing_line, main, parser
 
 
 def test_options() -> None:
@@ -21,9 +21,9 @@ def test_wrong_options_are_refused(wrong: list[str]) -> None:
 
 def test_what_it_says_at_the_end() -> None:
     options = parser().parse_args(["--position", "p"])
-    assert verdict(2528, options, ended=True) == "The end of the data: 2,528 events sent, 1 day from 2013-01-01"
-    assert verdict(9, options, ended=False) == "Stopped after 9 events: the same command goes on"
-    assert "remove p" in verdict(0, options, ended=True)
+    assert closing_line(2528, options, ended=True) == "The end of the data: 2,528 events sent, 1 day from 2013-01-01"
+    assert closing_line(9, options, ended=False) == "Stopped after 9 events: the same command goes on"
+    assert "remove p" in closing_line(0, options, ended=True)
 
 
 def test_a_missing_broker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

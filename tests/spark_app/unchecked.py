@@ -1,4 +1,4 @@
-"""The job with its checks of keys and times taken out: `python -m tests.spark_app.credulous`."""
+"""The job with its checks of keys and times taken out: `python -m tests.spark_app.unchecked`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ANSWER_S = 5.0
 PAGE = 500
 
 
-class Asking:
+class Polling:
     """Asks from a thread of its own. Notes every key that is shown as less than it was before."""
 
     def __init__(self, port: int, *states: str) -> None:

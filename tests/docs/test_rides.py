@@ -13,7 +13,7 @@ from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from examples.scooters.application import Ping
-from tests.docs.riding import follow, ping
+from tests.docs.rides import follow, ping
 from tests.services.query.ingest.ingesting import COMPACTED, Topic, compacted
 
 if TYPE_CHECKING:
