@@ -13,9 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 
 from contracts.settings import KafkaSettings
+from services.runtime.kafka_clients import admin_client
 from spark_app.errors import BrokerUnreachableError
 from spark_app.folder import CheckpointFolder
 from spark_app.topics import PATIENCE_S, TopicIdentity
@@ -94,7 +95,7 @@ class _Offsets:
     """Looks offsets up in all partitions of the topics."""
 
     def __init__(self, settings: KafkaSettings, topics: list[TopicIdentity]) -> None:
-        self._admin = AdminClient(settings.client() | {"log_level": 0})
+        self._admin = admin_client(settings.client())
         self._kafka = settings.kafka
         self._parts = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
 

@@ -56,17 +56,6 @@ class BrokerUnreachableError(JobError, RetryableError):
         self.kafka = kafka
 
 
-class PortTakenError(JobError, PermanentError):
-    """The endpoints cannot be served where the settings say."""
-
-    def __init__(self, host: str, port: int, problem: str) -> None:
-        super().__init__(
-            f"/healthz and /metrics cannot be served at {host}:{port} ({problem}): "
-            "set STATELOOP_HTTP_PORT to a free port, or to 0 for any"
-        )
-        self.port = port
-
-
 class SparkExitedError(JobError, RetryableError):
     """The JVM that runs Spark ended."""
 

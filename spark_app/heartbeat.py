@@ -5,16 +5,23 @@ watermark lies behind the clock, the driver writes one record without value to a
 effect is its timestamp, the broker's.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, Producer
-from pyspark.sql.streaming.listener import StreamingQueryProgress
-
-from contracts.model.application import Application
 from contracts.records.record import HEARTBEAT_KEY
-from spark_app.settings import JobSettings
+from services.runtime.kafka_clients import keyed_producer
 from spark_app.topics import sources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from confluent_kafka import KafkaError
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+    from contracts.model.application import Application
+    from spark_app.settings import JobSettings
 
 FLUSH_S = 10.0
 
@@ -29,7 +36,7 @@ class Heartbeat:
         self._is_live = not application.topics.replay
         # A busy application's watermark is later than that: its newest window is younger than grace and batch.
         self._limit = application.kept_for + application.skew + max(application.state.grace, settings.batch)
-        self._producer = Producer(settings.client() | {"log_level": 0, "message.timeout.ms": round(FLUSH_S * 1000)})
+        self._producer = keyed_producer(settings.client(), message_timeout_ms=round(FLUSH_S * 1000))
         self._now = now
 
     def after(self, progress: StreamingQueryProgress) -> bool:

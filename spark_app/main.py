@@ -1,6 +1,5 @@
 """Start the job: `stateloop job`, or `spark-submit … spark_app/main.py`."""
 
-import signal
 import sys
 import threading
 import time
@@ -10,9 +9,10 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import load
 from contracts.settings import read
+from services.runtime.monitoring import serving
+from services.runtime.shutdown import stop_event
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import claim, identity, verify
-from spark_app.endpoints import serving
 from spark_app.figures import JobMetrics
 from spark_app.folder import CheckpointFolder
 from spark_app.heartbeat import Heartbeat
@@ -30,10 +30,8 @@ from spark_app.topics import identify
 
 
 def main() -> int:
-    """Run until stopped: 0. An error that a person has to mend: 1, with a line that says how."""
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+    """Run until stopped, and return 0; return 1 after an error, which is the last line of the report."""
+    stopping = stop_event()
     report = JobReport()
     try:
         settings = read(JobSettings)
@@ -51,7 +49,7 @@ def main() -> int:
 def run(
     settings: JobSettings, report: JobReport, figures: JobMetrics, http_port: int | None, stopping: threading.Event
 ) -> None:
-    """The driver's life. Raises StateloopError for what a person has to mend."""
+    """Run the driver. Raises StateloopError when it cannot go on."""
     application = load(settings.application)
     topics = identify(settings, application)
     owners = TopicOwners(application, settings.client(), report.warning)

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import ConfigResource
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
+from services.runtime.kafka_clients import admin_client
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicAccessError, TopicMissingError
 
 PATIENCE_S = 10.0
@@ -43,7 +44,7 @@ def identify(settings: KafkaSettings, application: Application) -> list[TopicIde
     """
     read = sources(application)
     names = [*read, application.topics.snapshots, application.topics.dead_letters]
-    admin, kafka = AdminClient(settings.client() | {"log_level": 0}), settings.kafka
+    admin, kafka = admin_client(settings.client()), settings.kafka
     described = admin.describe_topics(TopicCollection(names), request_timeout=PATIENCE_S)
     found = {name: _answer(described[name], name, kafka) for name in names}
     partitions = {name: len(found[name].partitions) for name in (*read, application.topics.snapshots)}

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
-import threading
+from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
 
-from contracts import Application, StateloopError, logs
+from contracts import StateloopError, logs
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
 from contracts.model.application import load
 from contracts.settings import read
-from services.derive.errors import NothingDerivedError, PortTakenError
+from services.derive.errors import NothingDerivedError
 from services.derive.kafka import RealKafka
 from services.derive.settings import DeriveSettings
 from services.derive.worker import Worker, names
+from services.runtime.monitoring import serving
+from services.runtime.shutdown import stop_event
 from services.runtime.topic_owners import TopicOwners
+
+if TYPE_CHECKING:
+    import threading
+
+    from contracts import Application
 
 log = logging.getLogger(__name__)
 
 
 def main() -> int:
-    """Work until told to stop: 0. Or return 1 after a line that says what to do."""
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+    """Work until a signal stops it, and return 0; return 1 after an error, which is printed in one line."""
+    stopping = stop_event()
     try:
         settings = read(DeriveSettings)
         application = load(settings.application)
@@ -35,15 +39,16 @@ def main() -> int:
             raise NothingDerivedError(settings.application)
         print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
         logs.to(sys.stderr)
-        _work(settings, application, stopping)
+        counters = _Counters()
+        with serving(counters, settings.http_host, settings.http_port):
+            _work(settings, application, counters, stopping)
     except StateloopError as error:
         print(f"stateloop derive: {error}", file=sys.stderr, flush=True)
         return 1
     return 0
 
 
-def _work(settings: DeriveSettings, application: Application, stopping: threading.Event) -> None:
-    counters = _Counters(settings)
+def _work(settings: DeriveSettings, application: Application, counters: _Counters, stopping: threading.Event) -> None:
     consumer, topic = settings.consumer(application), application.topics.snapshots
     kafka = RealKafka(settings.client(), consumer, topic, settings.fetch_most, stopping.is_set)
     try:
@@ -57,20 +62,25 @@ def _work(settings: DeriveSettings, application: Application, stopping: threadin
 
 
 class _Counters:
-    """The catalogue's counters, served where the settings say. Raises PortTakenError."""
+    """The catalogue's counters. The process exits on every error that it cannot survive, so it is always healthy."""
 
-    def __init__(self, settings: DeriveSettings) -> None:
-        registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        self._counters = {one: Counter(one.family, one.help, registry=registry) for one in metrics.CATALOGUE}
-        if settings.http_port is not None:
-            try:
-                start_http_server(settings.http_port, settings.http_host, registry)
-            except OSError as error:
-                raise PortTakenError(settings.http_host, settings.http_port, str(error)) from error
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._counters = {one: Counter(one.family, one.help, registry=self._registry) for one in metrics.CATALOGUE}
 
     def __call__(self, metric: Metric, by: int) -> None:
         self._counters[metric].inc(by)
+
+    def unhealthy(self) -> None:
+        """See `Monitored.unhealthy`."""
+
+    def unready(self) -> None:
+        """See `Monitored.unready`."""
+
+    def text(self) -> bytes:
+        """See `Monitored.text`."""
+        return generate_latest(self._registry)
 
 
 if __name__ == "__main__":

@@ -24,16 +24,6 @@ class NoTopicError(DeriveError, PermanentError):
         self.topic = topic
 
 
-class PortTakenError(DeriveError, PermanentError):
-    """The figures cannot be served where the settings say."""
-
-    def __init__(self, host: str, port: int, problem: str) -> None:
-        super().__init__(
-            f"/metrics cannot be served at {host}:{port} ({problem}): set STATELOOP_HTTP_PORT to a free one"
-        )
-        self.port = port
-
-
 class KafkaFailedError(DeriveError, RetryableError):
     """Kafka did not read, write or commit. `code` is its name of the error."""
 

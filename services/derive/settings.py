@@ -20,9 +20,9 @@ class DeriveSettings(KafkaSettings):
     fetch_most: int = Field(default=500, ge=1)
     """How many snapshots at once: they are committed together."""
     http_host: str = "127.0.0.1"
-    """Where Prometheus asks for /metrics."""
+    """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)
-    """Unset, nobody is answered."""
+    """Their port; 0 is any free one. Unset, they are not served."""
 
     def consumer(self, application: Application) -> dict[str, str | int | bool]:
         """The consumer's settings. It says itself what it has finished."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
-from contracts.model.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
 from services.redrive.errors import ReadError
+from services.runtime.kafka_clients import unsubscribed_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +21,6 @@ GROUP = "stateloop-redrive"
 ANSWER_S = 10
 POLL_S = 1.0
 BATCH = 500
-CONFIG = {**READ_COMMITTED, "group.id": GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Selection:
 
 def dead_letters(client: Mapping[str, str], topic: str) -> Iterator[StoredDeadLetter]:
     """Yield the dead letters from the start of the topic to its present end. Raises ReadError."""
-    consumer = Consumer({**client, **CONFIG})
+    consumer = unsubscribed_consumer(client, GROUP, auto_offset_reset="earliest")
     try:
         ends = _offset_ranges(consumer, topic)
         consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ends.items()])

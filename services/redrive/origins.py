@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 
-from services.redrive.dead_letters import ANSWER_S, CONFIG, read_error
+from services.redrive.dead_letters import ANSWER_S, GROUP, read_error
+from services.runtime.kafka_clients import unsubscribed_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEAR = 1000
 """For fewer records than this, reading on is quicker than another seek."""
-QUICK = {"fetch.wait.max.ms": 10}
+FETCH_WAIT_MS = 10
 """The first retained record shows what was deleted just now."""
 
 
@@ -21,7 +22,9 @@ class Origins:
     """A reader of any topic. Neighbouring records are cheap in the order of their offsets."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        self._consumer = Consumer({**client, **CONFIG, **QUICK})
+        self._consumer = unsubscribed_consumer(
+            client, GROUP, auto_offset_reset="earliest", fetch_wait_max_ms=FETCH_WAIT_MS
+        )
         self._at = ("", 0, 0)
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from contracts.model.topics import PARTITIONER
 from services.redrive.errors import WriteError
 from services.redrive.redrive import ROOT
+from services.runtime.kafka_clients import keyed_producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,9 +21,7 @@ class KafkaWriter:
     """A producer. A later write, or `close`, raises the error of a record."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        self._producer = Producer(
-            {**client, "partitioner": PARTITIONER, "enable.idempotence": True, "message.max.bytes": 64 * 1024 * 1024}
-        )
+        self._producer = keyed_producer(client, message_max_bytes=64 * 1024 * 1024)
         self._failed: WriteError | None = None
 
     def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, root: str | None) -> None:

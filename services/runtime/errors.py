@@ -16,3 +16,14 @@ class ForeignTopicsError(PermanentError):
             "`stateloop topics` once with STATELOOP_TAKE_OVER=true"
         )
         self.owners = dict(owners)
+
+
+class PortTakenError(PermanentError):
+    """The monitoring endpoints cannot be served where the settings say."""
+
+    def __init__(self, host: str, port: int, problem: str) -> None:
+        super().__init__(
+            f"/healthz and /metrics cannot be served at {host}:{port} ({problem}): "
+            "set STATELOOP_HTTP_PORT to a free port, or to 0 for any"
+        )
+        self.port = port

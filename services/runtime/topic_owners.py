@@ -13,12 +13,15 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from services.runtime.errors import ForeignTopicsError
+from services.runtime.kafka_clients import unsubscribed_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from confluent_kafka import Consumer
 
     from contracts.model.application import Application
 
@@ -67,7 +70,7 @@ class TopicOwners:
     def __init__(self, application: Application, client: Mapping[str, str], warn: Callable[[str], object]) -> None:
         self._application = application.name
         self._outputs = outputs(application)
-        self._config = {"log_level": 0, **client, "group.id": GROUP, "enable.auto.commit": False}
+        self._client = client
         self._warn = warn
         self._warned = ""
 
@@ -97,7 +100,7 @@ class TopicOwners:
 
     @contextmanager
     def _consumer(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:
-        consumer = Consumer(self._config)
+        consumer = unsubscribed_consumer(self._client, GROUP)
         try:
             yield _Group(consumer, is_stopping)
         except KafkaException as error:

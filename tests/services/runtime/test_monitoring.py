@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from spark_app.endpoints import serving
-from spark_app.errors import PortTakenError
+from services.runtime.errors import PortTakenError
+from services.runtime.monitoring import serving
 from spark_app.figures import MARGIN, JobMetrics
 from tests.clock import Clock
 from tests.queried import ask
