@@ -18,7 +18,7 @@ from bench.harness.machine import wake_up_us
 from bench.harness.plan import CHECKOUT, FULL, QUICK, Plan
 from bench.harness.progress import Display
 from bench.harness.report import described, show
-from bench.harness.results import Result, Session, kept
+from bench.harness.results import RunResult, Session, kept
 from bench.harness.rounds import Rounds
 from bench.harness.targets import missed
 from bench.peers.build import build
@@ -57,7 +57,7 @@ def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:
     return tuple(job for job in ALL if job.name in arguments.jobs) if arguments.jobs else (*USUAL, *WORKERS, *QUERIES)
 
 
-def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[Result]:
+def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[RunResult]:
     """Measure everything, and keep it. Raises BenchError."""
     for job in jobs:
         if job.peer:
@@ -72,7 +72,7 @@ def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[Result]:
         return rounds.measure(site, display)
 
 
-def exit_code(results: Sequence[Result], console: Console) -> int:
+def exit_code(results: Sequence[RunResult], console: Console) -> int:
     """0 if each run gave exactly one correct snapshot for each event, and the targets that bind are met.
 
     A fast wrong answer is a failed run.

@@ -24,7 +24,7 @@ from bench.harness.load import preload
 from bench.harness.plan import Plan, Site
 from bench.harness.process import RunningJob
 from bench.harness.progress import Show
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 
 LOOK_S = 0.1
 KILL_AT = 0.5
@@ -40,7 +40,7 @@ class WorkerDrain:
         self._calls, self._plan, self._site = calls, plan, site
         self._core = cores.measured()
 
-    def measure(self, job: Job, run: int, show: Show) -> Result:
+    def measure(self, job: Job, run: int, show: Show) -> RunResult:
         """One run of one worker. Raises RunFailedError."""
         calls, boot = self._calls, self._site.boot
         name = f"{calls.name}-{job.name}-{run}"
@@ -53,7 +53,7 @@ class WorkerDrain:
         found = worker_run.figures(calls)
         if calls.fault:  # what was in flight is done again
             found["repeated_answers"], verdict.duplicates = verdict.duplicates, 0
-        return Result(calls.name, job.name, run, found, verdict, size=self._plan.size(calls))
+        return RunResult(calls.name, job.name, run, found, verdict, size=self._plan.size(calls))
 
     def _fill(self, show: Show) -> None:
         topics.renew(self._site.boot, TOPICS)

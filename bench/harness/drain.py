@@ -9,10 +9,10 @@ from bench.harness.figures import Figures, largest_gap, rate, within
 from bench.harness.jobs import Job
 from bench.harness.load import EVENTS, Reading, preload, readings
 from bench.harness.oracle import Oracle
-from bench.harness.plan import Backlog, Plan, Site
+from bench.harness.plan import BacklogPlan, Plan, Site
 from bench.harness.process import RunningJob
 from bench.harness.progress import Show
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 
 LOOK_S = 0.5
 FIRST_S = 120.0
@@ -26,12 +26,12 @@ FRESH_S = 40 * 60.0
 class Drain:
     """Fills the topic; every job then reads the same records."""
 
-    def __init__(self, backlog: Backlog, plan: Plan, site: Site) -> None:
+    def __init__(self, backlog: BacklogPlan, plan: Plan, site: Site) -> None:
         self._backlog, self._plan, self._site = backlog, plan, site
         self._ends = 0.0
         self._oracle: Oracle | None = None
 
-    def measure(self, job: Job, run: int, show: Show) -> Result:
+    def measure(self, job: Job, run: int, show: Show) -> RunResult:
         """One run of one job. Raises RunFailedError."""
         oracle = self._filled(show)
         topics.renew(self._site.boot, topics.OUTPUTS)
@@ -44,7 +44,7 @@ class Drain:
         times = array("d")
         verdict = oracle.check(_noting(self._site.boot, times), job)
         figures = self._figures(sorted(times), running.began, commits, used)
-        return Result(self._backlog.name, job.name, run, figures, verdict, size=self._plan.size(self._backlog))
+        return RunResult(self._backlog.name, job.name, run, figures, verdict, size=self._plan.size(self._backlog))
 
     def _filled(self, show: Show) -> Oracle:
         """What each of the events in the topic must give; sends them, if they are not there, or too old."""

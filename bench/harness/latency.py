@@ -14,12 +14,12 @@ from bench.harness.errors import JobStalledError
 from bench.harness.jobs import Job
 from bench.harness.load import steady
 from bench.harness.match import Match
-from bench.harness.oracle import Oracle, Reader
+from bench.harness.oracle import Oracle, SnapshotDecoder
 from bench.harness.plan import Plan, Site, Stream
 from bench.harness.process import RunningJob
 from bench.harness.progress import Show
 from bench.harness.receive import receive
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 
 LOOK_S = 0.25
 PATIENCE_S = 120.0
@@ -36,7 +36,7 @@ class Latency:
     def __init__(self, stream: Stream, plan: Plan, site: Site) -> None:
         self._stream, self._plan, self._site = stream, plan, site
 
-    def measure(self, job: Job, run: int, show: Show) -> Result:
+    def measure(self, job: Job, run: int, show: Show) -> RunResult:
         """One run of one job. Raises RunFailedError."""
         stream, boot = self._stream, self._site.boot
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS))
@@ -54,8 +54,8 @@ class Latency:
             received, commits = receiver.finish(), running.commits()
         show("checking every snapshot", 1.0)
         verdict = Oracle(one.reading for one in sent).check((value for _, value in received), job)
-        figures = Match(sent, received, commits, Reader(job)).figures(begin, end) | {"cores": cores}
-        return Result(stream.name, job.name, run, figures, verdict, size=self._plan.size(stream))
+        figures = Match(sent, received, commits, SnapshotDecoder(job)).figures(begin, end) | {"cores": cores}
+        return RunResult(stream.name, job.name, run, figures, verdict, size=self._plan.size(stream))
 
     def warm_up(self, running: RunningJob, show: Show) -> float:
         """Wait until it answers, is warm, and its first batch is over; gives when, in seconds of the epoch."""

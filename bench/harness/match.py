@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bench.harness.figures import Figures, largest_gap, percentile, percentiles, within
 from bench.harness.load import Sent
-from bench.harness.oracle import Reader
+from bench.harness.oracle import SnapshotDecoder
 from bench.harness.receive import Received
 
 
@@ -13,7 +13,7 @@ class Match:
     """When each event was sent, and when its first snapshot came."""
 
     def __init__(
-        self, sent: Sequence[Sent], received: Sequence[Received], commits: Sequence[float], reader: Reader
+        self, sent: Sequence[Sent], received: Sequence[Received], commits: Sequence[float], reader: SnapshotDecoder
     ) -> None:
         self._sent, self._received, self._commits, self._reader = sent, received, commits, reader
 

@@ -53,7 +53,11 @@ class Oracle:
 
         Each snapshot is compared; of a job that does not keep the order of events, the last of each device.
         """
-        report, seen, reader = OracleReport(events=len(self._states)), bytearray(len(self._states)), Reader(job)
+        report, seen, reader = (
+            OracleReport(events=len(self._states)),
+            bytearray(len(self._states)),
+            SnapshotDecoder(job),
+        )
         for value in snapshots:
             report.snapshots += 1
             self._judge(value, reader.read(value), seen, report, in_order=job.in_order)
@@ -61,7 +65,7 @@ class Oracle:
         return report
 
     def _judge(
-        self, value: bytes, read: "Read | None", seen: bytearray, report: OracleReport, *, in_order: bool
+        self, value: bytes, read: "DecodedSnapshot | None", seen: bytearray, report: OracleReport, *, in_order: bool
     ) -> None:
         place = self._states.place(read.device, read.events) if read else None
         if read is None or place is None:
@@ -78,7 +82,7 @@ class Oracle:
             report.example = report.example or f"{field} should be as in {expected}: {value[:300]!r}"
 
 
-class Read(NamedTuple):
+class DecodedSnapshot(NamedTuple):
     """A snapshot: its device, how many of its events it holds, and its state."""
 
     device: str
@@ -86,19 +90,19 @@ class Read(NamedTuple):
     state: dict[str, Any]
 
 
-class Reader:
+class SnapshotDecoder:
     """Reads a job's snapshots."""
 
     def __init__(self, job: Job) -> None:
         self._device = job.device.split(".")
         *self._state, self._count = job.count.split(".")
 
-    def read(self, value: bytes) -> Read | None:
+    def read(self, value: bytes) -> DecodedSnapshot | None:
         """A snapshot, or None if it is none."""
         try:
             snapshot = orjson.loads(value)
             state = functools.reduce(operator.getitem, self._state, snapshot)
             device = functools.reduce(operator.getitem, self._device, snapshot)
-            return Read(device, state[self._count], state) if isinstance(state[self._count], int) else None
+            return DecodedSnapshot(device, state[self._count], state) if isinstance(state[self._count], int) else None
         except (ValueError, LookupError, TypeError):
             return None

@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
-class Backlog:
+class BacklogPlan:
     """Events that are all there before a job starts: measured is how fast it drains them."""
 
     name: str
@@ -51,7 +51,7 @@ class Stream:
         return Fleet("d", self.devices, self.hot)
 
 
-Measure = Backlog | Stream | Calls | Keys | Loop
+Measure = BacklogPlan | Stream | Calls | Keys | Loop
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Plan:
 
 
 def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure:
-    if isinstance(measure, Backlog | Calls):
+    if isinstance(measure, BacklogPlan | Calls):
         return replace(measure, events=events or measure.events)
     if isinstance(measure, Keys):
         return replace(measure, keys=events or measure.keys, seconds=seconds or measure.seconds)
@@ -89,8 +89,8 @@ def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure
 
 FULL = Plan(
     (
-        Backlog("drain-100k", events=3_000_000, devices=100_000),
-        Backlog("drain-2m", events=3_000_000, devices=2_000_000),
+        BacklogPlan("drain-100k", events=3_000_000, devices=100_000),
+        BacklogPlan("drain-2m", events=3_000_000, devices=2_000_000),
         Stream("latency-1k", rate=1_000, seconds=600, warm_s=60),
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
         Stream("hot-10k", rate=10_000, seconds=300, warm_s=30, hot=0.2),
@@ -100,8 +100,8 @@ FULL = Plan(
 )
 QUICK = Plan(
     (
-        Backlog("drain-100k", events=200_000, devices=7_000),
-        Backlog("drain-2m", events=200_000, devices=140_000),
+        BacklogPlan("drain-100k", events=200_000, devices=7_000),
+        BacklogPlan("drain-2m", events=200_000, devices=140_000),
         Stream("latency-1k", rate=1_000, seconds=10, warm_s=5),
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
         Stream("hot-10k", rate=10_000, seconds=10, warm_s=10, hot=0.2),

@@ -9,27 +9,27 @@ from rich.table import Table
 from bench.harness.figures import median
 from bench.harness.headings import CONDITIONS, HEADINGS, cell, line
 from bench.harness.jobs import MEASURED
-from bench.harness.results import Result, middle, values
+from bench.harness.results import RunResult, middle, values
 from bench.harness.targets import TARGETS
 
 LATE_MS = 5.0
 """A load that is later than this for one event in a hundred is no longer the load that was asked for."""
 
 
-def described(result: Result) -> str:
+def described(result: RunResult) -> str:
     """A run in a line."""
     why = result.problem or str(result.verdict)
     head = f"{'ok    ' if result.right else 'FAILED'} {result.measure}, {result.job} {result.run}: "
     return head + "; ".join(part for part in (line(result.figures), why, late(result)) if part)
 
 
-def late(result: Result) -> str:
+def late(result: RunResult) -> str:
     """What is to be said of the load of a run, if it was late."""
     found = result.figures.get("late_p99_ms", 0.0)
     return f"LOAD LATE: {found:.0f} ms at p99, so events came in bursts" if found > LATE_MS else ""
 
 
-def show(results: Sequence[Result], console: Console) -> None:
+def show(results: Sequence[RunResult], console: Console) -> None:
     """Print a table for each measure, the runs with a late load, then the targets."""
     for measure in dict.fromkeys(result.measure for result in results):
         console.print(table(measure, [result for result in results if result.measure == measure]))
@@ -44,7 +44,7 @@ def show(results: Sequence[Result], console: Console) -> None:
         console.print(f"{left} of {len(TARGETS)} targets are for other sizes or jobs than these", highlight=False)
 
 
-def table(measure: str, results: Sequence[Result]) -> Table:
+def table(measure: str, results: Sequence[RunResult]) -> Table:
     """A row for each job: medians, and below them all values; then what the reference is compared with."""
     names = [name for name in HEADINGS if any(name in result.figures for result in results)]
     title = f"{measure}: {results[0].size}; median, and each run"
@@ -60,7 +60,7 @@ def table(measure: str, results: Sequence[Result]) -> Table:
     return drawn
 
 
-def _ratio(results: Sequence[Result], measure: str, job: str, name: str) -> str:
+def _ratio(results: Sequence[RunResult], measure: str, job: str, name: str) -> str:
     ratio = middle(results, measure, MEASURED.name, name) / (middle(results, measure, job, name) or math.nan)
     return "" if name in CONDITIONS or math.isnan(ratio) else f"{ratio:.2f}"
 

@@ -15,7 +15,7 @@ from bench.harness.oracle import OracleReport
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """One measure of one run of one job. A run that broke off has a problem, and neither figures nor verdict."""
 
     measure: str
@@ -47,7 +47,7 @@ class Session:
         return f"{self.cpus} CPU{woken}"
 
 
-def keep(results: Iterable[Result], path: Path, session: Session) -> None:
+def keep(results: Iterable[RunResult], path: Path, session: Session) -> None:
     """Append results to a file of JSON lines."""
     with path.open("ab") as file:
         for result in results:
@@ -55,7 +55,7 @@ def keep(results: Iterable[Result], path: Path, session: Session) -> None:
             file.write(orjson.dumps(facts | vars(result)) + b"\n")
 
 
-def kept(path: Path) -> list[Result]:
+def kept(path: Path) -> list[RunResult]:
     """Of each measure, the results of the last session that has any. Raises NoResultsError."""
     lines = [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
     lines = [line for line in lines if "session" in line]  # older ones are of other measures
@@ -65,18 +65,18 @@ def kept(path: Path) -> list[Result]:
     return [_result(line) for line in lines if line["session"] == last[line["measure"]]]
 
 
-def middle(results: Iterable[Result], measure: str, job: str, figure: str) -> float:
+def middle(results: Iterable[RunResult], measure: str, job: str, figure: str) -> float:
     """The median of a figure over the runs that count. NaN if none does."""
     return median(values(results, measure, job, figure))
 
 
-def values(results: Iterable[Result], measure: str, job: str, figure: str) -> list[float]:
+def values(results: Iterable[RunResult], measure: str, job: str, figure: str) -> list[float]:
     """A figure of each run that counts."""
     ours = (result for result in results if (result.measure, result.job) == (measure, job) and result.right)
     return [result.figures[figure] for result in ours if figure in result.figures]
 
 
-def _result(line: dict[str, Any]) -> Result:
+def _result(line: dict[str, Any]) -> RunResult:
     figures = {name: value for name, value in line["figures"].items() if value is not None}  # null was not a number
     verdict = OracleReport(**line["verdict"]) if line["verdict"] else None
-    return Result(line["measure"], line["job"], line["run"], figures, verdict, line["problem"], line["size"])
+    return RunResult(line["measure"], line["job"], line["run"], figures, verdict, line["problem"], line["size"])

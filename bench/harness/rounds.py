@@ -13,10 +13,10 @@ from bench.harness.drain import Drain
 from bench.harness.errors import RunFailedError
 from bench.harness.jobs import MEASURED, Job
 from bench.harness.latency import Latency
-from bench.harness.plan import Backlog, Measure, Plan, Site, Stream
+from bench.harness.plan import BacklogPlan, Measure, Plan, Site, Stream
 from bench.harness.progress import Display
 from bench.harness.report import described
-from bench.harness.results import Result, Session, keep
+from bench.harness.results import RunResult, Session, keep
 from bench.query.loop import EventsShown
 from bench.query.measures import Keys, Loop
 from bench.query.servers import QUERIES, SERVERS
@@ -57,7 +57,7 @@ def estimate(run: Run, plan: Plan) -> float:
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
     if isinstance(measure, Calls | Keys):
         return around + measure.estimate_s
-    if isinstance(measure, Backlog):
+    if isinstance(measure, BacklogPlan):
         return around + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
     batch = (plan.batch_s or BATCH_S) if run.job.commits else 0
     took = max(measure.warm_s, batch) + measure.seconds
@@ -77,11 +77,11 @@ class Rounds:
         fills = sum(_fill_s(measure) for measure, _ in self._runs)
         return fills + sum(estimate(run, self._plan) for _, runs in self._runs for run in runs)
 
-    def measure(self, site: Site, display: Display) -> list[Result]:
+    def measure(self, site: Site, display: Display) -> list[RunResult]:
         """All results, those of failed runs too."""
         return [result for measure, runs in self._runs for result in self._all(measure, runs, site, display)]
 
-    def _all(self, measure: Measure, runs: list[Run], site: Site, display: Display) -> Iterator[Result]:
+    def _all(self, measure: Measure, runs: list[Run], site: Site, display: Display) -> Iterator[RunResult]:
         plan = self._plan
         meter = _meter(measure, plan, site)
         for run in runs:
@@ -90,7 +90,7 @@ class Rounds:
             try:
                 result = meter.measure(run.job, run.number, display.show)
             except (RunFailedError, KafkaException, TimeoutError) as error:  # the broker may be slow for once, too
-                result = Result(measure.name, run.job.name, run.number, problem=str(error), size=plan.size(measure))
+                result = RunResult(measure.name, run.job.name, run.number, problem=str(error), size=plan.size(measure))
             keep([result], self._file, self._session)
             display.end(described(result))
             yield result
@@ -98,7 +98,7 @@ class Rounds:
 
 def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeysAsked | EventsShown:
     match measure:
-        case Backlog():
+        case BacklogPlan():
             return Drain(measure, plan, site)
         case Stream():
             return Latency(measure, plan, site)
@@ -112,4 +112,4 @@ def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | Worker
 
 def _fill_s(measure: Measure) -> float:
     """How long filling the topic takes, and computing what comes of it."""
-    return 2 * measure.events / FILL_PER_S if isinstance(measure, Backlog) else 0
+    return 2 * measure.events / FILL_PER_S if isinstance(measure, BacklogPlan) else 0

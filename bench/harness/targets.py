@@ -8,13 +8,13 @@ from bench.enrichment.workers import FASTSTREAM, FLINK_ASYNC
 from bench.harness.headings import HEADINGS
 from bench.harness.jobs import BARE, FLINK, KSTREAMS, MEASURED, Job
 from bench.harness.plan import FULL
-from bench.harness.results import Result, middle
+from bench.harness.results import RunResult, middle
 
 SIZES = {measure.name: FULL.size(measure) for measure in FULL.measures}
 
 
 @dataclass(frozen=True)
-class Target:
+class Goal:
     """A bound on a median of our job, or on its ratio to that of another one, in the same session."""
 
     measure: str
@@ -27,13 +27,13 @@ class Target:
     goal: bool = False
     """Beyond what must be: told, and nothing fails for it."""
 
-    def binds(self, results: Sequence[Result]) -> bool:
+    def binds(self, results: Sequence[RunResult]) -> bool:
         """Whether these are of the size that it is set for, of our job and of the other one."""
         there = {result.job for result in results if (result.measure, result.size) == (self.measure, self._size)}
         other = self.beside is None or any(result.measure == self.beside for result in results)
         return other and there >= {job.name for job in (MEASURED, self.over) if job}
 
-    def outcome(self, results: Sequence[Result]) -> tuple[bool, str]:
+    def outcome(self, results: Sequence[RunResult]) -> tuple[bool, str]:
         """Whether it is met, and the sentence that says so."""
         value = middle(results, self.measure, MEASURED.name, self.figure)
         if self.over:
@@ -53,45 +53,45 @@ class Target:
 
 
 TARGETS = (
-    Target("drain-2m", "records_per_s", 1.0, least=True, over=FLINK),
-    Target("drain-2m", "records_per_s", 1.0, least=True, over=KSTREAMS, goal=True),
-    Target("drain-100k", "records_per_s", 0.7, least=True, over=FLINK),
-    Target("drain-100k", "records_per_s", 1.0, least=True, over=FLINK, goal=True),
-    Target("drain-100k", "records_per_s", 1.0, least=True, over=BARE),
-    Target("latency-1k", "p50_ms", 6),
-    Target("latency-1k", "p99_ms", 30),
-    Target("latency-1k", "p50_ms", 1.2, over=FLINK),
-    Target("latency-1k", "p99_ms", 2.0, over=FLINK),
-    Target("latency-10k", "p99_ms", 100),
-    Target("hot-10k", "others_p99_ms", 2.0, beside="latency-10k"),
-    Target("worker-calls", "calls_per_cpu_s", 6_000, least=True),
-    Target("worker-calls", "calls_per_cpu_s", 18_000, least=True, goal=True),
-    Target("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FASTSTREAM),
-    Target("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FLINK_ASYNC, goal=True),
-    Target("worker-calls", "repeated", 0),
-    Target("worker-idle", "records_per_s", 80_000, least=True),
-    Target("worker-slow", "calls_per_s", 0.95, least=True, beside="worker-calls"),
-    Target("worker-quota", "quota_used", 0.95, least=True),
-    Target("worker-quota", "refused", 0.01),
-    Target("worker-outage", "rebalances", 0),
-    Target("worker-outage", "rss_growth_mb", 20),
-    Target("worker-outage", "recovered", 0.95, least=True),
-    Target("worker-kill", "beyond", 0),
-    Target("query-5m", "gets_per_cpu_s", 25_000, least=True),
-    Target("query-5m", "gets_per_cpu_s", 60_000, least=True, goal=True),
-    Target("query-5m", "half_p99_ms", 8),
-    Target("query-5m", "half_over_2s", 0),
-    Target("query-5m", "batch_keys_per_cpu_s", 150_000, least=True),
-    Target("query-5m", "visible_p50_ms", 5),
-    Target("query-5m", "visible_p99_ms", 30),
-    Target("query-5m", "push_p99_ms", 50),
-    Target("push-1k", "push_p99_ms", 50),
-    Target("query-5m", "rebuild_s", 60),
-    Target("query-loop", "visible_p99_ms", 80),
-    Target("query-5m", "restart_s", 3),
+    Goal("drain-2m", "records_per_s", 1.0, least=True, over=FLINK),
+    Goal("drain-2m", "records_per_s", 1.0, least=True, over=KSTREAMS, goal=True),
+    Goal("drain-100k", "records_per_s", 0.7, least=True, over=FLINK),
+    Goal("drain-100k", "records_per_s", 1.0, least=True, over=FLINK, goal=True),
+    Goal("drain-100k", "records_per_s", 1.0, least=True, over=BARE),
+    Goal("latency-1k", "p50_ms", 6),
+    Goal("latency-1k", "p99_ms", 30),
+    Goal("latency-1k", "p50_ms", 1.2, over=FLINK),
+    Goal("latency-1k", "p99_ms", 2.0, over=FLINK),
+    Goal("latency-10k", "p99_ms", 100),
+    Goal("hot-10k", "others_p99_ms", 2.0, beside="latency-10k"),
+    Goal("worker-calls", "calls_per_cpu_s", 6_000, least=True),
+    Goal("worker-calls", "calls_per_cpu_s", 18_000, least=True, goal=True),
+    Goal("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FASTSTREAM),
+    Goal("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FLINK_ASYNC, goal=True),
+    Goal("worker-calls", "repeated", 0),
+    Goal("worker-idle", "records_per_s", 80_000, least=True),
+    Goal("worker-slow", "calls_per_s", 0.95, least=True, beside="worker-calls"),
+    Goal("worker-quota", "quota_used", 0.95, least=True),
+    Goal("worker-quota", "refused", 0.01),
+    Goal("worker-outage", "rebalances", 0),
+    Goal("worker-outage", "rss_growth_mb", 20),
+    Goal("worker-outage", "recovered", 0.95, least=True),
+    Goal("worker-kill", "beyond", 0),
+    Goal("query-5m", "gets_per_cpu_s", 25_000, least=True),
+    Goal("query-5m", "gets_per_cpu_s", 60_000, least=True, goal=True),
+    Goal("query-5m", "half_p99_ms", 8),
+    Goal("query-5m", "half_over_2s", 0),
+    Goal("query-5m", "batch_keys_per_cpu_s", 150_000, least=True),
+    Goal("query-5m", "visible_p50_ms", 5),
+    Goal("query-5m", "visible_p99_ms", 30),
+    Goal("query-5m", "push_p99_ms", 50),
+    Goal("push-1k", "push_p99_ms", 50),
+    Goal("query-5m", "rebuild_s", 60),
+    Goal("query-loop", "visible_p99_ms", 80),
+    Goal("query-5m", "restart_s", 3),
 )
 
 
-def missed(results: Sequence[Result], targets: Sequence[Target] = TARGETS) -> list[Target]:
+def missed(results: Sequence[RunResult], targets: Sequence[Goal] = TARGETS) -> list[Goal]:
     """Those that bind, and are not met."""
     return [one for one in targets if one.binds(results) and not one.goal and not one.outcome(results)[0]]

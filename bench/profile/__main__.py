@@ -15,9 +15,9 @@ from bench.harness.drain import Drain
 from bench.harness.errors import BenchError
 from bench.harness.headings import line
 from bench.harness.jobs import EXACT, STATELOOP, Job
-from bench.harness.plan import CHECKOUT, Backlog, Plan, Site
+from bench.harness.plan import CHECKOUT, BacklogPlan, Plan, Site
 from bench.harness.progress import Display
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 from bench.profile.agent import library, option
 from bench.profile.errors import NoSamplesError
 from bench.profile.parts import shares
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def profile(backlog: Backlog, job: Job, console: Console) -> tuple[Result, Path]:
+def profile(backlog: BacklogPlan, job: Job, console: Console) -> tuple[RunResult, Path]:
     """Drain once under the profiler: the run's result, and the file of its samples. Raises BenchError."""
     agent = library(console.print)
     for folder in (FOLDER / "run", SAMPLES):
@@ -71,7 +71,7 @@ def _largest(site: Site) -> Path:
 def main() -> int:
     """Profile, and print the table: 0, or 1 and a line that says what to do."""
     arguments, console = parser().parse_args(), Console(width=None if sys.stdout.isatty() else 120)
-    backlog = Backlog("profile", arguments.events, arguments.devices)
+    backlog = BacklogPlan("profile", arguments.events, arguments.devices)
     try:
         result, samples = profile(backlog, JOBS[arguments.job], console)
     except BenchError as error:

@@ -18,11 +18,11 @@ from bench.harness.figures import percentiles, within
 from bench.harness.jobs import Job
 from bench.harness.latency import LEAD_S, Latency
 from bench.harness.load import EVENTS, Reading, keyed, steady
-from bench.harness.oracle import OracleReport, Reader
+from bench.harness.oracle import OracleReport, SnapshotDecoder
 from bench.harness.plan import Stream
 from bench.harness.process import RunningJob
 from bench.harness.receive import receive
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 from bench.query.doors import HttpDoor
 from bench.query.facts import told
 from bench.query.servers import SERVICE
@@ -83,7 +83,7 @@ class EventsShown:
         self._loop, self._plan, self._site = loop, plan, site
         self._stream = Stream(loop.name, loop.rate, loop.seconds, loop.warm_s)
 
-    def measure(self, job: Job, run: int, show: Show) -> Result:
+    def measure(self, job: Job, run: int, show: Show) -> RunResult:
         """One run. Raises RunFailedError."""
         loop, boot, name = self._loop, self._site.boot, f"{self._loop.name}-{job.name}-{run}"
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS, app.topics.instances))
@@ -100,10 +100,10 @@ class EventsShown:
             events = shown(boot, door, loop.seconds)
             service.require_running()
             commits, received = running.commits(), receiver.finish()
-        figures = outside(events, commits, published(received, Reader(job)))
+        figures = outside(events, commits, published(received, SnapshotDecoder(job)))
         figures["boundaries"] = within(commits, begin, events[-1].at)
         verdict = OracleReport(events=len(events), snapshots=len(events), gives="answer that shows it")
-        return Result(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
+        return RunResult(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
 
 
 def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
@@ -127,7 +127,7 @@ def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
     return found
 
 
-def published(received: Iterable[Received], reader: Reader) -> Published:
+def published(received: Iterable[Received], reader: SnapshotDecoder) -> Published:
     """When each snapshot came first to somebody who reads the topic."""
     found: dict[tuple[str, int], float] = {}
     for at, value in received:

@@ -14,7 +14,7 @@ from bench.harness.background import Background
 from bench.harness.figures import percentiles
 from bench.harness.load import preload
 from bench.harness.process import RunningJob
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 from bench.query.check import final, watching
 from bench.query.facts import told
 from bench.query.footprint import disk_mb, own_mb
@@ -49,14 +49,14 @@ class KeysAsked:
         self._keys, self._plan, self._site = keys, plan, site
         self._core = cores.measured()
 
-    def measure(self, job: Job, run: int, show: Show) -> Result:
+    def measure(self, job: Job, run: int, show: Show) -> RunResult:
         """One run of one service. Raises RunFailedError, ProgramMissing."""
         server, name = SERVERS[job.name], f"{self._keys.name}-{job.name}-{run}"
         require(server.needs, lambda what: show(what, 0.0))
         began = self._fill(show)
         with cores.left_to(self._core, os.getpid(), *self._site.pids), told(self._site, name) as facts:
             figures, verdict = self._run(server, name, facts | {"core": str(self._core)}, began, show)
-        return Result(self._keys.name, job.name, run, figures, verdict, size=self._plan.size(self._keys))
+        return RunResult(self._keys.name, job.name, run, figures, verdict, size=self._plan.size(self._keys))
 
     def _run(
         self, server: Server, name: str, facts: dict[str, str], began: str, show: Show

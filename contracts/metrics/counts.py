@@ -56,7 +56,7 @@ class Counts(Collector):
         """The values by their labels, of those that begin with these."""
         return {found: value for found, value in self._values[metric].items() if found[: len(labels)] == labels}
 
-    def histograms(self, metric: Metric) -> Mapping[Labels, Histogram]:
+    def histograms(self, metric: Metric) -> Mapping[Labels, HistogramCounts]:
         """A histogram's values by their labels; none of another metric."""
         return self._histograms.get(metric, {})
 
@@ -96,7 +96,7 @@ class Counts(Collector):
         return family
 
 
-class Histogram:
+class HistogramCounts:
     """How many values were at most each bound, with their sum."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
@@ -135,16 +135,16 @@ class _Values(dict[Labels, float]):
         return 0
 
 
-class _Histograms(dict[Labels, Histogram]):
+class _Histograms(dict[Labels, HistogramCounts]):
     """The same of histograms. One without labels is there from the beginning."""
 
     def __init__(self, metric: Metric) -> None:
-        super().__init__({} if metric.labels else {(): Histogram(metric.buckets)})
+        super().__init__({} if metric.labels else {(): HistogramCounts(metric.buckets)})
         self._metric = metric
 
-    def __missing__(self, labels: Labels) -> Histogram:
+    def __missing__(self, labels: Labels) -> HistogramCounts:
         _check(self._metric, labels)
-        found = self[labels] = Histogram(self._metric.buckets)
+        found = self[labels] = HistogramCounts(self._metric.buckets)
         return found
 
 

@@ -16,7 +16,7 @@ from contracts.settings import read
 from services.derive.errors import NothingDerivedError
 from services.derive.kafka import RealKafka
 from services.derive.settings import DeriveSettings
-from services.derive.worker import Worker, names
+from services.derive.worker import DeriveWorker, names
 from services.runtime.monitoring import serving
 from services.runtime.shutdown import stop_event
 from services.runtime.topic_owners import TopicOwners
@@ -56,7 +56,7 @@ def _work(settings: DeriveSettings, application: Application, counters: _Counter
         if not stopping.is_set():
             TopicOwners(application, settings.client(), log.warning).check(stopping.is_set)
         kafka.join()
-        Worker(application, kafka, partitions, counters, stopping.is_set).run()
+        DeriveWorker(application, kafka, partitions, counters, stopping.is_set).run()
     finally:
         kafka.close()
 

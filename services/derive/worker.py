@@ -25,7 +25,7 @@ MOST_FAILURES = 100
 """So many snapshots in a row that fail are no accident of one device."""
 
 
-class Worker:
+class DeriveWorker:
     """Derives until it is told to stop. A snapshot and all that it says are settled together; `count` is told."""
 
     def __init__(

@@ -14,7 +14,7 @@ from contracts.settings import read
 from services.redrive.arguments import arguments, selection
 from services.redrive.dead_letters import StoredDeadLetter, dead_letters
 from services.redrive.origins import Origins
-from services.redrive.rate_limit import RateLimit
+from services.redrive.rate_limiter import RateLimiter
 from services.redrive.redrive import Redrive
 from services.redrive.settings import RedriveSettings
 from services.redrive.writer import KafkaWriter, NoWriter
@@ -71,7 +71,7 @@ def _redrive(
     origins, writer = Origins(client), NoWriter() if options.dry_run else KafkaWriter(client)
     if not application.deduplicate:
         print(TWICE, file=sys.stderr)
-    pace = RateLimit(float("inf") if options.dry_run else options.rate, time.monotonic, time.sleep)
+    pace = RateLimiter(float("inf") if options.dry_run else options.rate, time.monotonic, time.sleep)
     try:
         counts = Redrive(application, origins, writer, lambda: datetime.now(UTC), pace, ProgressReport()).run(chosen)
         writer.close()

@@ -7,7 +7,7 @@ from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, STATELOOP, USUAL
 from bench.harness.oracle import OracleReport
 from bench.harness.plan import FULL, QUICK, Plan
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 from bench.harness.targets import SIZES
 from bench.query.servers import QUERIES
 
@@ -19,11 +19,11 @@ def said(*arguments: str) -> Plan:
     return plan(parser().parse_args(arguments))
 
 
-def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
-    return Result("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
+def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
+    return RunResult("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
 
 
-def code(*results: Result) -> int:
+def code(*results: RunResult) -> int:
     return exit_code(results, Console(quiet=True))
 
 
@@ -50,7 +50,7 @@ def test_a_fast_wrong_answer_fails_the_benchmark() -> None:
 
 
 def test_so_does_a_run_that_broke_off() -> None:
-    assert code(drain("stateloop", 2.0), Result("drain-2m", "bare", 1, problem="bare ended by itself")) == 1
+    assert code(drain("stateloop", 2.0), RunResult("drain-2m", "bare", 1, problem="bare ended by itself")) == 1
 
 
 def test_and_one_in_which_nothing_ran() -> None:

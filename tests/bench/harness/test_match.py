@@ -5,7 +5,7 @@ import pytest
 from bench.harness.jobs import STATELOOP
 from bench.harness.load import Reading, Sent, readings
 from bench.harness.match import Match
-from bench.harness.oracle import Reader
+from bench.harness.oracle import SnapshotDecoder
 from tests.bench.harness.snapshots import encoded, honest
 
 LOAD = list(readings(100, 5, ends=1_800_000_000.0))
@@ -20,7 +20,7 @@ def matched(begin: float, end: float) -> dict[str, float]:
     received = [(at + 0.002, value) for at, value in enumerate(encoded(honest(LOAD)))]
     again = sorted([*received, *((at + 1, value) for at, value in received)])
     events = [sent(reading, float(at)) for at, reading in enumerate(LOAD)]
-    return Match(events, again, [30.0, 60.0, 90.0], Reader(STATELOOP)).figures(begin, end)
+    return Match(events, again, [30.0, 60.0, 90.0], SnapshotDecoder(STATELOOP)).figures(begin, end)
 
 
 def test_the_first_snapshot_of_an_event_counts() -> None:
@@ -51,6 +51,6 @@ def test_the_busiest_device_is_left_out_of_the_others() -> None:
     events = [*(sent(reading, float(at)) for at, reading in enumerate(busy)), sent(other, 50.0)]
     snapshots = encoded(honest([*busy, other]))
     received = [*((at + 0.5, value) for at, value in enumerate(snapshots[:-1])), (50.003, snapshots[-1])]
-    found = Match(events, received, [], Reader(STATELOOP)).figures(0.0, 60.0)
+    found = Match(events, received, [], SnapshotDecoder(STATELOOP)).figures(0.0, 60.0)
     assert found["p50_ms"] == pytest.approx(500)
     assert found["others_p99_ms"] == pytest.approx(3)

@@ -15,7 +15,7 @@ from bench.harness.drain import Drain
 from bench.harness.errors import JobExitedError
 from bench.harness.jobs import Job
 from bench.harness.latency import Latency
-from bench.harness.plan import Backlog, Plan, Site, Stream
+from bench.harness.plan import BacklogPlan, Plan, Site, Stream
 from bench.harness.process import RunningJob
 from services.broker.readiness import wait_until
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
-DRAIN = Backlog("drain", events=2_000, devices=50)
+DRAIN = BacklogPlan("drain", events=2_000, devices=50)
 STREAM = Stream("latency", rate=200, seconds=2, warm_s=1, devices=10)
 PLAN = Plan((DRAIN, STREAM), runs=1, settle_s=0.5)
 SCRIPT = Path(__file__).with_name("a_job.py")

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.harness.plan import FULL, QUICK, Backlog, Stream
+from bench.harness.plan import FULL, QUICK, BacklogPlan, Stream
 
-DRAIN = Backlog("drain", events=1_000, devices=10)
+DRAIN = BacklogPlan("drain", events=1_000, devices=10)
 STREAM = Stream("latency", rate=100, seconds=60, warm_s=5)
 PLAN = replace(FULL, measures=(DRAIN, STREAM))
 

@@ -4,22 +4,24 @@ from rich.console import Console
 
 from bench.harness.oracle import OracleReport
 from bench.harness.report import described, show
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 from bench.harness.targets import SIZES, TARGETS
 
 RIGHT = OracleReport(events=10, snapshots=10)
 SIZE = SIZES["drain-2m"]
 
 
-def drain(job: str, rate: float, size: str = SIZE) -> Result:
-    return Result("drain-2m", job, 1, {"records_per_s": rate}, RIGHT, size=size)
+def drain(job: str, rate: float, size: str = SIZE) -> RunResult:
+    return RunResult("drain-2m", job, 1, {"records_per_s": rate}, RIGHT, size=size)
 
 
-def latency(late: float) -> Result:
-    return Result("latency-1k", "flink", 1, {"p50_ms": 4.0, "late_p99_ms": late, "boundaries": 9}, RIGHT, size="small")
+def latency(late: float) -> RunResult:
+    return RunResult(
+        "latency-1k", "flink", 1, {"p50_ms": 4.0, "late_p99_ms": late, "boundaries": 9}, RIGHT, size="small"
+    )
 
 
-def printed(*results: Result) -> str:
+def printed(*results: RunResult) -> str:
     console = Console(record=True, width=200, stderr=True)
     show(results, console)
     return console.export_text()
@@ -38,7 +40,7 @@ def test_medians_and_each_value_and_the_ratio_to_each_other_job() -> None:
 
 
 def test_what_a_run_met_with_has_no_ratio() -> None:
-    ours = Result("latency-1k", "stateloop", 1, {"p50_ms": 5.0, "boundaries": 18}, RIGHT)
+    ours = RunResult("latency-1k", "stateloop", 1, {"p50_ms": 5.0, "boundaries": 18}, RIGHT)
     text = printed(ours, latency(late=1.0))
     assert "1.25" in text
     assert "2.00" not in text
@@ -59,4 +61,4 @@ def test_a_late_load_is_reported() -> None:
 
 def test_a_run_in_a_line() -> None:
     assert described(drain("flink", 40_000)).startswith("ok     drain-2m, flink 1: records/s 40,000; each of 10 events")
-    assert described(Result("drain-2m", "flink", 2, problem="it ended")) == "FAILED drain-2m, flink 2: it ended"
+    assert described(RunResult("drain-2m", "flink", 2, problem="it ended")) == "FAILED drain-2m, flink 2: it ended"

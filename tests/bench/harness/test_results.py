@@ -7,7 +7,7 @@ import pytest
 
 from bench.harness.errors import NoResultsError
 from bench.harness.oracle import OracleReport
-from bench.harness.results import Result, Session, keep, kept, middle
+from bench.harness.results import RunResult, Session, keep, kept, middle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +16,8 @@ RIGHT = OracleReport(events=10, snapshots=10)
 WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 
 
-def drain(job: str, rate: float, verdict: OracleReport = RIGHT, measure: str = "drain-2m") -> Result:
-    return Result(measure, job, 1, {"records_per_s": rate}, verdict, size="small")
+def drain(job: str, rate: float, verdict: OracleReport = RIGHT, measure: str = "drain-2m") -> RunResult:
+    return RunResult(measure, job, 1, {"records_per_s": rate}, verdict, size="small")
 
 
 @pytest.fixture
@@ -26,7 +26,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_is_kept_is_read_back(file: Path) -> None:
-    results = [drain("flink", 1.0), drain("stateloop", 2.0, WRONG), Result("drain-2m", "kstreams", 1, problem="ended")]
+    results = [
+        drain("flink", 1.0),
+        drain("stateloop", 2.0, WRONG),
+        RunResult("drain-2m", "kstreams", 1, problem="ended"),
+    ]
     for result in results:
         keep([result], file, Session("today"))
     assert kept(file) == results
@@ -46,7 +50,7 @@ def test_of_each_measure_the_last_session_counts(file: Path) -> None:
 
 
 def test_what_was_no_number_is_no_figure(file: Path) -> None:
-    keep([Result("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT)], file, Session("today"))
+    keep([RunResult("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT)], file, Session("today"))
     assert kept(file)[0].figures == {"cpu_s": 1.0}
 
 

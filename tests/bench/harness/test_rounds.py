@@ -8,13 +8,13 @@ import pytest
 from bench.enrichment.measures import Calls
 from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, FLINK, STATELOOP
-from bench.harness.plan import FULL, Backlog, Stream
+from bench.harness.plan import FULL, BacklogPlan, Stream
 from bench.harness.results import Session
 from bench.harness.rounds import Rounds, Run, able, estimate, turns
 from bench.query.measures import Keys, Loop
 from bench.query.servers import QUERIES
 
-DRAIN = Backlog("drain", events=90_000, devices=10)
+DRAIN = BacklogPlan("drain", events=90_000, devices=10)
 STREAM = Stream("latency", rate=900, seconds=40, warm_s=10)
 PLAN = replace(FULL, measures=(DRAIN, STREAM), runs=2)
 

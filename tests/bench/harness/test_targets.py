@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from bench.harness.oracle import OracleReport
-from bench.harness.results import Result
+from bench.harness.results import RunResult
 from bench.harness.targets import SIZES, TARGETS, missed
 
 RIGHT = OracleReport(events=10, snapshots=10)
@@ -11,12 +11,12 @@ ABSOLUTE = next(one for one in TARGETS if one.measure == "latency-10k")
 BESIDE = next(one for one in TARGETS if one.measure == "worker-slow")
 
 
-def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> Result:
-    return Result("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
+def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
+    return RunResult("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
 
 
-def latency(job: str, p99: float) -> Result:
-    return Result("latency-10k", job, 1, {"p99_ms": p99}, RIGHT, size=SIZES["latency-10k"])
+def latency(job: str, p99: float) -> RunResult:
+    return RunResult("latency-10k", job, 1, {"p99_ms": p99}, RIGHT, size=SIZES["latency-10k"])
 
 
 def test_a_ratio() -> None:
@@ -32,8 +32,8 @@ def test_an_absolute_bound_needs_no_other_job() -> None:
     assert not missed([latency("flink", 101)])
 
 
-def calls(measure: str, rate: float) -> Result:
-    return Result(measure, "stateloop", 1, {"calls_per_s": rate}, RIGHT, size=SIZES[measure])
+def calls(measure: str, rate: float) -> RunResult:
+    return RunResult(measure, "stateloop", 1, {"calls_per_s": rate}, RIGHT, size=SIZES[measure])
 
 
 def test_a_ratio_to_another_measure() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bench.harness import topics
 from bench.harness.jobs import STATELOOP
-from bench.harness.oracle import Reader
+from bench.harness.oracle import SnapshotDecoder
 from bench.query.loop import NotShown, Shown, outside, published, shown
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_the_way_to_the_topic_and_the_way_from_there_are_told_apart() -> None:
         (11.5, b'{"device_id":"a","state":{"events":2}}'),
         (11.625, b'{"device_id":"a","state":{"events":2}}'),
     ]
-    figures = outside(events, [], published(received, Reader(STATELOOP)))
+    figures = outside(events, [], published(received, SnapshotDecoder(STATELOOP)))
     assert (figures["snapshot_max_ms"], figures["shown_max_ms"]) == (500, 375)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.metrics import query
 from contracts.metrics import worker as names
-from contracts.metrics.counts import Counts, Histogram
+from contracts.metrics.counts import Counts, HistogramCounts
 
 
 def test_counts_under_labels_and_sums_over_those_that_are_left_out() -> None:
@@ -39,7 +39,7 @@ def test_labels_that_the_metric_does_not_declare_are_refused() -> None:
 
 
 def test_a_histogram_counts_a_value_at_a_bound_within_it() -> None:
-    histogram = Histogram((0.1, 1.0))
+    histogram = HistogramCounts((0.1, 1.0))
     for value in (0.1, 0.5, 1.0, 7.0):
         histogram.note(value)
     assert histogram.cumulative() == [("0.1", 1), ("1.0", 3), ("+Inf", 4)]

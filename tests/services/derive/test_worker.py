@@ -18,7 +18,7 @@ from contracts.wire.window_key import derived_key
 from examples.scooters.application import Ping, Place, Scooter, place, rule
 from services.derive.derive import BY_KEY, OutputRecord
 from services.derive.errors import EverythingFailsError
-from services.derive.worker import MOST_FAILURES, Worker, names
+from services.derive.worker import MOST_FAILURES, DeriveWorker, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,7 +69,7 @@ class InMemory:
         self.counts[metric.name] += by
 
     def work(self) -> None:
-        Worker(APP, self, dict.fromkeys(names(APP), 4), self.count, lambda: self.stopping).run()
+        DeriveWorker(APP, self, dict.fromkeys(names(APP), 4), self.count, lambda: self.stopping).run()
 
 
 def _record(offset: int, value: bytes) -> Record:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from services.redrive.rate_limit import RateLimit
+from services.redrive.rate_limiter import RateLimiter
 
 
 def test_so_many_a_second_and_no_more_even_after_a_pause() -> None:
@@ -14,7 +14,7 @@ def test_so_many_a_second_and_no_more_even_after_a_pause() -> None:
         nonlocal now
         now += seconds
 
-    pace = RateLimit(10, lambda: now, sleep)
+    pace = RateLimiter(10, lambda: now, sleep)
     for number in range(30):
         if number == 10:
             now += 5

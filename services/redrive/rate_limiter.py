@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class RateLimit:
+class RateLimiter:
     """Call it before each record. A pause does not allow a burst after it."""
 
     def __init__(self, rate: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
