@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REPEAT_S = 30.0
 """How often a warning that repeats is logged."""
 MOST_KINDS = 1000
-"""How many kinds of warnings are told apart; the oldest are forgotten, and so logged anew."""
+"""The number of kinds of warnings that are remembered; an older one is logged again."""
 
 
 class JsonLines(logging.Formatter):
@@ -62,7 +62,7 @@ class Repeats(logging.Filter):
         self._held: dict[str, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it is logged."""
+        """Return whether it is logged."""
         if record.levelno < logging.WARNING:
             return True
         kind, now = _kind(record), self._clock()

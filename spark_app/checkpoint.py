@@ -1,4 +1,4 @@
-"""Whose checkpoint this is. A checkpoint of another state model, other topics or another partition count is refused."""
+"""The identity of a checkpoint. One of another state model, other topics or another partition count is refused."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ FORMAT: Literal[1] = 1
 
 
 class CheckpointIdentity(BaseModel):
-    """What a checkpoint belongs to."""
+    """The job to which a checkpoint belongs."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -25,7 +25,7 @@ class CheckpointIdentity(BaseModel):
     state_partitions: int
 
     def differences(self, other: "CheckpointIdentity") -> list[str]:
-        """In what another identity differs from this one, in words."""
+        """Return the differences of another identity from this one, in words."""
         found = self.state_model.differences(other.state_model)
         if self.state_partitions != other.state_partitions:
             found.append(f"its state has {other.state_partitions} partitions, this job {self.state_partitions}")

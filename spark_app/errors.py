@@ -1,4 +1,4 @@
-"""What ends the job on purpose. Each message says what to do."""
+"""The errors that stop the job. Each message has a remedy."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from contracts.errors import PermanentError, RetryableError, StateloopError
 
 
 class JobError(StateloopError):
-    """The base of the job's own errors."""
+    """The base of the job's errors."""
 
 
 class TopicMissingError(JobError, PermanentError):

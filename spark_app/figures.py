@@ -1,4 +1,4 @@
-"""The job's figures: what contracts/metrics/job.py names, taken from what Spark tells of each batch."""
+"""The job's metrics, those of contracts/metrics/job.py, from Spark's progress of each batch."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from contracts.metrics import job as names
 MARGIN = timedelta(minutes=1)
 """How much longer than its length a batch may take, its start and its end included."""
 UNKNOWN = -1
-"""What Spark tells of a figure that it does not know."""
+"""Spark's value of a figure that it does not know."""
 
 
 class JobMetrics:
@@ -141,7 +141,7 @@ def _gauge(metric: Metric, registry: CollectorRegistry) -> Gauge:
 
 
 def _offsets(told: str) -> dict[str, dict[str, int]]:
-    """Offsets by topic and partition; none when the source does not tell them."""
+    """Offsets by topic and partition; none when the source does not report them."""
     try:
         found = json.loads(told)
     except ValueError:

@@ -6,7 +6,7 @@ from contracts.model.topics import READ_COMMITTED
 from spark_app.errors import UnsupportedOptionError
 
 SAME = ("security.protocol", "client.id", "client.rack", "ssl.endpoint.identification.algorithm")
-"""Named alike in both. Others have no counterpart, or are not for a job to change."""
+"""Options with one name in both clients. The others have no counterpart, or a job must not change them."""
 LOGINS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -14,7 +14,7 @@ LOGINS = {
 }
 
 CONSUMER = {f"kafka.{name}": value for name, value in READ_COMMITTED.items()}
-"""What the sources' consumers are told besides."""
+"""Further options of the sources' consumers."""
 PRODUCER = {
     # Snapshots of one device are much alike, and the broker's work goes by requests and bytes: a third more records
     # a second when it shares the machine, for at most a millisecond of latency. While one batch waits behind another,
@@ -24,11 +24,11 @@ PRODUCER = {
     "kafka.buffer.memory": "134217728",
     "kafka.compression.type": "lz4",
 }
-"""What the sink's producer is told besides."""
+"""Further options of the sink's producer."""
 
 
 def connector(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of Spark's Kafka source and sink for these of librdkafka. Raises UnsupportedOptionError."""
+    """Return the options of Spark's Kafka source and sink for these of librdkafka. Raises UnsupportedOptionError."""
     left = dict(options)
     java = {"bootstrap.servers": left.pop("bootstrap.servers")}
     java |= {name: left.pop(name) for name in SAME if name in left}

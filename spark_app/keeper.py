@@ -27,7 +27,7 @@ def kept(lease: Lease, stop_queries: Callable[[], object]) -> Iterator[None]:
 
 
 def renew(lease: Lease, ended: threading.Event) -> None:
-    """Renew the lease until `ended` is set or the lease is lost. The next start of the query tells that it is lost."""
+    """Renew the lease until `ended` is set or the lease is lost. The next start of the query raises that it is lost."""
     while not ended.wait(RENEW_S):
         try:
             lease.renew()

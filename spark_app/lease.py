@@ -74,7 +74,7 @@ class StoredLease:
 
     @property
     def owner(self) -> JobOwner | None:
-        """Who wrote it; None where a part of it is written."""
+        """The job that wrote it; None for a part of a file."""
         try:
             return LeaseFile.model_validate_json(self.content).owner
         except ValidationError:

@@ -1,4 +1,4 @@
-"""The processes of a job, so that another job on the same machine can tell whether they are dead."""
+"""The processes of a job, so that another job on the same machine can see whether they are dead."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What the job says of itself: one JSON line for each batch, failure and restart, on standard output."""
+"""The job's report: one JSON line for each batch, failure and restart, on standard output."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ class JobReport:
         self._figures: JobMetrics | None = None
 
     def count(self, figures: JobMetrics) -> None:
-        """From now on count there what is told here."""
+        """Pass each later report to these metrics too."""
         self._figures = figures
 
     def started(self, settings: dict[str, Any], slots: int, http_port: int | None = None) -> None:

@@ -49,7 +49,7 @@ LOCAL_FILES: dict[str, bool | float | int | str | None] = {
 
 
 def slots(application: Application, topics: list[TopicIdentity], state_partitions: int) -> int:
-    """How many tasks run at once: one for each partition of each source, and of each stateful operator."""
+    """Return how many tasks run at once: one for each partition of each source, and of each stateful operator."""
     stateful = 2 if application.deduplicate else 1
     return sum(topic.partitions for topic in topics) + stateful * state_partitions
 
@@ -93,7 +93,7 @@ def stop_queries(spark: SparkSession) -> None:
 def batches_per_snapshot(batch: timedelta) -> int:
     """After how many batches the state is laid down whole: what came since then is what a restart has to replay.
 
-    More often than Spark uploads it would help nobody.
+    It is not useful more often than Spark uploads it.
     """
     return max(1, round(MAINTENANCE / batch))
 
@@ -107,5 +107,5 @@ def java_options(options: str, archive: Path | None) -> str:
 
 
 def _submitted() -> bool:
-    """Whether spark-submit started this process: then a gateway to its JVM is there already."""
+    """Return whether spark-submit started this process: then a gateway to its JVM is there already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ

@@ -37,4 +37,4 @@ class JobSettings(KafkaSettings):
     http_host: str = "127.0.0.1"
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)
-    """Their port; 0 is any free one, which the first line tells. Unset, they are not served."""
+    """Their port; 0 is any free one, which the first line has. Unset, they are not served."""

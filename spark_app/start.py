@@ -52,7 +52,7 @@ class Starter:
         return QueryRun(live(self._query, self._settings.batch))
 
     def _backlog(self, topics: list[TopicIdentity]) -> int:
-        """How many records to catch up with; 0 for a backlog that real-time mode may read.
+        """Return how many records to catch up with; 0 for a backlog that real-time mode may read.
 
         A replay's records are old by nature, and may come faster than they are caught up with: once is enough.
         """

@@ -49,7 +49,7 @@ class StateModel(BaseModel):
     grouping: list[str]
     """The columns of the state's key."""
     deduplication: dict[str, str] | None
-    """The columns that tell a delta from its copies, and the expressions of a delta's id."""
+    """The columns in which copies of a delta are equal, and the expressions of a delta's id."""
     tracing: bool
     aggregates: list[str]
     """The expressions of the aggregates, in the order of their buffers."""

@@ -1,4 +1,4 @@
-"""Keep the query running: restart it inside this driver when it fails, and end the driver when that does not help."""
+"""Restarts the query inside this driver when it fails, and stops the driver when it keeps failing."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ CONCURRENT_COMMIT = "[CONCURRENT_STREAM_LOG_UPDATE]"
 
 @dataclass
 class Failures:
-    """The failures since the query last got anywhere."""
+    """The failures since the query's last progress."""
 
     give_up: timedelta
     clock: Callable[[], float]
@@ -37,7 +37,7 @@ class Failures:
     since: float | None = None
 
     def pause(self) -> float:
-        """How long to wait before the next start: at once at first, then longer each time."""
+        """Return how long to wait before the next start: at once at first, then longer each time."""
         return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (self.count - 1))
 
     def failed(self, problem: str) -> None:
@@ -49,7 +49,7 @@ class Failures:
             raise QueryFailsError(self.count, problem)
 
     def progressed(self) -> None:
-        """A batch was committed: what failed before does not count any more."""
+        """Forget the failures before a committed batch."""
         self.count, self.since = 0, None
 
 
@@ -114,5 +114,5 @@ def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[Stream
 
 
 def first_line(problem: str) -> str:
-    """The line of an error that says what happened."""
+    """Return the first line of an error that is not empty."""
     return next((line.strip() for line in problem.splitlines() if line.strip()), "unknown")

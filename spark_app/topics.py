@@ -1,4 +1,4 @@
-"""What the broker says of the application's topics: which they are, their partitions, and whose clock stamps them."""
+"""The application's topics on the broker: their ids, their partitions, and the settings that change their meaning."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -26,18 +26,18 @@ class TopicIdentity:
     partitions: int
 
     def facts(self) -> dict[str, str | int]:
-        """As the checkpoint remembers it."""
+        """Return it as the checkpoint stores it."""
         return asdict(self)
 
 
 def sources(application: Application) -> list[str]:
-    """The names of the topics that the job reads."""
+    """Return the names of the topics that the job reads."""
     topics = application.topics
     return [topics.events, topics.feedback] if application.enrichments else [topics.events]
 
 
 def identify(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
-    """The topics that the job reads, as the broker has them now. Those that it writes must be there as well.
+    """Return the topics that the job reads, as the broker has them now. Those that it writes must exist too.
 
     Raises BrokerUnreachableError, TopicMissingError, TopicAccessError, PartitionCountError, and TopicConfigError where
     the time of a record would not be what the catalogue says.

@@ -1,1 +1,1 @@
-"""Measures jobs that do the same, one beside the other, and checks every answer that they give."""
+"""Measures jobs that do the same work, and checks every result."""

@@ -41,5 +41,5 @@ def median(values: Sequence[float]) -> float:
 
 
 def within(times: Sequence[float], begin: float, end: float) -> int:
-    """How many of the times fall into [begin, end)."""
+    """Return how many of the times fall into [begin, end)."""
     return sum(begin <= time < end for time in times)

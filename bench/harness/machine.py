@@ -17,7 +17,7 @@ TURNS = 3_000
 
 
 def wake_up_us() -> float | None:
-    """How long until a process that sleeps on another core has heard, in microseconds.
+    """Return how long until a process that sleeps on another core has heard, in microseconds.
 
     It is half of a question's way there and back, the median of many. None where there is one core, or nobody can be
     kept on one.

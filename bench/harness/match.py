@@ -38,7 +38,7 @@ class Match:
         }
 
     def _first(self, begin: float) -> dict[tuple[str, int], float]:
-        """When each snapshot came first. Those of events sent later cannot have come before."""
+        """Return when each snapshot came first. Those of events sent later cannot have come before."""
         first: dict[tuple[str, int], float] = {}
         for at, value in self._received:
             if at >= begin and (read := self._reader.read(value)):

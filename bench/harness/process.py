@@ -43,7 +43,7 @@ class Group:
             )
 
     def ended(self) -> bool:
-        """Whether the leader is gone."""
+        """Return whether the leader is gone."""
         return self._leader.poll() is not None
 
     def cpu_s(self) -> float:
@@ -60,7 +60,7 @@ class Group:
         return sum(int(stat[RSS]) for _, stat in self._members()) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def kill(self) -> None:
-        """Give none of them time to end: kill -9."""
+        """Return none of them time to end: kill -9."""
         self._signal(signal.SIGKILL)
         self._leader.wait()
 

@@ -53,7 +53,7 @@ def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
 
 
 def estimate(run: Run, plan: Plan) -> float:
-    """How long a run takes, in seconds, without the filling of the topic."""
+    """Return how long a run takes, in seconds, without the filling of the topic."""
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
     if isinstance(measure, Calls | Keys):
         return around + measure.estimate_s
@@ -111,5 +111,5 @@ def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | Worker
 
 
 def _fill_s(measure: Measure) -> float:
-    """How long filling the topic takes, and computing what comes of it."""
+    """Return how long filling the topic takes, and computing what comes of it."""
     return 2 * measure.events / FILL_PER_S if isinstance(measure, BacklogPlan) else 0

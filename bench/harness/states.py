@@ -69,7 +69,7 @@ class States:
         return self._begins[index] + number - 1
 
     def last(self, place: int) -> bool:
-        """Whether no later reading of its device follows."""
+        """Return whether no later reading of its device follows."""
         return self._last[self._of[self._rows[place]]] == self._rows[place]
 
     def expected(self, place: int) -> Expected:

@@ -1,4 +1,4 @@
-"""What our job is to achieve beside its peers."""
+"""The goals of our job, absolute or relative to its peers."""
 
 import math
 from collections.abc import Sequence
@@ -22,27 +22,27 @@ class Goal:
     bound: float
     least: bool = False
     over: Job | None = None
-    beside: str | None = None
+    relative_to: str | None = None
     """Another measure: the bound is on the ratio to our job's figure there."""
     goal: bool = False
     """Beyond what must be: told, and nothing fails for it."""
 
     def binds(self, results: Sequence[RunResult]) -> bool:
-        """Whether these are of the size that it is set for, of our job and of the other one."""
+        """Return whether these are of the size that it is set for, of our job and of the other one."""
         there = {result.job for result in results if (result.measure, result.size) == (self.measure, self._size)}
-        other = self.beside is None or any(result.measure == self.beside for result in results)
+        other = self.relative_to is None or any(result.measure == self.relative_to for result in results)
         return other and there >= {job.name for job in (MEASURED, self.over) if job}
 
     def outcome(self, results: Sequence[RunResult]) -> tuple[bool, str]:
-        """Whether it is met, and the sentence that says so."""
+        """Return whether it is met, and the sentence that says so."""
         value = middle(results, self.measure, MEASURED.name, self.figure)
         if self.over:
             value /= middle(results, self.measure, self.over.name, self.figure) or math.nan
-        if self.beside:
-            value /= middle(results, self.beside, MEASURED.name, self.figure) or math.nan
+        if self.relative_to:
+            value /= middle(results, self.relative_to, MEASURED.name, self.figure) or math.nan
         met = value >= self.bound if self.least else value <= self.bound
         what = HEADINGS[self.figure][0] + (f" over that of {self.over.name}" if self.over else "")
-        what += f" over that of {self.beside}" if self.beside else ""
+        what += f" over that of {self.relative_to}" if self.relative_to else ""
         bound = f"{'goal' if self.goal else 'target'} {'≥' if self.least else '≤'} {self.bound:g}"
         verdict = ("reached" if met else "beyond") if self.goal else ("met" if met else "NOT MET")
         return met, f"{verdict:7} {self.measure}: {what} {value:.2f} ({bound})"
@@ -63,14 +63,14 @@ TARGETS = (
     Goal("latency-1k", "p50_ms", 1.2, over=FLINK),
     Goal("latency-1k", "p99_ms", 2.0, over=FLINK),
     Goal("latency-10k", "p99_ms", 100),
-    Goal("hot-10k", "others_p99_ms", 2.0, beside="latency-10k"),
+    Goal("hot-10k", "others_p99_ms", 2.0, relative_to="latency-10k"),
     Goal("worker-calls", "calls_per_cpu_s", 6_000, least=True),
     Goal("worker-calls", "calls_per_cpu_s", 18_000, least=True, goal=True),
     Goal("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FASTSTREAM),
     Goal("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FLINK_ASYNC, goal=True),
     Goal("worker-calls", "repeated", 0),
     Goal("worker-idle", "records_per_s", 80_000, least=True),
-    Goal("worker-slow", "calls_per_s", 0.95, least=True, beside="worker-calls"),
+    Goal("worker-slow", "calls_per_s", 0.95, least=True, relative_to="worker-calls"),
     Goal("worker-quota", "quota_used", 0.95, least=True),
     Goal("worker-quota", "refused", 0.01),
     Goal("worker-outage", "rebalances", 0),

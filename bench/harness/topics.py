@@ -50,7 +50,7 @@ class Counter:
         self._consumer.close()
 
     def count(self) -> int:
-        """How many there are now."""
+        """Return how many there are now."""
         return sum(self._end(one) for one in self._partitions)
 
     def _end(self, partition: TopicPartition) -> int:

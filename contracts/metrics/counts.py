@@ -1,4 +1,4 @@
-"""The object that counts what a catalogue names, and tells it to Prometheus."""
+"""The counters of a catalogue of metrics, in the text format of Prometheus."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from contracts.types.columns import without_none
 from contracts.types.key import Key, MaxBytes
 
 SMALLEST_RECORD = 4 * 1024
-"""In bytes: the feedback that tells a failure must fit."""
+"""In bytes: the feedback of a failure must fit."""
 LARGEST_RECORD = 960 * 1024
 """In bytes: librdkafka sends 1,000,000 with key and headers unless told otherwise, and brokers take little more."""
 
@@ -87,7 +87,7 @@ class Application:
 
     @property
     def enrichment_group(self) -> str:
-        """The consumer group of the enrichment workers, unless they are told another."""
+        """The consumer group of the enrichment workers, unless STATELOOP_GROUP names another."""
         return f"{self.name}-enrichment"
 
     @cached_property

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 LARGEST_SNAPSHOT = 1_000_000
-"""In bytes, with its key: what a Kafka producer and broker take unless they are told otherwise."""
+"""In bytes, with its key: the default limit of a Kafka producer and broker."""
 LARGEST_HEAD = 1_000
 """How many characters of a refused record a dead letter shows."""
 

@@ -49,7 +49,7 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
 
 
 def all_are_met(each: tuple[Bound, ...], value: Any) -> bool:
-    """Whether a value that is there meets all its conditions."""
+    """Return whether a value that is there meets all its conditions."""
     for bound in each:  # noqa: SIM110  # there is mostly none, or one: a generator costs more than they do
         if not bound.is_met(value):
             return False
@@ -57,7 +57,7 @@ def all_are_met(each: tuple[Bound, ...], value: Any) -> bool:
 
 
 def needed(field: FieldInfo) -> bool:
-    """Whether a field must have a value. Missing and null are the same on the wire."""
+    """Return whether a field must have a value. Missing and null are the same on the wire."""
     return field.is_required() and not without_none(field.annotation)[1]
 
 

@@ -55,7 +55,7 @@ def ungrouped(constraint: Any) -> Iterator[Any]:
 
 
 def is_model(annotation: Any) -> bool:
-    """Whether an annotation is a pydantic model, which becomes a struct."""
+    """Return whether an annotation is a pydantic model, which becomes a struct."""
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 

@@ -54,7 +54,7 @@ class Echo:
 
 
 def has_echo(model: type[BaseModel]) -> bool:
-    """Whether a field of a model repeats a value of the call."""
+    """Return whether a field of a model repeats a value of the call."""
     return any(isinstance(part, Echo) for field in model.model_fields.values() for part in field.metadata)
 
 

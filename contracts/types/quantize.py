@@ -37,7 +37,7 @@ class Quantize:
             )
 
     def fits(self, kind: Any) -> bool:
-        """Whether inputs of this type can be rounded by this step."""
+        """Return whether inputs of this type can be rounded by this step."""
         if isinstance(self.step, timedelta):
             return kind is datetime
         return kind is float or (kind is int and isinstance(self.step, int))

@@ -1,4 +1,4 @@
-"""Records of the topics besides events, and the keys and partitions that they have."""
+"""The records of the topics other than events, with their keys and partitions."""
 
 from contracts.wire.messages import (
     LARGEST_COUNT,

@@ -124,7 +124,7 @@ class DerivedRecord(Wire):
     """The value that a device's snapshot gives another key.
 
     Of a key's records the one of the greatest (first_seen, epoch, version) counts. It is in the partition of its key;
-    the record's own key names the device's window besides. Compaction keeps what was written last, and so keeps the
+    the record's own key also names the device's window. Compaction keeps what was written last, and so keeps the
     last record of each window: it does not choose between devices, nor between windows.
     """
 

@@ -37,7 +37,7 @@ def command(settings: BrokerSettings) -> list[str]:
 
 
 def jvm_command(java: Path, classpath: str, heap: str, properties: Path) -> list[str]:
-    """Give the command line of the broker's JVM."""
+    """Return the command line of the broker's JVM."""
     memory = [f"-Xmx{heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError"]
     log = [f"-Dlog4j2.configurationFile={LOG_CONFIG}", "-Djava.awt.headless=true"]
     return [str(java), *memory, *log, "-cp", classpath, "kafka.Kafka", str(properties)]

@@ -65,25 +65,25 @@ def resolve(settings: JarsSettings, say: Callable[[str], None]) -> bool:
 
 
 def classpath(jars: Path, conf: str) -> str:
-    """Give the class path of all jars of one conf of ivy.xml; refuse what ivy.xml no longer says."""
+    """Return the class path of all jars of one conf of ivy.xml; refuse what ivy.xml no longer says."""
     if not up_to_date(jars):
         raise JarsMissingError(jars)
     return f"{jars.absolute() / conf}/*"
 
 
 def up_to_date(jars: Path) -> bool:
-    """Tell whether the jars are there, all of them, and made from the ivy.xml of now."""
+    """Return whether the jars are there, all of them, and made from the ivy.xml of now."""
     marker = jars / MARKER
     return marker.exists() and marker.read_text() == digest() and all((jars / conf).is_dir() for conf in CONFS)
 
 
 def digest() -> str:
-    """Give the hash that the marker holds."""
+    """Return the hash that the marker holds."""
     return hashlib.sha256(IVY_XML.read_bytes()).hexdigest()
 
 
 def ivy_jar() -> Path:
-    """Give the path of the Ivy that pyspark ships."""
+    """Return the path of the Ivy that pyspark ships."""
     spec = find_spec("pyspark")
     found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
     if not found:
@@ -92,14 +92,14 @@ def ivy_jar() -> Path:
 
 
 def ivy_command(java: Path, ivy: Path, into: Path, ivy_settings: Path | None) -> list[str]:
-    """Give the command that resolves ivy.xml and copies the jars to `into`."""
+    """Return the command that resolves ivy.xml and copies the jars to `into`."""
     mirror = ["-settings", str(ivy_settings)] if ivy_settings else []
     pattern = f"{into}/[conf]/[artifact]-[revision].[ext]"
     return [str(java), "-jar", str(ivy), *mirror, "-ivy", str(IVY_XML), "-confs", *CONFS, "-retrieve", pattern]
 
 
 def progress(line: str) -> str | None:
-    """Give what a line of Ivy's output means to a person, or None if nothing."""
+    """Return what a line of Ivy's output means to a person, or None if nothing."""
     found = re.match(r"\s*found \S+#(\S+);(\S+) in", line)
     if found:
         return f"found {found[1]} {found[2]}"
@@ -108,7 +108,7 @@ def progress(line: str) -> str | None:
 
 
 def failure(output: str) -> BrokerError:
-    """Give the reason why Ivy failed: the network, or an artefact that does not exist."""
+    """Return the reason why Ivy failed: the network, or an artefact that does not exist."""
     access = re.search(r"Server access error .*?\((.*)\)|(Host \S+ not found)|\[FAILED +] (\S+)", output)
     if access:
         return DownloadError(next(group for group in access.groups() if group))

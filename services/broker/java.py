@@ -31,13 +31,13 @@ ANY_SYSTEM = "your system's package manager (any OpenJDK 17 or 21 will do), then
 
 
 def parse_version(output: str) -> int | None:
-    """Give the major version that `java -version` printed (8 for 1.8), or None if it printed none."""
+    """Return the major version that `java -version` printed (8 for 1.8), or None if it printed none."""
     found = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(found[1]) if found else None
 
 
 def install_command(has: Callable[[str], bool], os_release: Mapping[str, str], *, root: bool) -> str:
-    """Give the command that installs Java on the system that `has` these programs and calls itself so."""
+    """Return the command that installs Java on the system that `has` these programs and calls itself so."""
     manager = next((name for name in INSTALL_COMMANDS if has(name)), None)
     if manager is None:
         return ANY_SYSTEM
@@ -48,7 +48,7 @@ def install_command(has: Callable[[str], bool], os_release: Mapping[str, str], *
 
 
 def find_java() -> Path:
-    """Give the path of a Java that is new enough: that of JAVA_HOME, else the one on the PATH."""
+    """Return the path of a Java that is new enough: that of JAVA_HOME, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
     version = parse_version(_answer(found)) if found else None

@@ -31,7 +31,7 @@ def require_disk(folder: Path, needed_mb: int, setting: str) -> None:
 
 
 def require_free_port(port: int) -> None:
-    """Require that nobody listens on a port of this machine, and that we may."""
+    """Require that a port of this machine is free, and that this user may listen on it."""
     with socket.socket() as probe:
         # As Java does it: connections of a broker that was killed linger, and do not make its port busy.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 
 
 def server_properties(log_dir: Path, port: int, controller_port: int, session: timedelta) -> str:
-    """Give the properties of a one-process broker on this machine only, its log in `log_dir`."""
+    """Return the properties of a one-process broker on this machine only, its log in `log_dir`."""
     properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -56,7 +56,7 @@ def escaped(value: str) -> str:
 
 
 def cluster_id(uuid: UUID) -> str:
-    """Give a UUID as Kafka writes it: 22 characters of URL-safe base64."""
+    """Return a UUID as Kafka writes it: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode("ascii")
 
 

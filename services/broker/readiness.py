@@ -34,7 +34,7 @@ def wait_until(
 
 
 def answers(bootstrap: str) -> bool:
-    """Tell whether a broker at this address answers a request now; an open port alone does not say so."""
+    """Return whether a broker at this address answers a request now; an open port alone does not say so."""
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100})
     try:
         client.list_topics(timeout=ANSWER_S)

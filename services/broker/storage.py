@@ -21,7 +21,7 @@ FORMAT_S = 120
 
 
 def log_dir(data: Path) -> Path:
-    """Give the folder of Kafka's log."""
+    """Return the folder of Kafka's log."""
     return data / "log"
 
 
@@ -38,7 +38,7 @@ def prepare(settings: BrokerSettings, data: Path, java: Path, classpath: str) ->
 
 
 def format_command(java: Path, classpath: str, properties: Path, cluster: str) -> list[str]:
-    """Give the command that formats the log folder that the properties name."""
+    """Return the command that formats the log folder that the properties name."""
     quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN"]
     tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", f"--config={properties}"]
     return [str(java), *quick, "-cp", classpath, *tool]

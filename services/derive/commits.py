@@ -1,4 +1,4 @@
-"""Commits that do not keep who waits for them from stopping."""
+"""Commits that do not delay a stop."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Commits:
         self.undone = False
 
     def commit(self, offsets: list[TopicPartition]) -> bool:
-        """Whether the group took it, and so still knows this member. If not, what was read may be read again."""
+        """Return whether the group took it, and so still knows this member. If not, what was read may be read again."""
         done, errors = threading.Event(), list[Exception]()
 
         def work() -> None:
             try:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
-            except Exception as error:  # noqa: BLE001 (the thread that waits is told)
+            except Exception as error:  # noqa: BLE001 (raised in the thread that waits)
                 errors.append(error)
             finally:
                 done.set()
@@ -50,7 +50,7 @@ class Commits:
         return not errors or self._failed(errors[0].args[0].str())
 
     def _waited(self, done: threading.Event) -> bool:
-        """Whether it was done before it was time to stop."""
+        """Return whether it was done before it was time to stop."""
         end = float("inf")
         while not done.wait(SLICE_S):
             if self._stopping():

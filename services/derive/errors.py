@@ -1,10 +1,10 @@
-"""What ends the worker that derives. Nothing is lost: it goes on where it was."""
+"""The errors that stop the deriving worker. It loses nothing: after a restart it continues at its offsets."""
 
 from contracts.errors import PermanentError, RetryableError, StateloopError
 
 
 class DeriveError(StateloopError):
-    """The base of what ends it."""
+    """The base of the deriving worker's errors."""
 
 
 class NothingDerivedError(DeriveError, PermanentError):
@@ -17,7 +17,7 @@ class NothingDerivedError(DeriveError, PermanentError):
 
 
 class NoTopicError(DeriveError, PermanentError):
-    """The topic of a derived state is not there."""
+    """The topic of a derived state does not exist."""
 
     def __init__(self, topic: str, kafka: str) -> None:
         super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with stateloop topics")
@@ -25,7 +25,7 @@ class NoTopicError(DeriveError, PermanentError):
 
 
 class KafkaFailedError(DeriveError, RetryableError):
-    """Kafka did not read, write or commit. `code` is its name of the error."""
+    """Kafka did not read, write or commit. `code` is the name of the error."""
 
     def __init__(self, what: str, code: str, detail: str) -> None:
         super().__init__(f"{what} ({code}: {detail}): start the worker again, it goes on where it was")
@@ -33,7 +33,7 @@ class KafkaFailedError(DeriveError, RetryableError):
 
 
 class EverythingFailsError(DeriveError, PermanentError):
-    """The application's functions raise on all that comes: more dead letters help nobody."""
+    """The application's functions raise for every snapshot: more dead letters are of no use."""
 
     def __init__(self, failures: int, last: Exception) -> None:
         super().__init__(

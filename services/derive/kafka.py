@@ -1,4 +1,4 @@
-"""The worker's way to Kafka: batches of snapshots in, and records out with the place to go on at."""
+"""The worker's Kafka clients: they read snapshots in batches, write records, and commit the offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLL_S = 0.2
 LISTED_S = 1.0
 TRIES = 30
 LOOKS, AGAIN_S = 10, 0.3
-"""How often it is looked for a topic that is not there."""
+"""The number of looks for a missing topic."""
 FRESH_S = 3.0
 """After so long, what was read is written only if the group still knows this member. With the next it is less than
 the session's time, after which another worker has the partitions."""
@@ -92,7 +92,7 @@ class RealKafka:
         self._held_before = False
 
     def partitions(self, topics: Sequence[str], kafka: str) -> dict[str, int]:
-        """How many each topic has; none if it is to stop. Raises NoTopicError, KafkaFailedError.
+        """Return how many each topic has; none if it is to stop. Raises NoTopicError, KafkaFailedError.
 
         A topic that was made just now is waited for: a broker may not know of it yet.
         """
@@ -107,7 +107,7 @@ class RealKafka:
         return {} if self._stopping() else {topic: known[topic] for topic in topics}
 
     def _known(self) -> dict[str, int]:
-        """How many partitions each topic has that a broker knows, none while it is made. Waits for a broker."""
+        """Return how many partitions each topic has that a broker knows, none while it is made. Waits for a broker."""
         tries_left = TRIES
         while not self._stopping():
             tries_left -= 1
@@ -121,7 +121,7 @@ class RealKafka:
         return {}
 
     def join(self) -> None:
-        """Take part in the group."""
+        """Join the group."""
         self._consumer.subscribe([self._topic], on_revoke=self._gave_up, on_lost=self._gave_up)
 
     def read(self) -> Sequence[Record]:
@@ -136,7 +136,7 @@ class RealKafka:
         return [one for one in records if one.partition not in self._gone]
 
     def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
-        """See `Kafka.settle`. While it waits the group is told nothing: for longer than it allows, it takes over."""
+        """See `Kafka.settle`. It does not poll meanwhile: after max.poll.interval.ms it loses its partitions."""
         if not records:
             return True
         first = {one.partition: one.offset for one in reversed(records)}
@@ -166,7 +166,7 @@ class RealKafka:
         self._gone.update(one.partition for one in partitions)
 
     def _hold(self, records: Sequence[Record]) -> bool:
-        """Give these again with the next read, which tells whose they are by then."""
+        """Return these again with the next read, which drops those of partitions that were lost."""
         self._held, self._held_before = records, True
         return False
 
@@ -220,5 +220,5 @@ def _record(message: Message) -> Record:
 
 
 def failed(what: str, error: KafkaError) -> KafkaFailedError:
-    """Kafka's error as ours."""
+    """Return Kafka's error as one of this part."""
     return KafkaFailedError(what, error.name(), error.str())

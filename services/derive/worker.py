@@ -1,4 +1,4 @@
-"""The main path: read snapshots, write what they say of other keys, commit."""
+"""The main path: read snapshots, write the records derived from them, commit."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_FAILURES = 100
-"""So many snapshots in a row that fail are no accident of one device."""
+"""The number of failed snapshots in a row at which the worker stops."""
 
 
 class DeriveWorker:
-    """Derives until it is told to stop. A snapshot and all that it says are settled together; `count` is told."""
+    """Derives until it must stop. A snapshot is committed after all records derived from it; `count` counts both."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class DeriveWorker:
         """Work until it must stop, after the current snapshots. Raises KafkaFailedError, EverythingFailsError."""
         while not self._stopping():
             records = self._kafka.read()
-            if self._kafka.settle(records, [written for record in records for written in self._said(record)]):
+            if self._kafka.settle(records, [written for record in records for written in self._derived(record)]):
                 self._count(metrics.SNAPSHOTS, len(records))
 
-    def _said(self, record: Record) -> Sequence[OutputRecord]:
-        """The records for one snapshot. Of one that cannot be read the enrichment worker makes a dead letter."""
+    def _derived(self, record: Record) -> Sequence[OutputRecord]:
+        """Return the records for one snapshot, none for an undecodable one: the enrichment worker reports that."""
         try:
             snapshot = decode_snapshot(record.value or b"")
         except ValueError as error:

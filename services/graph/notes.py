@@ -16,7 +16,7 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1), ("ms", 0.001))
 
 
 def notes(one: Enrichment) -> list[str]:
-    """What an enrichment declares beside its needs, a line each."""
+    """Return the declarations of an enrichment other than its dependencies, a line each."""
     said = [f"when {condition(one.when)}"] if one.when else []
     said += [f"{name} rounded to {_step(near.step)}" for name, near in one.rounding.items()]
     said += [f"up to {one.rounds} rounds"] if one.rounds else []

@@ -1,4 +1,4 @@
-"""Make the catalogue's topics. Those that are there stay as they are; one that means something else is an error."""
+"""Creates the catalogue's topics and claims them. A topic that exists with other settings is an error."""
 
 import sys
 import time
@@ -27,19 +27,20 @@ ONE_COPY = (
 
 
 def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> list[str]:
-    """Make what is missing; gives the names of the made. Raises TopicConfigError, TopicsError."""
+    """Create the missing topics, and return their names. Raises TopicConfigError, TopicsError."""
     there = _partitions(admin, settings)
     require(admin, [topic for topic in topics if topic.name in there], settings)
     missing = [topic for topic in topics if topic.name not in there]
     new = [_new(topic, settings) for topic in missing]
     futures = admin.create_topics(new) if new else {}
     made = [topic for topic in missing if _made(topic.name, futures[topic.name], settings)]
-    require(admin, [topic for topic in missing if topic not in made], settings)  # made meanwhile, or hidden from us
+    by_others = [topic for topic in missing if topic not in made]  # created meanwhile, or not visible to this user
+    require(admin, by_others, settings)
     return [topic.name for topic in made]
 
 
 def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> None:
-    """Require that these topics of the broker are as the catalogue says. Raises TopicConfigError, TopicsError."""
+    """Require that these topics of the broker have the catalogue's settings. Raises TopicConfigError, TopicsError."""
     if not topics:
         return
     there = _partitions(admin, settings, {topic.name for topic in topics})
@@ -54,7 +55,7 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSetting
 
 
 def main() -> int:
-    """Wait for the broker, make the topics, claim the outputs, and print which topics were made."""
+    """Wait for the broker, create the topics, claim the outputs, and print which topics were created."""
     try:
         settings = read(TopicsSettings)
         application = load(settings.application)
@@ -89,7 +90,7 @@ def _new(topic: Topic, settings: TopicsSettings) -> NewTopic:
 
 
 def _partitions(admin: AdminClient, settings: TopicsSettings, awaited: Collection[str] = ()) -> dict[str, int]:
-    """By topic. What is awaited is there, but a broker may list it a moment after it was made."""
+    """Return the number of partitions by topic; a broker may list an awaited topic a moment after its creation."""
     deadline = time.monotonic() + ANSWER_S
     while True:
         try:

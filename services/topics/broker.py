@@ -1,4 +1,4 @@
-"""The way to the broker: a client that waits until one answers, and knows why none does."""
+"""Connects to a broker: waits until one answers, and reports why none does."""
 
 import time
 from collections.abc import Callable
@@ -13,23 +13,23 @@ from services.topics.settings import TopicsSettings
 ANSWER_S = 2.0
 REPORT_EVERY_S = 10.0
 REFUSED = {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}
-TELLS_NOTHING = {"_ALL_BROKERS_DOWN"}
+UNSPECIFIC = {"_ALL_BROKERS_DOWN"}
 
 
 class Problems:
-    """What the client met with, as it tells from its own thread."""
+    """The errors that the client reports from its own thread."""
 
     def __init__(self) -> None:
         self.last: KafkaError | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """Note one."""
-        if error.name() not in TELLS_NOTHING and not self.refused:
+        """Store an error."""
+        if error.name() not in UNSPECIFIC and not self.refused:
             self.last = error
 
     @property
     def refused(self) -> bool:
-        """Whether a broker is there and wants something else of us: waiting does not help."""
+        """Whether a broker answers and refuses this client, so that waiting does not help."""
         return self.last is not None and self.last.name() in REFUSED
 
 

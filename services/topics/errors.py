@@ -1,4 +1,4 @@
-"""What ends the making of topics, each with the way out in its message."""
+"""The errors of the topics command, each with a remedy in its message."""
 
 from datetime import timedelta
 
@@ -16,11 +16,11 @@ ADVICE = {
 
 
 class TopicsError(StateloopError):
-    """The base of what ends it."""
+    """The base of the command's errors."""
 
 
 class NoBrokerError(TopicsError, RetryableError):
-    """No broker answered within the patience. `problem` is what the client met with last."""
+    """No broker answered in time. `problem` is the client's last error."""
 
     def __init__(self, kafka: str, problem: str, waited: timedelta | None = None) -> None:
         within = f" within {waited.total_seconds():g} s" if waited else ""
@@ -33,7 +33,7 @@ class NoBrokerError(TopicsError, RetryableError):
 
 
 class LoginRefusedError(TopicsError, PermanentError):
-    """A broker is there, and does not let us in."""
+    """A broker answers, and refuses the login."""
 
     def __init__(self, kafka: str, problem: str) -> None:
         super().__init__(f"the broker at {kafka} does not let us in ({problem}): correct STATELOOP_KAFKA_OPTIONS")
@@ -42,7 +42,7 @@ class LoginRefusedError(TopicsError, PermanentError):
 
 
 class InvalidOptionsError(TopicsError, PermanentError):
-    """The Kafka client takes no such options."""
+    """The Kafka client does not accept the options."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the Kafka client says {problem!r}: correct STATELOOP_KAFKA_OPTIONS")
@@ -50,7 +50,7 @@ class InvalidOptionsError(TopicsError, PermanentError):
 
 
 class TopicRefusedError(TopicsError, PermanentError):
-    """The broker does not let us make a topic, or look at it."""
+    """The broker does not allow this user to create or to describe a topic."""
 
     def __init__(self, topic: str, error: KafkaError) -> None:
         advice = ADVICE.get(error.name(), "change it on the broker, or create the topic as docs/reference/wire.md says")
@@ -60,7 +60,7 @@ class TopicRefusedError(TopicsError, PermanentError):
 
 
 class WrongPartitionsError(TopicsError, PermanentError):
-    """A topic is there with another number of partitions."""
+    """A topic exists with another number of partitions."""
 
     def __init__(self, topic: str, found: int, wanted: int) -> None:
         super().__init__(
@@ -73,5 +73,5 @@ class WrongPartitionsError(TopicsError, PermanentError):
 
 
 def refused(topic: str, kafka: str, error: KafkaError) -> TopicsError:
-    """What a failed request about a topic means: codes of the client itself begin with an underscore."""
+    """Return the error of a failed request; the names of the client's own codes begin with an underscore."""
     return NoBrokerError(kafka, error.str()) if error.name().startswith("_") else TopicRefusedError(topic, error)

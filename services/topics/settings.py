@@ -1,4 +1,4 @@
-"""The settings of the topics' maker."""
+"""The settings of the topics command."""
 
 from datetime import timedelta
 from typing import Self
@@ -32,7 +32,7 @@ class TopicsSettings(KafkaSettings):
 
     @model_validator(mode="after")
     def _check_replicas(self) -> Self:
-        """A topic with fewer copies than must have each record takes none."""
+        """A topic with fewer replicas than must be in sync accepts no record."""
         if self.insync > self.replication:
             raise ValueError("STATELOOP_MIN_INSYNC_REPLICAS must not be more than STATELOOP_REPLICATION")
         return self

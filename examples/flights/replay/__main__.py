@@ -54,7 +54,7 @@ def replay(options: argparse.Namespace, stopped: Flag) -> str:
 
 
 def closing_line(sent: int, options: argparse.Namespace, *, ended: bool) -> str:
-    """What there is to say when it is over."""
+    """Return the last line of the output."""
     if not ended:
         again = "the same command goes on" if options.position else "without --position, the next begins anew"
         return f"Stopped after {sent:,} events: {again}"

@@ -13,7 +13,7 @@ class Pace:
         self._origin: tuple[datetime, float] | None = None
 
     def remaining(self, ts: datetime) -> float:
-        """How many seconds it still is until this time of the data; 0 or less when it is due."""
+        """Return how many seconds it still is until this time of the data; 0 or less when it is due."""
         if self._speed is None:
             return 0.0
         if self._origin is None:

@@ -87,7 +87,7 @@ class Sender:
         self._check()
 
     def flush(self, seconds: float) -> bool:
-        """Whether all is delivered, waiting at most so long. Raises DeliveryError."""
+        """Return whether all is delivered, waiting at most so long. Raises DeliveryError."""
         waiting = self._producer.flush(seconds)
         self._check()
         return waiting == 0

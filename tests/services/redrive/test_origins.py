@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.redrive import origins
 from services.redrive.errors import ReadError
 from services.redrive.origins import NEAR, Origins
 from tests.services.redrive.in_memory import Topics
@@ -27,7 +26,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
         assert config["enable.auto.commit"] is False
         return made
 
-    monkeypatch.setattr(origins, "Consumer", consumer)
+    monkeypatch.setattr("services.runtime.kafka_clients.Consumer", consumer)
     return made
 
 

@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from contracts.model.topics import PARTITIONER
-from services.redrive import writer
 from services.redrive.errors import WriteError
 from services.redrive.redrive import ROOT
 from services.redrive.writer import KafkaWriter
@@ -69,7 +68,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
         made.config = config
         return made
 
-    monkeypatch.setattr(writer, "Producer", producer)
+    monkeypatch.setattr("services.runtime.kafka_clients.Producer", producer)
     return made
 
 
