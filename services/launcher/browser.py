@@ -1,4 +1,4 @@
-"""Opens the console where somebody would see it."""
+"""Opens the console in a browser, on a desktop."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def browsing(environ: Mapping[str, str], *, wanted: bool, terminal: bool, platform: str = sys.platform) -> bool:
-    """Whether to open a page: somebody sits at the terminal, and has a desktop that is not another machine's."""
+    """Return whether to open a page: on an interactive terminal of a local desktop."""
     if not (wanted and terminal) or "SSH_CONNECTION" in environ:
         return False
     return platform == "darwin" or any(environ.get(name) for name in DESKTOPS)
 
 
 def browser(environ: Mapping[str, str], *, wanted: bool) -> Callable[[str], object]:
-    """What opens a page, or does nothing."""
+    """Return the function that opens a page; it does nothing unless `wanted`."""
     return (lambda page: opened(page, environ)) if wanted else lambda _page: None
 
 
 def opened(page: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Leave it to a process of its own to open a page.
+    """Open a page from a separate process.
 
-    A desktop may have none but a browser for terminals, which would wait for keys in the terminal that the live view
-    needs: so it gets no terminal, and without the name of one Python and most desktops do not even try.
+    The process has no terminal and no TERM, so that a text browser cannot take the terminal of the live view.
     """
     nowhere = subprocess.DEVNULL
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""One part's process: started in a session of its own, its output in a log, its id noted."""
+"""A child process in its own session, with its output in a log and its id recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAIL = 64 * 1024
 
 
 class Child:
-    """A process of a part; each start is a new one."""
+    """The process of one specification; each start creates a new one."""
 
     def __init__(self, part: ProcessSpec, folders: Folders) -> None:
         self._part = part
@@ -41,30 +41,30 @@ class Child:
         return self._process.pid
 
     def exit_code(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Return its exit code, negative for a signal; None while it runs."""
         return self._process.poll()
 
     def output(self) -> str:
-        """The beginning of what it wrote since its start."""
+        """Return the beginning of its output since its start."""
         with self._log.open("rb") as log:
             log.seek(self._begin)
             return log.read(TAIL).decode(errors="replace")
 
     def last_error(self) -> str:
-        """The line of its output that says best why it ended."""
+        """Return the line of its output that explains why it exited."""
         with self._log.open("rb") as log:
             log.seek(max(self._begin, self._log.stat().st_size - TAIL))
             return last_error(log.read().decode(errors="replace"))
 
     def stop(self) -> bool:
-        """Ask it to stop, and kill it with its group if it does not; whether it stopped by itself."""
+        """Send SIGTERM, and kill the group if it does not exit; return whether it exited by itself."""
         processes.terminate(self.pid)
         stopped = self._ended(self._part.stop_within_s)
         self.clear()
         return stopped
 
     def clear(self) -> None:
-        """Kill what is left of it and of its group, so that a new one may start: return when all are gone."""
+        """Kill what is left of its group, and wait until all have exited."""
         if self._process.poll() is None:
             self._process.kill()
         if not self._part.foreground:

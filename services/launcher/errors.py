@@ -15,26 +15,26 @@ class LaunchError(StateloopError):
 
 
 class AlreadyRunningError(LaunchError, PermanentError):
-    """Another launcher works in the data folder."""
+    """Another launcher uses the data folder."""
 
     def __init__(self, data: Path, pid: int) -> None:
         super().__init__(
-            f"it runs already, on the data in {data} (process {pid}): stop that one with Ctrl-C or kill {pid}, "
+            f"it is already running on the data in {data} (process {pid}): stop it with Ctrl-C or kill {pid}, "
             "or set STATELOOP_DATA and the ports to others",
         )
         self.pid = pid
 
 
 class StillStoppingError(LaunchError, RetryableError):
-    """The processes of a launcher that was killed are not gone yet."""
+    """The processes of a killed launcher have not exited yet."""
 
     def __init__(self, data: Path, waited_s: float) -> None:
-        super().__init__(f"The processes of a killed run in {data} are not gone after {waited_s:g} s: try again")
+        super().__init__(f"The processes of a killed run in {data} have not exited after {waited_s:g} s: try again")
         self.waited_s = waited_s
 
 
 class DataFolderError(LaunchError, PermanentError):
-    """The data folder cannot be made, written or emptied."""
+    """The data folder cannot be created, written or cleared."""
 
     def __init__(self, data: Path, cause: str) -> None:
         super().__init__(f"{data} cannot be used ({cause}): make it writable, or set STATELOOP_DATA to another folder")
@@ -42,16 +42,16 @@ class DataFolderError(LaunchError, PermanentError):
 
 
 class StartFailedError(LaunchError, PermanentError):
-    """A part ended before it was ready. `why` is what it said last."""
+    """A process exited before it was ready. `why` is its last output."""
 
     def __init__(self, part: str, why: str, log: Path) -> None:
-        super().__init__(f"{part} did not start: {why or 'it said nothing'} (see {log})")
+        super().__init__(f"{part} did not start: {why or 'no output'} (see {log})")
         self.part = part
         self.why = why
 
 
 class StartTimeoutError(LaunchError, RetryableError):
-    """A part runs, but was not ready in time."""
+    """A process runs, and was not ready in time."""
 
     def __init__(self, part: str, waited_s: float, why: str, log: Path) -> None:
         super().__init__(f"{part} was not ready after {waited_s:g} s; its last line: {why or 'none'} (see {log})")
@@ -59,7 +59,7 @@ class StartTimeoutError(LaunchError, RetryableError):
 
 
 class RestartLimitError(LaunchError, RetryableError):
-    """A part was started again as often as its policy allows, and died again."""
+    """A process died more often than its restart policy allows."""
 
     def __init__(self, part: str, deaths: int, within_s: float, why: str, log: Path) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The data folder: what is in it, and how a launch finds it clean."""
+"""The data folder: its paths, and its preparation for a launch."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Folders:
 
     @property
     def logs(self) -> Path:
-        """Each part's output, as `<name>.log`; of this launch only."""
+        """The output of each process of this launch, as `<name>.log`."""
         return self.data / "logs"
 
     @property
     def run(self) -> Path:
-        """Each running part's process id, as `<name>.pid`, and the lock."""
+        """The id of each running process, as `<name>.pid`, and the lock."""
         return self.data / "run"
 
     @property
     def lock(self) -> Path:
-        """Locked as long as a launcher, or something that it started, runs."""
+        """Locked while a launcher or one of its processes runs."""
         return self.run / "lock"
 
     @property
     def status(self) -> Path:
-        """What each part does now, as JSON, for the live view."""
+        """The state of each process, as JSON, for the live view."""
         return self.run / "status.json"
 
     @property
@@ -50,21 +50,21 @@ class Folders:
 
     @property
     def position(self) -> Path:
-        """Where the replay is."""
+        """The position of the replay."""
         return self.data / "replay.json"
 
     @property
     def query(self) -> Path:
-        """What the query service knows of the topics."""
+        """The store of the query service."""
         return self.data / "query"
 
     @property
     def scratch(self) -> Path:
-        """Spark's working files: of no use after it ended."""
+        """Spark's temporary files."""
         return self.data / "scratch"
 
     def prepare(self) -> None:
-        """Make the folders, without what the last launch left there and nobody needs. Raises DataFolderError."""
+        """Create the folders, and remove old logs and temporary files. Raises DataFolderError."""
         try:
             for folder in (self.logs, self.scratch):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -74,7 +74,7 @@ class Folders:
             raise DataFolderError(self.data, error.strerror or str(error)) from error
 
     def state(self) -> list[Path]:
-        """What makes the next launch go on where this one was, as far as it is there."""
+        """Return the existing paths from which the next launch resumes."""
         return [path for path in (self.broker, self.checkpoint, self.position, self.query) if path.exists()]
 
     def forget(self) -> None:

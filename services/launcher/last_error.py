@@ -1,4 +1,4 @@
-"""What a process that ended said: the one line of its output that a person should see."""
+"""Finds the line of a process's output that explains why it exited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OWN = re.compile(r"^stateloop [a-z-]+: (?P<why>[^{].*)$")
 
 
 def last_error(output: str) -> str:
-    """The last line that gives a reason (`{"job": "ended", "why": …}`, `stateloop broker: …`), else the last at all."""
+    """Return the last line with a reason (`{"why": …}`, `stateloop broker: …`), or else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reasons = (_reason(line) for line in reversed(lines))
     return next(filter(None, reasons), lines[-1] if lines else "")

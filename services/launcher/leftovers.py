@@ -1,4 +1,4 @@
-"""Stops what a launcher that was killed left running, by the process ids that it noted."""
+"""Stops the processes that a killed launcher left running, by their recorded ids."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ STOP_S = 8.0
 
 
 def note(run: Path, name: str, pid: int) -> None:
-    """Write down a process that was started: its id, and which process that is."""
+    """Record a started process: its id and its identity."""
     (run / f"{name}.pid").write_text(f"{pid}\n{processes.identity(pid)}\n")
 
 
 def forget(run: Path, name: str) -> None:
-    """The process is gone."""
+    """Remove the record of a process."""
     (run / f"{name}.pid").unlink(missing_ok=True)
 
 
 def noted(run: Path) -> dict[str, int]:
-    """The noted processes that run, by name. An id that now is another process's is not among them."""
+    """Return the recorded processes that still run, by name; ids that were reused are ignored."""
     found = {}
     for path in sorted(run.glob("*.pid")):
         pid, _, identity = path.read_text().strip().partition("\n")
@@ -33,7 +33,7 @@ def noted(run: Path) -> dict[str, int]:
 
 
 def stop(run: Path, within_s: float = STOP_S) -> list[str]:
-    """Stop all noted processes, at once, with their groups; gives their names. Removes the notes."""
+    """Stop all recorded processes with their groups; return their names, and remove the records."""
     left = noted(run)
     for pid in left.values():
         processes.terminate(pid)

@@ -19,9 +19,9 @@ STOPPING_S = 40.0
 
 @contextmanager
 def alone(lock: Path, stopping_s: float = STOPPING_S) -> Iterator[int]:
-    """Hold the lock, and give its descriptor. Raises AlreadyRunningError, StillStoppingError.
+    """Hold the lock; yield its descriptor. Raises AlreadyRunningError, StillStoppingError.
 
-    The watchdog inherits the descriptor: after a kill -9 of the launcher the lock is free when all is stopped.
+    The watchdog inherits the descriptor: after a kill -9 of the launcher, the lock is free once all have stopped.
     """
     data = lock.parent.parent
     try:

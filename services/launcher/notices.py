@@ -1,4 +1,4 @@
-"""Tells what happens to the parts: on the terminal while it is free, in a log, and in a file for the live view."""
+"""Reports the state of the processes: on the terminal while it is free, in a log, and in a file for the live view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from services.launcher.folders import Folders
     from services.launcher.process_spec import ProcessSpec
 
-LONGEST_WHY = 300
+MAX_REASON = 300
 
 
 class TerminalNotices:
@@ -33,7 +33,7 @@ class TerminalNotices:
         self._quiet = False
 
     def starting(self, part: ProcessSpec) -> None:
-        """Show that it is waited for; a part in the foreground gets the terminal."""
+        """Show that the process is starting; one in the foreground gets the terminal."""
         self._note(part, "starting")
         if part.foreground:
             self._status.stop()
@@ -43,7 +43,7 @@ class TerminalNotices:
             self._status.start()
 
     def ready(self, part: ProcessSpec, after_s: float) -> None:
-        """Show that it is ready."""
+        """Show that the process is ready."""
         if self._states[part.name] != "done":
             self._note(part, "runs")
         self._say(f"[green]✓[/] {part.does} [dim]({after_s:.1f} s)[/]")
@@ -51,23 +51,23 @@ class TerminalNotices:
             self._browse(part.page)
 
     def died(self, part: ProcessSpec, why: str, pause_s: float) -> None:
-        """Show that it died, and what it said."""
+        """Show that the process died, and its last output."""
         self._note(part, f"died, starts again in {pause_s:g} s")
         self._say(f"[yellow]![/] {part.name} died, and starts again in {pause_s:g} s", why)
 
     def again(self, part: ProcessSpec) -> None:
-        """Show that it was started again."""
+        """Show that the process was restarted."""
         self._note(part, "runs again")
         self._say(f"[green]✓[/] {part.name} was started again")
 
     def done(self, part: ProcessSpec) -> None:
-        """Show that it has finished."""
+        """Show that the process has finished."""
         self._note(part, "done")
         if part.foreground:
             self.loud()
 
     def loud(self) -> None:
-        """The terminal is free again."""
+        """Use the terminal again."""
         self._status.stop()
         if self._quiet and self._console.is_terminal:
             self._console.set_alt_screen(False)  # of a view that was killed
@@ -75,7 +75,7 @@ class TerminalNotices:
         self._quiet = False
 
     def stopping(self, part: ProcessSpec) -> None:
-        """Show that it is told to stop."""
+        """Show that the process receives SIGTERM."""
         self._note(part, "stopping")
         if not part.foreground:
             self.loud()
@@ -83,7 +83,7 @@ class TerminalNotices:
             self._status.start()
 
     def stopped(self, part: ProcessSpec, *, by_itself: bool) -> None:
-        """Show that it is gone."""
+        """Show that the process has exited."""
         self._note(part, "stopped")
         if part.foreground:
             self.loud()
@@ -95,10 +95,10 @@ class TerminalNotices:
             return
         self._console.print(text)
         if detail:
-            self._console.print(f"  {detail[:LONGEST_WHY]}", style="dim", markup=False)
+            self._console.print(f"  {detail[:MAX_REASON]}", style="dim", markup=False)
 
     def _note(self, part: ProcessSpec, state: str) -> None:
-        """One line in the launcher's own log, and the states of all parts for the live view."""
+        """Write a line to the launcher's log, and the states of all processes for the live view."""
         self._states[part.name] = state
         with (self._folders.logs / "launcher.log").open("a", encoding="utf-8") as log:
             log.write(f"{self._now().isoformat(timespec='milliseconds')} {part.name}: {state}\n")

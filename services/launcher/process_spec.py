@@ -1,4 +1,4 @@
-"""A part of the system, as data: how to start it, how to know that it is ready, and what to do when it ends."""
+"""The specification of one process: its command, its readiness condition, and its restart policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """One process. `does` tells a person what it is, when it is ready."""
+    """One process. `does` is the line that is printed when it is ready."""
 
     name: str
     does: str
@@ -24,12 +24,12 @@ class ProcessSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     finishes: bool = False
-    """Exit code 0 means that it is done; of any other part that it died."""
+    """Exit code 0 means that it is done; any other process has died then."""
     foreground: bool = False
-    """It has the terminal, and Ctrl-C; when it finishes, the person wants to stop."""
+    """It has the terminal and receives Ctrl-C; the launch stops when it exits."""
     page: str | None = None
-    """The address of a page that people look at."""
+    """The address of its page, to open in a browser."""
     patience_s: float = 120.0
-    """How long it may take to be ready."""
+    """The limit of the time until it is ready."""
     stop_within_s: float = 15.0
-    """How long it may take to stop; then it is killed."""
+    """The limit of the time until it has stopped; then it is killed."""

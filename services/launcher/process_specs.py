@@ -1,4 +1,4 @@
-"""The parts of the system, as data, in the order in which they start."""
+"""The specifications of all processes, in the order in which they start."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from services.launcher.settings import LauncherSettings
 
 QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, OTHERS
-"""Which port a part has, from the first on."""
+"""The offset of each process's port from the first one."""
 
 
 def process_specs(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[ProcessSpec, ...]:
-    """All parts that are wanted. Raises DeclarationError."""
+    """Return the processes of a launch. Raises DeclarationError."""
     application = load(settings.application)
     package = settings.application.partition(":")[0].rpartition(".")[0]
     found: list[ProcessSpec] = []
@@ -52,21 +52,21 @@ def broker(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
         "STATELOOP_JARS": str(settings.jars),
     }
     does = f"Kafka answers at {settings.bootstrap}"
-    # It says its settings once it has found its port free: so it is no other broker that answers there.
+    # It prints its settings after it has found its port free, so no other broker answers there.
     ready = All((Says("stateloop broker: {"), KafkaAnswers(settings.bootstrap)))
     return ProcessSpec("broker", does, module("services.broker"), ready, env, stop_within_s=20)
 
 
 def topics(settings: LauncherSettings) -> ProcessSpec:
-    """Makes the topics, and ends."""
+    """Return the process that creates the topics, and exits."""
     env = shared(settings)
-    if settings.kafka is None:  # the embedded broker is the only one, so one copy is meant
+    if settings.kafka is None:  # a single broker holds one replica
         env["STATELOOP_REPLICATION"] = "1"
     return ProcessSpec("topics", "the topics are there", module("services.topics"), Finished(), env, finishes=True)
 
 
 def reference(settings: LauncherSettings, package: str) -> ProcessSpec:
-    """The APIs that the application's enrichments call."""
+    """Return the reference APIs, which the application's enrichments call."""
     does = f"the reference APIs answer at 127.0.0.1:{settings.reference_port}"
     env = {"STATELOOP_REFERENCE_PORT": str(settings.reference_port)}
     ready = All((Says("stateloop reference: {"), HttpOk(settings.reference_port)))
@@ -132,7 +132,7 @@ def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> Pro
 
 
 def replay(settings: LauncherSettings, folders: Folders, package: str) -> ProcessSpec:
-    """Sends the application's real data; it knows where it was."""
+    """Return the replay of the application's data; it resumes at its position."""
     options = {
         "--from": settings.replay_from.isoformat(),
         "--days": str(settings.replay_days),
@@ -153,22 +153,22 @@ def live(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
 
 
 def shared(settings: LauncherSettings) -> dict[str, str]:
-    """What several parts are told alike."""
+    """Return the settings that several processes share."""
     return {"STATELOOP_APPLICATION": settings.application, "STATELOOP_KAFKA": settings.bootstrap}
 
 
 def watched(settings: LauncherSettings, number: int) -> dict[str, str]:
-    """The port where a part answers: each its own."""
+    """Return the setting of the HTTP port of a process."""
     return {"STATELOOP_HTTP_PORT": str(settings.http_port + number)}
 
 
 def address(settings: LauncherSettings, number: int) -> str:
-    """Where that is."""
+    """Return the address of a process."""
     return f"http://127.0.0.1:{settings.http_port + number}"
 
 
 def module(name: str, *options: str) -> tuple[str, ...]:
-    """The command that runs a module with this Python."""
+    """Return the command that runs a module with this Python."""
     return (sys.executable, "-m", name, *options)
 
 

@@ -1,4 +1,4 @@
-"""How to know that a part is ready for those that come after it."""
+"""Readiness conditions: the next process starts when that of the one before is true."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ ANSWER_S = 1.0
 
 
 class Started(Protocol):
-    """A process that was started, as its readiness sees it."""
+    """A running process, as its readiness condition sees it."""
 
     def output(self) -> str:
-        """What it wrote since its start."""
+        """Return its output since its start."""
         ...
 
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """Return its exit code; None while it runs."""
         ...
 
 
 class Readiness(Protocol):
-    """A condition that comes true once."""
+    """A condition that becomes true once."""
 
     def is_ready(self, started: Started) -> bool:
-        """Whether it is true now; takes a second at most."""
+        """Return whether it is true now, within a second."""
         ...
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Ready as soon as it runs."""
+    """Ready as soon as the process runs."""
 
     def is_ready(self, started: Started) -> bool:
         """See Readiness."""
@@ -43,7 +43,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Finished:
-    """Ready when it has done its work."""
+    """Ready when the process has exited with code 0."""
 
     def is_ready(self, started: Started) -> bool:
         """See Readiness."""
@@ -52,7 +52,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Says:
-    """Ready when it has written this."""
+    """Ready when its output has this text."""
 
     text: str
 
@@ -63,7 +63,7 @@ class Says:
 
 @dataclass(frozen=True)
 class All:
-    """Ready when each of these is true; they are asked in their order."""
+    """Ready when all conditions are true; they are checked in order."""
 
     conditions: tuple[Readiness, ...]
 
@@ -74,7 +74,7 @@ class All:
 
 @dataclass(frozen=True)
 class KafkaAnswers:
-    """Ready when a broker answers a request; an open port alone does not say so."""
+    """Ready when a broker answers a request; an open port is not enough."""
 
     bootstrap: str
 
@@ -90,7 +90,7 @@ class KafkaAnswers:
 
 @dataclass(frozen=True)
 class HttpOk:
-    """Ready when GET on this port of this machine answers 200."""
+    """Ready when GET on this local port returns 200."""
 
     port: int
     path: str = "/healthz"

@@ -1,4 +1,4 @@
-"""When a part that died is started again, and when that is no use any more: pure, the time is passed in."""
+"""Decides when to restart a process, and when to give up: pure, the time is passed in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class RestartPolicy:
-    """At most so many deaths within so many seconds; the pause before a start doubles with each of them."""
+    """At most `most` deaths within `within_s` seconds; the pause before a restart doubles with each of them."""
 
     most: int = 6
     within_s: float = 60.0
@@ -15,20 +15,20 @@ class RestartPolicy:
     longest_pause_s: float = 8.0
 
     def pause(self, deaths: int) -> float:
-        """Seconds to wait after so many deaths."""
+        """Return the seconds to wait after this many deaths."""
         return min(self.longest_pause_s, self.first_pause_s * 2.0 ** (deaths - 1))
 
 
 @dataclass
 class Restarts:
-    """The deaths of one part that still count."""
+    """The recent deaths of one process."""
 
     policy: RestartPolicy
     deaths: list[float] = field(default_factory=list)
     total: int = 0
 
     def died(self, now: float) -> float | None:
-        """Seconds until the next start; None when it died too often."""
+        """Return the seconds until the restart; None above the limit."""
         self.total += 1
         self.deaths = [at for at in self.deaths if now - at < self.policy.within_s] + [now]
         return None if len(self.deaths) > self.policy.most else self.policy.pause(len(self.deaths))

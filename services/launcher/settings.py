@@ -14,7 +14,7 @@ from contracts.settings import Duration
 
 MOST_WORKERS = 64
 OTHERS = 3
-"""Parts besides the workers that answer over HTTP: query service, job, and the worker that derives."""
+"""Processes with an HTTP port besides the workers: query service, job, derive worker."""
 MOST_PORTS = MOST_WORKERS + OTHERS - 1
 
 
@@ -24,20 +24,20 @@ class LauncherSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     application: str = "examples.flights.application:app"
-    """The application, as package.module:name. What its package has of `reference` and `replay` is started too."""
+    """The application, as package.module:name. Modules `reference` and `replay` of its package are started too."""
     data: Path = Path(".stateloop")
-    """Where everything is kept."""
+    """The folder of all data."""
     jars: Path = Path(".stateloop/jars")
-    """The folder of the jars, as `make jars` makes it."""
+    """The folder of `make jars`."""
     kafka: str | None = None
     """Brokers to use instead of the embedded one, as host:port."""
     broker_port: int = Field(default=9092, ge=1, le=65534)
-    """The embedded broker's; it takes the next one too."""
+    """The port of the embedded broker, which uses the next one too."""
     reference_port: int = Field(default=8081, ge=1, le=65535)
     workers: int = Field(default=2, ge=0, le=MOST_WORKERS)
-    """How many enrichment workers."""
+    """The number of enrichment workers."""
     http_port: int = Field(default=8090, ge=1, le=65535 - MOST_PORTS)
-    """Where the query service answers, with the console; at the next ones job, worker that derives, and each worker."""
+    """The port of the query service with the console; the next ones are those of job, derive worker and workers."""
     browse: bool = True
     """Whether to open the console in a browser, where there is a desktop."""
     batch: Duration = timedelta(seconds=15)
@@ -50,12 +50,12 @@ class LauncherSettings(BaseSettings):
 
     @property
     def bootstrap(self) -> str:
-        """The brokers that everybody uses."""
+        """The bootstrap servers of all processes."""
         return self.kafka or f"127.0.0.1:{self.broker_port}"
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
-        """Or a part would end, and be started again, until the launch gives up."""
+        """Reject overlapping ports: a process would restart until the launch gives up."""
         for (one, ports), (other, others) in combinations(self._ports().items(), 2):
             if ports.start < others.stop and others.start < ports.stop:
                 raise ValueError(

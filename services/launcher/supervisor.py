@@ -1,4 +1,4 @@
-"""Starts the parts in order, keeps them running, and stops them in reverse order."""
+"""Starts the processes in order, restarts those that die, and stops all in reverse order."""
 
 from __future__ import annotations
 
@@ -17,63 +17,63 @@ POLL_S = 0.1
 
 
 class RunningProcess(Protocol):
-    """What the supervisor does with a process; services.launcher.child is the real one."""
+    """The interface of a process; services.launcher.child implements it."""
 
     def exit_code(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Return its exit code, negative for a signal; None while it runs."""
         ...
 
     def output(self) -> str:
-        """The beginning of what it wrote."""
+        """Return the beginning of its output."""
         ...
 
     def last_error(self) -> str:
-        """The line that says best why it ended."""
+        """Return the line of its output that explains why it exited."""
         ...
 
     def stop(self) -> bool:
-        """Stop it; whether it did so by itself."""
+        """Stop it; return whether it exited by itself."""
         ...
 
     def clear(self) -> None:
-        """Remove what is left of it."""
+        """Kill what is left of its group."""
         ...
 
 
 class Notices(Protocol):
-    """Is told of what happens to the parts."""
+    """Receives the state changes of the processes."""
 
     def starting(self, part: ProcessSpec) -> None:
-        """It is started for the first time, and waited for."""
+        """The process starts for the first time."""
         ...
 
     def ready(self, part: ProcessSpec, after_s: float) -> None:
-        """The next part may start."""
+        """The process is ready: the next one may start."""
         ...
 
     def died(self, part: ProcessSpec, why: str, pause_s: float) -> None:
-        """It ended, and starts again after a pause."""
+        """The process exited, and restarts after a pause."""
         ...
 
     def again(self, part: ProcessSpec) -> None:
-        """It was started again."""
+        """The process was restarted."""
         ...
 
     def done(self, part: ProcessSpec) -> None:
-        """It has finished what it had to do."""
+        """The process has finished its work."""
         ...
 
     def stopping(self, part: ProcessSpec) -> None:
-        """It is told to stop."""
+        """The process receives SIGTERM."""
         ...
 
     def stopped(self, part: ProcessSpec, *, by_itself: bool) -> None:
-        """It is gone; by itself, or killed."""
+        """The process has exited, by itself or killed."""
         ...
 
 
 class Supervised:
-    """One part and its process, if it has one now."""
+    """One specification and its process, if it has one now."""
 
     def __init__(self, part: ProcessSpec, start: Callable[[ProcessSpec], RunningProcess], now: float) -> None:
         self.part = part
@@ -86,17 +86,17 @@ class Supervised:
         self.start_at = 0.0
 
     def is_ready(self) -> bool:
-        """Whether those that come after it may start; once true, it stays so."""
+        """Return whether the next process may start; once true, it stays true."""
         self.ready = self.ready or (self.process is not None and self.part.ready.is_ready(self.process))
         return self.ready
 
     def start_again(self) -> None:
-        """A new process, after the old one was cleared away."""
+        """Start a new process, after the old one was cleared."""
         self.process = self._start(self.part)
 
 
 class Supervisor:
-    """Runs the parts until told to stop. `pause` waits so many seconds, and says whether to stop."""
+    """Runs the processes until a stop. `pause` waits for seconds, and returns whether to stop."""
 
     def __init__(  # noqa: PLR0913  # the seams of its tests: everything that is not a decision
         self,
@@ -117,7 +117,7 @@ class Supervisor:
         self._runs: list[Supervised] = []
 
     def start(self) -> bool:
-        """Start each part when the one before it is ready; False when told to stop meanwhile. Raises LaunchError."""
+        """Start each process when the one before is ready; return False after a stop. Raises LaunchError."""
         for part in self._parts:
             self._notices.starting(part)
             run = Supervised(part, self._start, self._clock())
@@ -132,14 +132,14 @@ class Supervisor:
         return True
 
     def watch(self) -> None:
-        """Keep all parts running until told to stop, or a foreground part finishes. Raises RestartLimitError."""
+        """Restart processes until a stop, or until the foreground one finishes. Raises RestartLimitError."""
         while not any(run.part.foreground and run.done for run in self._runs):
             self._look()
             if self._pause(POLL_S):
                 return
 
     def stop(self) -> None:
-        """Stop all parts, the last one first."""
+        """Stop all processes, the last one first."""
         for run in reversed(self._runs):
             if run.process is not None and not run.done:
                 self._notices.stopping(run.part)
@@ -168,7 +168,7 @@ class Supervisor:
             self._notices.done(run.part)
             return
         why = process.last_error()
-        if code > 0 and not run.ready:  # it ended on purpose, and would again; a signal is no purpose of its own
+        if code > 0 and not run.ready:  # it would exit again; after a signal it may not
             raise StartFailedError(run.part.name, why, self._log(run.part))
         process.clear()
         run.process = None

@@ -1,4 +1,4 @@
-"""Outlives the launcher, to stop what it started: `python -m services.launcher.watchdog FOLDER`.
+"""Stops the processes of a launcher that was killed: `python -m services.launcher.watchdog FOLDER`.
 
 Its standard input is a pipe that only the launcher holds open. When that closes, however the launcher ended, the
 watchdog stops every process that is still noted in the folder, and goes too. (Linux could signal the children at the
@@ -17,7 +17,7 @@ from services.launcher import leftovers
 
 
 class Watchdog:
-    """The launcher's end of it. A context manager; leave it when all parts are stopped."""
+    """Starts the watchdog; a context manager, to leave when all processes have stopped."""
 
     def __init__(self, run: Path, lock: int) -> None:
         self._run = run
@@ -31,7 +31,7 @@ class Watchdog:
         self._process.communicate()
 
     def ensure(self) -> None:
-        """Start it again if somebody killed it."""
+        """Restart it if it was killed."""
         if self._process.poll() is not None:
             self._start()
 
@@ -47,7 +47,7 @@ class Watchdog:
 
 
 def main() -> int:
-    """Wait for the launcher's end, and stop what is left."""
+    """Wait until the launcher exits, and stop the processes that are left."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()

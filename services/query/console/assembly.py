@@ -1,4 +1,4 @@
-"""The console, put together: what looks at the loop in the background, and the routes that answer from it."""
+"""Assembles the console: the sampler, the reader of dead letters, and the routes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def console(application: Application, parts: Parts) -> AsyncIterator[Console]:
-    """The piece with the console's routes; while it is open, the loop is looked at."""
+    """Yield the console's routes; the loop is sampled while it is open."""
     settings, topics = parts.settings, application.topics
     every_s = settings.scrape_every.total_seconds()
     history, letters = MetricsHistory(application, every_s), DeadLetterLog(topics.dead_letters)

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 GROUP = "stateloop-console"
 KEPT = 200
 LOOKED_BACK = 200
-"""How many letters of each partition are read that were there before."""
+"""The number of earlier records that are read from each partition."""
 MOST_REASONS = 50
 OTHERS = "others"
 UNREADABLE = "unreadable"
 LONGEST = 1_000
-"""Characters of a text that are shown."""
+"""The number of characters to which texts are cut."""
 ANSWER_S = 5.0
 POLL_S = 0.5
 SMALL = {"fetch.message.max.bytes": 1024 * 1024, "queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": 500}
 
 
 class DeadLetterLog:
-    """Those seen, by reason, and the latest of them. Written by one thread, read by any."""
+    """The latest dead letters, and their counts by reason. One thread writes, any thread reads."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -42,7 +42,7 @@ class DeadLetterLog:
         self._since: datetime | None = None
 
     def record(self, letter: DeadLetterSummary) -> None:
-        """Take one. Reasons beyond the first fifty are counted together: anybody may write to a topic."""
+        """Add one. Reasons beyond the first fifty are counted together, to bound memory."""
         with self._lock:
             known = letter.reason in self._counts or len(self._counts) < MOST_REASONS
             self._counts[letter.reason if known else OTHERS] += 1
@@ -52,7 +52,7 @@ class DeadLetterLog:
                 self._latest = _newest(self._latest, KEPT)[::-1]
 
     def answer(self, limit: int) -> DeadLettersResponse:
-        """The counts, and so many of the latest, the last one first."""
+        """Return the counts, and the latest dead letters, the last one first."""
         with self._lock:
             latest = tuple(_newest(self._latest, min(limit, KEPT)))
             counts = dict(self._counts.most_common())
@@ -60,7 +60,7 @@ class DeadLetterLog:
 
 
 class DeadLetterReader:
-    """Reads the topic in a thread, from `start` to `close`, which waits for its end. What fails is tried again."""
+    """Reads the topic in a thread from `start` to `close`, which joins it. Failures are retried."""
 
     def __init__(self, client: Mapping[str, str], topic: str, letters: DeadLetterLog) -> None:
         options = {"enable.auto.commit": False, "auto.offset.reset": "latest", "log_level": 0}
@@ -71,11 +71,11 @@ class DeadLetterReader:
         self._thread = threading.Thread(target=self._follow, name="dead-letters", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop the thread and join it."""
         self._stopping.set()
         self._thread.join(2 * ANSWER_S)
 
@@ -106,7 +106,7 @@ class DeadLetterReader:
 
 
 def summary(message: Message) -> DeadLetterSummary:
-    """A record of the topic as it is shown: one that is no letter too, for somebody wrote it."""
+    """Return the summary of a record, also of one that is not a dead letter."""
     written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
     key = None if (found := message.key()) is None else _short(found.decode(errors="replace"))
     value = message.value() or b""
@@ -115,7 +115,7 @@ def summary(message: Message) -> DeadLetterSummary:
     except ValidationError:
         return DeadLetterSummary(
             reason=UNREADABLE,
-            detail="no dead letter of ours",
+            detail="not a dead letter of Stateloop",
             key=key,
             written=written,
             topic=message.topic() or "",
@@ -141,7 +141,7 @@ def summary(message: Message) -> DeadLetterSummary:
 
 
 def _newest(letters: list[DeadLetterSummary], count: int) -> list[DeadLetterSummary]:
-    """The last one first, also of those that were written in the same millisecond."""
+    """Return the latest, the last one first, also within one millisecond."""
     return sorted(letters, key=lambda one: one.written)[::-1][:count]
 
 

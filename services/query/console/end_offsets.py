@@ -1,4 +1,4 @@
-"""Where topics end: asked of the broker by a consumer that joins no group and commits nothing."""
+"""Reads the end offsets of topics, by a consumer that joins no group and commits nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 ANSWER_S = 2.0
 GROUP = "stateloop-console"
-"""Needed by the client, never joined."""
+"""Required by the client; never joined."""
 Offsets = dict[str, dict[int, int]]
 
 
 class EndOffsets:
-    """The offsets after the last record of each partition of these topics. It blocks: not for an event loop."""
+    """Reads the end offset of each partition of these topics. Its methods block."""
 
     def __init__(self, client: Mapping[str, str], topics: Sequence[str]) -> None:
         own = {"enable.auto.commit": False, "log_level": 0}
@@ -29,7 +29,7 @@ class EndOffsets:
         self._lock = threading.Lock()
 
     def read(self) -> Offsets | None:
-        """The ends now, of the topics that are there; None while the broker does not answer."""
+        """Return the end offsets of the existing topics; None while the broker does not answer."""
         with self._lock:
             try:
                 found = self._found()
@@ -43,12 +43,12 @@ class EndOffsets:
         return ends
 
     def close(self) -> None:
-        """Leave the broker, once it is not asked any more."""
+        """Close the consumer after the last read."""
         with self._lock:
             self._consumer.close()
 
     def _found(self) -> list[TopicPartition]:
-        """The time -1 stands for the end, so one request asks for all partitions of a broker."""
+        """Look up timestamp -1, the end: one request covers all partitions of a broker."""
         self._asked = self._asked if self._complete() else self._partitions()
         return self._consumer.offsets_for_times(self._asked, timeout=ANSWER_S) if self._asked else []
 

@@ -1,4 +1,4 @@
-"""From looks at the loop to its figures: pure."""
+"""Computes the metrics of the loop from two observations: pure."""
 
 from __future__ import annotations
 

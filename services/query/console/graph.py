@@ -1,4 +1,4 @@
-"""The application's graph of enrichments, with what came of their requests."""
+"""The graph of enrichments, with the outcomes of their requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def graph(application: Application, before: Observation, now: Observation) -> GraphResponse:
-    """The enrichments with their counts; rates are those since `before`."""
+    """Return the enrichments with their counts; rates are those since `before`."""
     names, steps = set(application.by_name), _steps(application)
     growth = Increase(before, now)
     totals = now.divided(WORKER, worker.ANSWERS, "enrichment", "status")
@@ -46,7 +46,7 @@ def graph(application: Application, before: Observation, now: Observation) -> Gr
 
 
 def without_counts(found: GraphResponse) -> GraphResponse:
-    """The enrichments as they are declared: counts are totals over all keys."""
+    """Return the graph without counts, which are totals over all keys."""
     hidden: dict[str, object] = {"totals": {}, "rates": {}, "calls": None}
     return found.model_copy(update={"nodes": tuple(one.model_copy(update=hidden) for one in found.nodes)})
 

@@ -1,4 +1,4 @@
-"""The history of the loop over the last ten minutes: what each look adds to it, and what it then shows. No I/O."""
+"""The metrics history of the last ten minutes, from which /v1/loop is answered. No I/O."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 KEPT_S = 600.0
 RATES_S = 10.0
-"""Rates and latencies are those of this long."""
+"""The window of rates and latencies."""
 
 
 class MetricsHistory:
-    """The latest look, and a point for each of the last ten minutes."""
+    """The latest observations, and the points of the last ten minutes."""
 
     def __init__(self, application: Application, every_s: float) -> None:
         self._application = application
@@ -38,7 +38,7 @@ class MetricsHistory:
         self._figures: LoopMetrics | None = None
 
     def record(self, look: Observation) -> None:
-        """Take what was seen."""
+        """Add an observation."""
         self._looks.append(look)
         while len(self._looks) > 2 and look.at - self._looks[0].at > RATES_S:  # noqa: PLR2004  # growth is between two
             self._looks.popleft()
@@ -49,7 +49,7 @@ class MetricsHistory:
         self._points.append(_point(found, look, Increase(self._looks[0], look)))
 
     def answer(self, since: int | None) -> LoopResponse | None:
-        """What there is to show: with the points after a time in milliseconds, if one is given; None before a look."""
+        """Return the response, with the points after `since` (milliseconds); None before the first observation."""
         if self._figures is None:
             return None
         points = () if since is None else tuple(one for one in self._points if one.at > since)
@@ -58,11 +58,11 @@ class MetricsHistory:
 
     @property
     def span(self) -> tuple[Observation, Observation] | None:
-        """The looks that rates are between now."""
+        """The two observations between which rates are computed."""
         return (self._looks[0], self._looks[-1]) if self._looks else None
 
     def _away(self, look: Observation) -> dict[str, float]:
-        """For how long each part has not answered; from the first look on, for one that never did."""
+        """Return the seconds since each target has answered, or since the first observation."""
         for part in look.parts:
             if part.samples is not None or part.target.url not in self._answered:
                 self._answered[part.target.url] = look.at
@@ -70,7 +70,7 @@ class MetricsHistory:
         return {url: look.at - at for url, at in self._answered.items()}
 
     def _still(self, look: Observation, found: LoopMetrics) -> float | None:
-        """For how long the watermark has stood still; while nothing comes in, it need not move."""
+        """Return the seconds since the watermark advanced; an idle loop restarts the count."""
         watermark, since = look.total(JOB, job.WATERMARK), self._watermark[1]
         idle = not found.topics["events"].rate
         if idle or watermark != self._watermark[0]:
@@ -108,6 +108,6 @@ def _lag(lags: Iterable[int | None]) -> int | None:
 
 
 def _failed(counts: Iterable[float | None]) -> int:
-    """How often the job failed by these counts, which begin at 0 with each start."""
+    """Return the number of failures by these counts, which begin at 0 with each start."""
     known = [count for count in counts if count is not None]
     return round(sum(max(0.0, after - before) for before, after in pairwise(known)))

@@ -1,4 +1,4 @@
-"""All that was seen of the loop at one time, and what has grown between two such looks."""
+"""One observation of the loop, and the increase of its counters between two observations."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Read = Callable[["Samples"], "dict[Key, float]"]
 
 
 class StateObservation(NamedTuple):
-    """What this instance is to one named state: how many partitions in which role, and how far it is behind."""
+    """One named state on this instance: its partitions by role, and its lag."""
 
     name: str
     topic: str
     roles: Mapping[Role, int]
     lag: int
     unowned: int
-    """Partitions for which nobody is known to answer."""
+    """Partitions without a known owner."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything at one time. `at` is in seconds of a monotonic clock; `ends` is None while the broker is away."""
+    """The loop at one time. `at` is in seconds of a monotonic clock; `ends` is None while the broker is unreachable."""
 
     at: float
     clock: datetime
@@ -47,20 +47,20 @@ class Observation:
     instances: tuple[str, ...] = ()
 
     def of(self, kind: str) -> Iterator[tuple[str, Samples]]:
-        """The parts of a kind that answered, by their address."""
+        """Return the targets of a kind that answered, by their address."""
         return ((one.target.url, one.samples) for one in self.parts if one.target.kind == kind and one.samples)
 
     def samples(self, url: str) -> Samples | None:
-        """What the part at this address told."""
+        """Return the samples of the target at this address."""
         return next((one.samples for one in self.parts if one.target.url == url), None)
 
     def total(self, kind: str, metric: Metric) -> float | None:
-        """A figure summed over the parts of a kind; None when none of them tells it."""
+        """Return a metric summed over the targets of a kind; None when no target has it."""
         told = [found for _, samples in self.of(kind) if (found := samples.total(metric)) is not None]
         return sum(told) if told else None
 
     def divided(self, kind: str, metric: Metric, *labels: str) -> Counter[Key]:
-        """A figure by its labels, summed over the parts of a kind."""
+        """Return a metric by its labels, summed over the targets of a kind."""
         found: Counter[Key] = Counter()
         for _, samples in self.of(kind):
             found.update(samples.divided(metric, *labels))
@@ -68,7 +68,7 @@ class Observation:
 
 
 def observe_states(states: Mapping[str, NamedState], roles: Roles) -> tuple[StateObservation, ...]:
-    """What this instance is to each state now."""
+    """Return the roles and the lag of this instance for each state."""
     return tuple(_observe_state(state, roles) for state in states.values())
 
 
@@ -85,7 +85,7 @@ def _observe_state(state: NamedState, roles: Roles) -> StateObservation:
 
 
 class Increase:
-    """What counters have grown by between two looks. A part that was started again has counted from 0 since."""
+    """The increase of counters between two observations. A restarted target has counted from 0."""
 
     def __init__(self, before: Observation, after: Observation) -> None:
         self._before = before
@@ -93,27 +93,27 @@ class Increase:
         self.seconds = max(after.at - before.at, 0.0)
 
     def by(self, kind: str, metric: Metric, *labels: str) -> Counter[Key]:
-        """By how much, by labels, summed over the parts of a kind that answered both times."""
+        """Return the increase by labels, summed over the targets of a kind that answered both times."""
         return self._sum(kind, lambda samples: samples.divided(metric, *labels))
 
     def rate(self, kind: str, metric: Metric, *labels: str) -> dict[Key, float]:
-        """The same per second; nothing while there is but one look."""
+        """Return the increase per second; nothing after the first observation."""
         return self._per_second(self.by(kind, metric, *labels))
 
     def buckets(self, kind: str, metric: Metric, label: str) -> dict[str, dict[float, float]]:
-        """Of a histogram, how many values were not above each bound meanwhile."""
+        """Return the increase of a histogram's buckets by their bounds."""
         found: dict[str, dict[float, float]] = {}
         for (name, bound), count in self._sum(kind, lambda samples: samples.buckets(metric, label)).items():
             found.setdefault(name, {})[float(bound)] = count
         return found
 
     def part(self, url: str, metric: Metric) -> float | None:
-        """The rate of one part's counter; None when it did not answer both times."""
+        """Return the rate of one target's counter; None when it did not answer both times."""
         grown = self._grown(url, lambda samples: samples.divided(metric))
         return None if grown is None else self._per_second(grown).get(())
 
     def topic(self, name: str) -> float | None:
-        """How many records per second came into a topic; None when that is not known."""
+        """Return the records per second written to a topic; None when unknown."""
         before, after = (self._before.ends or {}).get(name), (self._after.ends or {}).get(name)
         if before is None or after is None or not self.seconds:
             return None

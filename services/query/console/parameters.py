@@ -1,4 +1,4 @@
-"""What a request for the console's JSON may say beside its path."""
+"""The query parameters of the console's routes."""
 
 from __future__ import annotations
 

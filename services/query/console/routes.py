@@ -1,4 +1,4 @@
-"""The console's routes: the page, and the JSON that it draws."""
+"""The console's routes: the page and its JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JARS = Path(".stateloop/jars")
 
 
 class Console:
-    """Answers from what was gathered. Its figures are totals over all keys: they need a token that reads all keys."""
+    """Answers from the samples. Totals over all keys require a token that reads all keys."""
 
     def __init__(
         self, application: Application, history: MetricsHistory, dead_letters: DeadLetterLog, jars: Path = JARS
@@ -38,7 +38,7 @@ class Console:
         self._files = page() | charts(jars)
 
     def routes(self) -> list[web.RouteDef]:
-        """The page's own routes hold no data, and need no token."""
+        """Return the routes; the files of the page require no token."""
         return [
             web.get("/", self.file),
             web.get("/console/{file:.+}", self.file),
@@ -58,7 +58,7 @@ class Console:
         return _not_yet() if found is None else _json(found)
 
     async def graph(self, request: web.Request) -> web.Response:
-        """The application's enrichments; a token that reads all keys gets their counts too."""
+        """Return the enrichments; with their counts for a token that reads all keys."""
         who, span = principal(request), self._history.span
         who.check(self._application.name)
         if span is None:
@@ -79,5 +79,5 @@ def _json(answer: BaseModel) -> web.Response:
 
 def _not_yet() -> web.Response:
     return problem_response(
-        Problem("catching_up", "The loop was not looked at yet", retry_after=RETRY_AFTER_S)
+        Problem("catching_up", "The loop has not been sampled yet", retry_after=RETRY_AFTER_S)
     ).response()

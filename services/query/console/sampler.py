@@ -1,4 +1,4 @@
-"""Looks at the loop every so often, for as long as the service runs."""
+"""Samples the loop at an interval while the service runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a look comes from. `clock` is monotonic, in seconds; `now` is the time of day."""
+    """The sources of an observation. `clock` is monotonic, in seconds; `now` is the time of day."""
 
     targets: Sequence[ScrapeTarget]
     ends: EndOffsets
@@ -38,13 +38,13 @@ class Sources:
 
 
 def targets(parts: Mapping[str, Sequence[str]]) -> tuple[ScrapeTarget, ...]:
-    """The parts as the setting names them, by kind."""
+    """Return the targets of the setting."""
     return tuple(ScrapeTarget(kind, url) for kind, urls in parts.items() for url in urls)
 
 
 @asynccontextmanager
 async def sampling(sources: Sources, history: MetricsHistory, every_s: float) -> AsyncIterator[None]:
-    """Note a look in the history every so many seconds, in the background."""
+    """Record an observation in the history at each interval, in the background."""
     async with ClientSession(cookie_jar=DummyCookieJar(), trust_env=False) as session:
         task = asyncio.create_task(_gather(session, sources, history, every_s), name="console")
         try:
@@ -56,7 +56,7 @@ async def sampling(sources: Sources, history: MetricsHistory, every_s: float) ->
 
 
 async def look(session: ClientSession, sources: Sources) -> Observation:
-    """One look: the parts and the broker are asked at the same time."""
+    """Observe the targets and the broker concurrently."""
     parts, ends = await asyncio.gather(scrape(session, sources.targets), asyncio.to_thread(sources.ends.read))
     return Observation(
         at=sources.clock(),
@@ -73,6 +73,6 @@ async def _gather(session: ClientSession, sources: Sources, history: MetricsHist
         begun = sources.clock()
         try:
             history.record(await look(session, sources))
-        except Exception:  # the console is not what the service is for: reads go on
-            log.exception("the loop could not be looked at")
+        except Exception:  # reads must not depend on the console
+            log.exception("the loop could not be sampled")
         await asyncio.sleep(max(0.1, begun + every_s - sources.clock()))

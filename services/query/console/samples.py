@@ -1,4 +1,4 @@
-"""The figures that a part serves at /metrics, read from Prometheus' text format."""
+"""Parses Prometheus' text format into samples."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ Labels = frozenset[tuple[str, str]]
 Values = dict[Labels, float]
 
 MOST = 20_000
-"""Samples of one part that are read: more of them are of no worker and no job."""
+"""The limit of samples of one target; workers and jobs have fewer."""
 OURS = "stateloop_"
 
 
 class Samples:
-    """The values of one part at one time, asked for by what the catalogue calls them."""
+    """The samples of one target at one time, by the metrics of the catalogue."""
 
     def __init__(self, values: Mapping[str, Values]) -> None:
         self._values = values
 
     def total(self, metric: Metric) -> float | None:
-        """The sum over all labels; None for what the part does not tell."""
+        """Return the sum over all labels; None without samples."""
         found = self._values.get(metric.exported)
         return sum(found.values()) if found else None
 
     def divided(self, metric: Metric, *labels: str) -> dict[tuple[str, ...], float]:
-        """The values by these labels, summed over the others."""
+        """Return the values by these labels, summed over the others."""
         return _by(self._values.get(metric.exported, {}), labels)
 
     def smallest(self, metric: Metric) -> float | None:
-        """The smallest over all labels; None for what the part does not tell."""
+        """Return the smallest over all labels; None without samples."""
         return min(self._values.get(metric.exported, {}).values(), default=None)
 
     def buckets(self, metric: Metric, label: str) -> dict[tuple[str, ...], float]:
@@ -47,7 +47,7 @@ class Samples:
 
 
 def parse_samples(text: str) -> Samples:
-    """Read the text, up to 20,000 samples of ours. Raises ValueError for what is not of that format."""
+    """Parse the text, up to 20,000 samples of Stateloop. Raises ValueError for invalid text."""
     values: dict[str, Values] = defaultdict(dict)
     for name, labels, value in islice(_ours(text), MOST):
         values[name][labels] = value

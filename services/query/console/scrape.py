@@ -1,4 +1,4 @@
-"""Asks the parts of the loop for their figures: all at once, each within a deadline and a size."""
+"""Scrapes the metrics of all targets concurrently, within a timeout and a size limit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 WITHIN = ClientTimeout(total=2.0)
 LARGEST = 4 * 1024 * 1024
-"""Bytes of an answer. A job's is the longest, with some 100 KB."""
+"""The size limit of a response, in bytes. The job's is the largest, with some 100 KB."""
 OK = 200
 
 
 class ScrapeTarget(NamedTuple):
-    """Where a part answers, and what kind of part it is: job, enrichment, query, derive."""
+    """The kind of a process (job, enrichment, query, derive) and its base URL."""
 
     kind: str
     url: str
@@ -35,7 +35,7 @@ Hosts = Callable[[str, int], Awaitable[Collection[str]]]
 
 
 class ScrapeResult(NamedTuple):
-    """What a part told, or why it did not."""
+    """The samples of a target, or the error."""
 
     target: ScrapeTarget
     samples: Samples | None
@@ -43,7 +43,7 @@ class ScrapeResult(NamedTuple):
 
 
 async def addresses_of(host: str, port: int) -> Collection[str]:
-    """Those that this machine's resolver knows, in a fixed order."""
+    """Return the IP addresses of a host, sorted."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return sorted({str(one[4][0]) for one in found})
 
@@ -58,7 +58,7 @@ async def instances(target: ScrapeTarget, hosts: Hosts) -> list[ScrapeTarget]:
         return [target]
     try:
         found = await hosts(url.host, url.port)
-    except OSError:  # the question itself tells why
+    except OSError:  # the scrape reports why
         return [target]
     family = max({ip_address(one).version for one in found}, key=lambda version: _count(found, version), default=4)
     same = [one for one in found if ip_address(one).version == family]
@@ -82,11 +82,11 @@ async def _one(session: ClientSession, target: ScrapeTarget) -> ScrapeResult:
         text = await _text(session, f"{target.url.rstrip('/')}/metrics")
         return ScrapeResult(target, await asyncio.to_thread(parse_samples, text))
     except TimeoutError:
-        return ScrapeResult(target, None, f"no answer within {WITHIN.total:g} s")
+        return ScrapeResult(target, None, f"no response within {WITHIN.total:g} s")
     except (ClientError, OSError) as error:
         return ScrapeResult(target, None, _describe(error))
     except ValueError as error:
-        return ScrapeResult(target, None, f"answers, but not with figures: {_describe(error)}")
+        return ScrapeResult(target, None, f"invalid metrics: {_describe(error)}")
 
 
 async def _text(session: ClientSession, url: str) -> str:

@@ -134,7 +134,7 @@ def test_a_second_launcher_is_refused_in_one_line(data: Path) -> None:
     code, output = Launch(data, "server").end()
     assert code == 1
     (line,) = output.splitlines()
-    assert f"it runs already, on the data in {data} (process {first.process.pid})" in line
+    assert f"it is already running on the data in {data} (process {first.process.pid})" in line
     assert first.pids() == {"server": pid}
     assert first.stop()[0] == 0
 

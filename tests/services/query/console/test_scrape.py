@@ -71,11 +71,11 @@ async def test_a_target_is_scraped(parts: TestServer) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("never", "no answer within"),
+        ("never", "no response within"),
         ("endless", "more than"),
         ("redirect", "status 302"),
         ("missing", "status 404"),
-        ("binary", "not with figures"),
+        ("binary", "invalid metrics"),
     ],
 )
 async def test_a_failed_scrape_has_its_error(parts: TestServer, name: str, why: str) -> None:
