@@ -15,7 +15,7 @@ UNSENT_BYTES = 16 * 1024
 
 
 class ClientWriter:
-    """Implements Writer for one connection. `stalled_s` is how long it waits for a client that reads nothing."""
+    """Implements StreamWriter for one connection. `stalled_s` is how long it waits for a client that reads nothing."""
 
     def __init__(self, request: web.Request, writer: AbstractStreamWriter | None, stalled_s: float) -> None:
         if request.transport is None or writer is None:

@@ -14,7 +14,7 @@ from services.query.http.batch_routes import batch_response
 from services.query.http.key_responses import KeyResponses
 from services.query.http.request_head import RequestHead, parse_head
 from services.query.http.responses import JSON, problem_response
-from services.query.http.retry import is_nearly_caught_up
+from services.query.http.retry import catches_up_soon
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from services.query.lookup.batch import Unanswered
 from services.query.lookup.decision import NO_CONDITIONS, Conditions
@@ -37,7 +37,7 @@ HEADS_CACHED = 1_000
 """Heads that are cached: clients repeat theirs, and parsing one costs as much as an answer."""
 
 
-class Caller(NamedTuple):
+class CachedHead(NamedTuple):
     """A parsed head and its principal. `meter` is None where it is that of the connection's address."""
 
     head: RequestHead
@@ -54,7 +54,7 @@ class FastPath:
         self._now = parts.now
         self._counts = parts.counts
         self._readers = {one.state.name.encode(): one for one in readers.all()}
-        self._callers: dict[bytes, Caller | None] = {}
+        self._callers: dict[bytes, CachedHead | None] = {}
         self._responses = {one.state.name: KeyResponses(one, parts.settings.instance) for one in readers.all()}
         self._found = {name: _templates(responses) for name, responses in self._responses.items()}
         self._date = 0, b""
@@ -67,7 +67,7 @@ class FastPath:
         """The rate meter of requests without a token from this address."""
         return self._guard.meter(ANONYMOUS, address)
 
-    def caller(self, lines: bytes) -> Caller | None:
+    def caller(self, lines: bytes) -> CachedHead | None:
         """The caller of these header lines; None: aiohttp must answer."""
         try:
             return self._callers[lines]
@@ -78,7 +78,7 @@ class FastPath:
         found = self._callers[lines] = self._parse(lines)
         return found
 
-    def answer(self, line: re.Match[bytes], caller: Caller, body: bytes, meter: RateMeter) -> bytes | None:
+    def answer(self, line: re.Match[bytes], caller: CachedHead, body: bytes, meter: RateMeter) -> bytes | None:
         """The response as bytes; None: aiohttp must answer, and the meter is not charged."""
         name, segment, batch = line.groups()
         reader = self._readers.get(name or batch)
@@ -88,7 +88,7 @@ class FastPath:
             return self._answer_key(reader, segment, caller, meter)
         return self._answer_batch(reader, caller, body, meter)
 
-    def _answer_key(self, reader: StateReader, segment: bytes, caller: Caller, meter: RateMeter) -> bytes | None:
+    def _answer_key(self, reader: StateReader, segment: bytes, caller: CachedHead, meter: RateMeter) -> bytes | None:
         try:
             key = (unquote_to_bytes(segment) if b"%" in segment else segment).decode()
         except UnicodeDecodeError:
@@ -99,7 +99,7 @@ class FastPath:
         if not meter.take(1):
             return None
         found = reader.read(key, NO_CONDITIONS if none_match is None else Conditions(none_match))
-        if found.standing.role is Role.ELSEWHERE or is_nearly_caught_up(found.standing):
+        if found.standing.role is Role.ELSEWHERE or catches_up_soon(found.standing):
             meter.charge(-1)
             return None
         return self._write_key(reader, key, found)
@@ -116,7 +116,7 @@ class FastPath:
         body = reader.encoder.encode(key, outcome.entry, found.standing, now)
         return self._found[name][role] % (outcome.entry.tag.encode(), lag, len(body), self._http_date(now)) + body
 
-    def _answer_batch(self, reader: StateReader, caller: Caller, body: bytes, meter: RateMeter) -> bytes | None:
+    def _answer_batch(self, reader: StateReader, caller: CachedHead, body: bytes, meter: RateMeter) -> bytes | None:
         if not caller.principal.reads(reader.state.name) or not meter.take(1):
             return None
         try:
@@ -132,12 +132,12 @@ class FastPath:
             return None
         return self._write(batch_response(found, forwarded=caller.head.forwarded), self._now())
 
-    def _parse(self, lines: bytes) -> Caller | None:
+    def _parse(self, lines: bytes) -> CachedHead | None:
         if (head := parse_head(lines)) is None or not self._guard.hosts.allow(head.host, head.origin):
             return None
         if (principal := self._guard.authenticate(head.authorization)) is None:
             return None
-        return Caller(head, principal, None if principal is ANONYMOUS else self._guard.meter(principal, ""))
+        return CachedHead(head, principal, None if principal is ANONYMOUS else self._guard.meter(principal, ""))
 
     def _write(self, response: HttpResponse, now: int) -> bytes:
         """The response as bytes, with its headers in the order of aiohttp."""

@@ -1,4 +1,4 @@
-"""GET /v1/instances: who is there, what each has, and who answers for what."""
+"""GET /v1/instances: the instances, the partitions of each, and the owner of each partition."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 
 class InstanceRoutes:
-    """The route. What others have is as they announced it last, at most about a second ago."""
+    """The route. Other instances are shown as they announced themselves, at most about a second ago."""
 
     def __init__(self, cluster: Cluster, states: Mapping[str, NamedState]) -> None:
         self._cluster = cluster
         self._states = states
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
-        """See Routed."""
+        """See Routes."""
         return [web.get("/v1/instances", self.instances)]
 
     async def instances(self, request: web.Request) -> web.Response:
-        """All of them, the one that was asked first; and the partitions of each state, which say where a key is."""
-        who, announced = principal(request), self._cluster.announced()
-        holders = owners_of(announced)
-        told = [instance_facts(one, holders, who) for one in announced]
-        partitions = {name: state.partitions for name, state in self._states.items() if who.reads(name)}
-        return json_response({"instances": told, "partitions": partitions}).response()
+        """All instances, this one first, and the number of partitions of each state, which locates a key."""
+        sender, announced = principal(request), self._cluster.announced()
+        owners = owners_of(announced)
+        instances = [instance_facts(one, owners, sender) for one in announced]
+        partitions = {name: state.partitions for name, state in self._states.items() if sender.reads(name)}
+        return json_response({"instances": instances, "partitions": partitions}).response()
 
 
 def owners_of(announced: Iterable[Announcement]) -> dict[Part, str]:
-    """The store of who answers for each partition: of two that of the later term, as all instances see it."""
+    """The store of the owner of each partition: of two claims that of the later term, as all instances see it."""
     claims: dict[Part, tuple[int, str]] = {}
     for one in announced:
         for name, state in one.states.items():
@@ -53,13 +53,13 @@ def owners_of(announced: Iterable[Announcement]) -> dict[Part, str]:
     return {place: store for place, (_, store) in claims.items()}
 
 
-def instance_facts(announcement: Announcement, holders: Mapping[Part, str], who: Principal) -> dict[str, Any]:
-    """One instance, as far as `who` may read its states. `owns` has the partitions that it answers for."""
+def instance_facts(announcement: Announcement, owners: Mapping[Part, str], sender: Principal) -> dict[str, Any]:
+    """One instance, with the states in the scope of the sender. `owns` has the partitions that it owns."""
     owns: dict[str, list[int]] = defaultdict(list)
-    states = {name: state for name, state in announcement.states.items() if who.reads(name)}
+    states = {name: state for name, state in announcement.states.items() if sender.reads(name)}
     for name, state in states.items():
         numbers = [part.partition for part in state.parts]
-        owns[name] += [one for one in numbers if holders.get(Part(name, one)) == announcement.store]
+        owns[name] += [one for one in numbers if owners.get(Part(name, one)) == announcement.store]
     return {
         "instance": announcement.instance,
         "url": announcement.url,
@@ -67,7 +67,7 @@ def instance_facts(announcement: Announcement, holders: Mapping[Part, str], who:
         "states": {
             name: {
                 "watermark": state.watermark,
-                "partitions": [_part(part, counts=who.reads_all(name)) for part in state.parts],
+                "partitions": [_part(part, counts=sender.reads_all(name)) for part in state.parts],
             }
             for name, state in states.items()
         },
@@ -81,7 +81,7 @@ def _part(part: AnnouncedPart, *, counts: bool) -> dict[str, Any]:
 
 
 def _role(part: AnnouncedPart) -> str:
-    """A copy that does not answer is a standby too: it would, were the owner away."""
+    """A replica that does not answer is a standby too: it answers when the owner is down."""
     if part.held and part.assigned:
         return Role.OWNER
     return Role.CATCHING_UP if part.assigned or not part.ready else Role.STANDBY

@@ -55,7 +55,7 @@ class KeyRoutes:
             conditions = conditions._replace(event_offset=reader.event_offset(key, query.event))
         request.setdefault(UNTIL, self._parts.clock() + query.wait)  # a retry gets no more time
         found = await self._read(request, reader, key, conditions)
-        if found.is_elsewhere and self._forwarder.can_forward(request):
+        if found.belongs_to_peer and self._forwarder.can_forward(request):
             return (await self._forward(request, reader, found.partition)).response()
         entry = _entry_of(reader, key, found)
         value = None if entry.unchanged else _select(entry.entry.value, query.fields)
@@ -67,7 +67,7 @@ class KeyRoutes:
         reader, key = self._reader(request), key_of_request(request)
         fields = parse_query(VersionsParameters, request).fields
         found, versions = reader.read_versions(key)
-        if found.is_elsewhere and self._forwarder.can_forward(request):
+        if found.belongs_to_peer and self._forwarder.can_forward(request):
             return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
         latest, standing = _entry_of(reader, key, found).entry, found.standing
         encode, now = reader.encoder.encode, self._parts.now()

@@ -60,7 +60,7 @@ class PageRoutes:
             raise ProblemError(Problem("bad_request", f"limit: at most {most} keys"))
         charge(request, query.limit)
         where = _parse_where(reader, query)
-        by_partition = self._standing_of(reader, _partitions(reader, query))
+        by_partition = self._roles_of(reader, _partitions(reader, query))
         local = [one for one, at in by_partition.items() if at.role in ANSWERING_ROLES]
         others = self._owners(reader, by_partition)
         if others and not self._forwarder.can_forward(request):
@@ -70,7 +70,7 @@ class PageRoutes:
         items = merge_pages([own, *found], query.limit)
         return _respond(items, forwarded=FORWARDED in request.headers).response()
 
-    def _standing_of(self, reader: StateReader, partitions: Iterable[int]) -> dict[int, Standing]:
+    def _roles_of(self, reader: StateReader, partitions: Iterable[int]) -> dict[int, Standing]:
         return {one: self._parts.roles.standing(reader.state.name, one) for one in partitions}
 
     def _read(
@@ -81,7 +81,7 @@ class PageRoutes:
             prefix=query.prefix, after=query.after, limit=query.limit, where=where, partitions=partitions
         )
         paths = None if query.fields is None else parse_paths(query.fields)
-        by_partition = self._standing_of(reader, partitions)
+        by_partition = self._roles_of(reader, partitions)
         if any(at.role not in ANSWERING_ROLES for at in by_partition.values()):
             detail = "Some partitions are moving to another instance"
             raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))

@@ -28,7 +28,7 @@ WAITED = web.RequestKey("waited", float)
 """When a request last waited for a version, by the instance's clock. Its retry budget begins anew then."""
 
 
-def is_nearly_caught_up(standing: Standing) -> bool:
+def catches_up_soon(standing: Standing) -> bool:
     """Whether this instance is about to answer for the partition."""
     return standing.role is Role.CATCHING_UP and standing.lag < NEAR
 

@@ -15,13 +15,13 @@ Key = Annotated[str, Field(max_length=4096)]
 Path = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$", max_length=256)]
 
 
-class Command(BaseModel):
+class WatchCommand(BaseModel):
     """A command, as JSON. Unknown members are rejected, so that typing errors are noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Subscribe(Command):
+class Subscribe(WatchCommand):
     """Subscribe to one key, or to all with a prefix whose fields have these values. Replaces a subscription of this id.
 
     `current`: with the present values first. `after`: the client has the version of this tag, and does not need it.
@@ -58,7 +58,7 @@ class Relay(Subscribe):
     partitions: dict[int, int | None]
 
 
-class Resume(Command):
+class Resume(WatchCommand):
     """Continue a relayed subscription with these partitions, after the offsets."""
 
     type: Literal["resume"]
@@ -66,7 +66,7 @@ class Resume(Command):
     partitions: dict[int, int | None]
 
 
-class Unsubscribe(Command):
+class Unsubscribe(WatchCommand):
     """End a subscription."""
 
     type: Literal["unsubscribe"]

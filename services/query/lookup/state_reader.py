@@ -41,7 +41,7 @@ class LookupResult(NamedTuple):
     partition: int
 
     @property
-    def is_elsewhere(self) -> bool:
+    def belongs_to_peer(self) -> bool:
         """Whether another instance owns the key."""
         return isinstance(self.outcome, Problem) and self.outcome.kind == "elsewhere"
 

@@ -23,7 +23,7 @@ BATCH_BYTES = 32 * 1024
 """About how much is written at once: a value that is queued can still be replaced by a later one."""
 
 
-class Writer(Protocol):
+class StreamWriter(Protocol):
     """The connection to a client. Its methods raise ConnectionError when the client is gone."""
 
     @property
@@ -204,7 +204,7 @@ class ClientStream:
             self._taken.clear()
             await self._taken.wait()
 
-    async def run(self, writer: Writer, encode: Callable[[StreamItem], bytes]) -> None:
+    async def run(self, writer: StreamWriter, encode: Callable[[StreamItem], bytes]) -> None:
         """Write items until the end. Raises ConnectionError."""
         while not self._ended:
             self._woken.clear()
@@ -235,7 +235,7 @@ class ClientStream:
         queued = self.queue or self.queue.has_overflowed
         return bool(queued or self._first or self._marked or self._scans or self._scanned)
 
-    def _write(self, writer: Writer, encode: Callable[[StreamItem], bytes]) -> None:
+    def _write(self, writer: StreamWriter, encode: Callable[[StreamItem], bytes]) -> None:
         """Write until there is nothing more, or the client has enough for now."""
         while self._has_items and writer.is_writable:
             item = self.next_item()

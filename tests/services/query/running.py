@@ -31,7 +31,7 @@ DEADLINE_S = 60
 PARTITIONS = 4
 
 
-class Told(NamedTuple):
+class Response(NamedTuple):
     """A response; status 0 where nobody answered."""
 
     status: int
@@ -96,7 +96,7 @@ class Fleet:
         wait_until(lambda: process.poll() is not None or self.ask("/readyz").status == 200, "ready", DEADLINE_S)
         assert process.poll() is None, self.log.read_text(encoding="utf-8")[-3000:]
 
-    def ask(self, path: str, body: str | None = None, **headers: str) -> Told:
+    def ask(self, path: str, body: str | None = None, **headers: str) -> Response:
         """The response to a GET, or to a POST of this body."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=40)
         try:
@@ -104,16 +104,18 @@ class Fleet:
             response = connection.getresponse()
             read = response.read()
         except (OSError, HTTPException):
-            return Told(0, {}, None)
+            return Response(0, {}, None)
         else:
             kind = response.headers.get("Content-Type", "")
-            return Told(response.status, dict(response.headers), json.loads(read) if "json" in kind and read else read)
+            return Response(
+                response.status, dict(response.headers), json.loads(read) if "json" in kind and read else read
+            )
         finally:
             connection.close()
 
-    def until(self, path: str, status: int) -> Told:
+    def until(self, path: str, status: int) -> Response:
         """The first response with this status."""
-        found: list[Told] = []
+        found: list[Response] = []
 
         def answered() -> bool:
             found.append(self.ask(path))

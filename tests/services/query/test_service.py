@@ -86,7 +86,7 @@ def test_many_keys_are_read_at_once_page_by_page_and_in_part(fleet: Fleet) -> No
         assert (refused.status, refused.body["type"]) == (403, "other_host")
 
 
-def test_a_life_that_is_over_is_told_from_one_never_seen(fleet: Fleet) -> None:
+def test_an_expired_window_differs_from_a_key_never_seen(fleet: Fleet) -> None:
     with fleet.running():
         fleet.publish(snapshot("old", 1), snapshot("back", 1))
         fleet.until("/v1/states/cars/old?min_version=1&wait=20", 200)
@@ -98,7 +98,7 @@ def test_a_life_that_is_over_is_told_from_one_never_seen(fleet: Fleet) -> None:
         assert "remembered_since" in never.body
 
 
-def test_who_waits_is_told_at_once(fleet: Fleet) -> None:
+def test_a_waiting_request_is_answered_at_once(fleet: Fleet) -> None:
     with fleet.running():
         fleet.publish(snapshot("car", 1))
         fleet.until("/v1/states/cars/car?min_version=1&wait=20", 200)
@@ -170,7 +170,7 @@ def test_it_answers_nothing_wrong_after_partitions_were_added(fleet: Fleet, brok
         assert fleet.ask("/v1/states/cars/car").body["version"] == 1, "it has all partitions"
 
 
-def test_tokens_guard_it_and_are_renewed_and_never_told(fleet: Fleet, tmp_path: Path) -> None:
+def test_tokens_are_required_reloaded_and_never_printed(fleet: Fleet, tmp_path: Path) -> None:
     fleet.publish(snapshot("car", 1), snapshot("truck", 1))
     tokens = tmp_path / "tokens.json"
     tokens.write_text(json.dumps({"tokens": [{"name": "dashboard", "token": SECRET, "keys": ["car"]}]}))
@@ -216,7 +216,7 @@ async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
         ({"STATELOOP_RATE": "fast"}, "STATELOOP_RATE"),
     ],
 )
-def test_what_it_cannot_start_with_is_told_in_a_line(tmp_path: Path, told: dict[str, str], says: str) -> None:
+def test_a_start_that_fails_prints_one_line(tmp_path: Path, told: dict[str, str], says: str) -> None:
     fleet = Fleet.__new__(Fleet)
     fleet.log = tmp_path / "query.log"
     fleet.environment = {"STATELOOP_APPLICATION": "tests.services.query.fleet:app", "STATELOOP_KAFKA": "127.0.0.1:1"}
@@ -244,7 +244,7 @@ def _until(condition: Callable[[], bool]) -> None:
         assert time.monotonic() < end
 
 
-def test_an_idle_car_expires_by_the_clock_and_its_watcher_is_told(fleet: Fleet) -> None:
+def test_an_idle_car_expires_by_the_clock_and_its_watcher_is_notified(fleet: Fleet) -> None:
     """Nothing is written after the snapshot, so no other life moves the watermark."""
     kept = app.kept_for + app.skew
     began = datetime.now(UTC) - kept + timedelta(seconds=10)

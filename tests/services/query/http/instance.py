@@ -29,7 +29,7 @@ ANSWER_S = 10.0
 DATE = re.compile(rb"\r\nDate: [^\r]+ GMT\r\n")
 
 
-class Told(NamedTuple):
+class Response(NamedTuple):
     """A response."""
 
     status: int
@@ -56,7 +56,7 @@ class Connection:
     def send(self, data: bytes) -> None:
         self.writer.write(data)
 
-    async def response(self, *, bodiless: bool = False) -> Told:
+    async def response(self, *, bodiless: bool = False) -> Response:
         """The next one."""
         async with asyncio.timeout(ANSWER_S):
             head = await self.reader.readuntil(b"\r\n\r\n")
@@ -64,7 +64,7 @@ class Connection:
             headers = dict(line.split(": ", 1) for line in lines)
             length = 0 if bodiless else int(headers.get("Content-Length", 0))
             body = await self.reader.readexactly(length)
-        return Told(int(first.split()[1]), headers, body, DATE.sub(b"\r\nDate: now\r\n", head) + body)
+        return Response(int(first.split()[1]), headers, body, DATE.sub(b"\r\nDate: now\r\n", head) + body)
 
     async def rest(self) -> bytes:
         """All that comes until the connection ends."""
@@ -118,7 +118,7 @@ class Instance:
 
     async def ask(
         self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Told:
+    ) -> Response:
         """The response to one request on a connection of its own."""
         async with self.connected() as connection:
             connection.send(request(path, method, headers, body))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
 from services.query.cluster.routing import Role, Standing
-from tests.services.query.http.instance import Instance, Told, answering, request
+from tests.services.query.http.instance import Instance, Response, answering, request
 from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
 
 if TYPE_CHECKING:
@@ -147,12 +147,12 @@ async def test_requests_in_a_row_are_answered_in_a_row_however_they_are_cut(data
 async def test_what_is_hot_never_reaches_aiohttp() -> None:
     async with both() as (hot, _):
         for name in ("a key", "another", "an ended life", "never seen", "not modified"):
-            await _asked(hot, REQUESTS[name])
+            await _request(hot, REQUESTS[name])
         body = json.dumps({"keys": ["UA1", "old"]}).encode()
-        await _asked(hot, request("/v1/states/flights:batchGet", "POST", body=body))
+        await _request(hot, request("/v1/states/flights:batchGet", "POST", body=body))
         taken = hot.parts.counts.histograms(metrics.REQUEST_SECONDS)[()]
         assert taken.count == 0
-        await _asked(hot, REQUESTS["fields"])
+        await _request(hot, REQUESTS["fields"])
         assert taken.count == 1
         assert hot.parts.counts.get(metrics.REQUESTS) == 7
         assert hot.parts.counts.get(metrics.KEYS, "flights") == 8
@@ -167,7 +167,7 @@ async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None
             connection.send(GET * 2000)
             await until(lambda: hot.parts.counts.get(metrics.REQUESTS) > 0)
             for _ in range(10):
-                await _asked(hot, REQUESTS["never seen"])
+                await _request(hot, REQUESTS["never seen"])
             assert hot.parts.counts.get(metrics.REQUESTS) < 1000, "200 MB were not written for nobody"
             for _ in range(2000):
                 assert (await connection.response()).status == 200
@@ -176,18 +176,18 @@ async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None
 async def test_an_upgrade_is_not_taken() -> None:
     asked = request("/v1/states/flights/UA1", headers={"Connection": "Upgrade", "Upgrade": "h2c"})
     async with both() as (hot, plain):
-        assert (await _asked(hot, asked)).raw == (await _asked(plain, asked)).raw
+        assert (await _request(hot, asked)).raw == (await _request(plain, asked)).raw
 
 
 async def test_a_slow_request_does_not_hold_up_others() -> None:
     async with both() as (hot, _), hot.connected() as slow:
         slow.send(GET[:20])
-        assert (await _asked(hot, GET)).status == 200
+        assert (await _request(hot, GET)).status == 200
         slow.send(GET[20:])
         assert (await slow.response()).status == 200
 
 
-async def _asked(instance: Instance, asked: bytes) -> Told:
+async def _request(instance: Instance, asked: bytes) -> Response:
     async with instance.connected() as connection:
         connection.send(asked)
         return await connection.response()

@@ -152,13 +152,13 @@ async def test_both_give_the_same_bytes() -> None:
     differ: dict[str, tuple[bytes, bytes]] = {}
     async with both() as (hot, plain):
         for name, asked in CORPUS.items():
-            told, expected = await _told(hot, asked), await _told(plain, asked)
+            told, expected = await _answer(hot, asked), await _answer(plain, asked)
             if told != expected or not told.startswith(b"HTTP/"):
                 differ[name] = told, expected
     assert differ == {}
 
 
-async def _told(instance: Instance, asked: bytes) -> bytes:
+async def _answer(instance: Instance, asked: bytes) -> bytes:
     """All that is answered; of a request whose body is endless, the first answer."""
     if not any(one in asked for one in ENDLESS):
         return await exchanged(instance, [asked])

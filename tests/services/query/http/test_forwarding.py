@@ -100,7 +100,7 @@ async def test_pages_of_both_have_every_key_once_and_in_order(limit: int) -> Non
         assert seen == sorted(KEYS)
 
 
-async def test_nobody_is_asked_who_is_not_known() -> None:
+async def test_unknown_owners_get_no_request() -> None:
     async with two() as (one, _, peers):
         roles = one.parts.roles
         assert isinstance(roles, MemoryRoles)
@@ -219,7 +219,7 @@ async def test_any_instance_waits_for_an_event_where_its_key_is() -> None:
         assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
 
 
-async def test_who_waits_for_what_nobody_answers_for_any_more_is_told_at_once() -> None:
+async def test_a_wait_for_a_partition_without_owner_fails_at_once() -> None:
     async with two() as (one, _, _):
         key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
         waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=30"))
@@ -230,7 +230,7 @@ async def test_who_waits_for_what_nobody_answers_for_any_more_is_told_at_once() 
         assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
 
 
-async def test_a_key_that_may_be_in_another_partition_is_not_told_to_be_unknown() -> None:
+async def test_a_key_that_may_be_misplaced_is_not_reported_as_never_seen() -> None:
     roles = MemoryRoles()
     parts = replace(parts_of(FLIGHTS, roles=roles), misplaced={"flights": 3})
     async with answering(parts, hot=True, proxy=Peers()) as one:

@@ -98,7 +98,7 @@ async def test_who_hangs_or_is_away_is_passed_over(others: list[Other], proxy: H
     assert (await proxy.forward([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
 
 
-async def test_that_all_are_catching_up_is_told_as_they_say(others: list[Other], proxy: HttpPeerClient) -> None:
+async def test_if_all_owners_catch_up_their_response_is_returned(others: list[Other], proxy: HttpPeerClient) -> None:
     others[0].status = 503
     others[1].status = 421
     assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"two"

@@ -22,7 +22,7 @@ STUCK = 2_000
 
 
 @pytest.fixture(params=["a key", "fields", "a batch"])
-def asked(request: pytest.FixtureRequest) -> bytes:
+def requests_of(request: pytest.FixtureRequest) -> bytes:
     """What is sent again and again."""
     return REQUESTS[request.param]
 

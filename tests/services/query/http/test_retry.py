@@ -20,7 +20,7 @@ from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, pa
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.services.query.http.instance import Told
+    from tests.services.query.http.instance import Response
 
 KEY = "UA1"
 NEARLY = Standing(Role.CATCHING_UP, NEAR - 1)
@@ -49,7 +49,7 @@ def stands(instance: Instance, standing: Standing) -> None:
     roles.own = standing
 
 
-async def ask(instance: Instance, what: str, headers: dict[str, str] | None = None) -> Told:
+async def ask(instance: Instance, what: str, headers: dict[str, str] | None = None) -> Response:
     if what == "batch":
         body = json.dumps({"keys": [KEY, KEY]}).encode()
         return await instance.ask("/v1/states/flights:batchGet", "POST", headers, body)
@@ -75,7 +75,7 @@ async def test_moments_are_waited_for(instance: Instance, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["key", "batch"])
-async def test_what_does_not_come_in_moments_is_told(instance: Instance, what: str) -> None:
+async def test_problems_that_last_are_returned(instance: Instance, what: str) -> None:
     stands(instance, NEARLY)
     told = await ask(instance, what)
     assert b'"catching_up"' in told.body
@@ -89,7 +89,7 @@ async def test_who_is_far_behind_says_so_at_once(instance: Instance, what: str) 
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
-async def test_who_was_asked_by_another_instance_says_so_at_once(instance: Instance) -> None:
+async def test_a_forwarded_request_is_not_retried(instance: Instance) -> None:
     stands(instance, NEARLY)
     began = time.monotonic()
     assert (await ask(instance, "key", {"Stateloop-Hop": "1"})).kind == "catching_up"
@@ -148,7 +148,7 @@ class Slow:
         (21, 9, 1, 503),  # its time is over
     ],
 )
-async def test_who_waited_elsewhere_asks_again_but_not_for_ever(
+async def test_a_wait_at_another_instance_is_retried_within_limits(
     takes_s: float, failures: int, asked: int, status: int
 ) -> None:
     later, parts = Later(), parts_of(a_state())

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from services.query.store.entry import Entry
     from services.query.store.store import Page
-    from tests.services.query.http.instance import Told
+    from tests.services.query.http.instance import Response
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 BEARER = {"Authorization": f"Bearer {SECRET}"}
@@ -209,7 +209,7 @@ async def test_no_subscription_reads_a_foreign_key(tokens: Path, relayed: bool) 
         assert found.reads == []
 
 
-async def test_a_state_beyond_the_scope_is_told_like_one_that_is_not_there(tokens: Path) -> None:
+async def test_a_state_beyond_the_scope_looks_like_an_unknown_one(tokens: Path) -> None:
     async with scoped(tokens) as found:
         for path in ("{}", "{}?prefix=UA/", "{}/UA%2F1", "{}/UA%2F1/versions", "{}/UA%2F1/watch"):
             there, absent = [
@@ -276,7 +276,7 @@ def test_instances_are_listed_without_states_beyond_the_scope_and_without_counts
         assert told["states"]["flights"]["partitions"][0]["position"] == position
 
 
-async def ask(instance: Instance, question: tuple[str, dict[str, Any]], *, handed_on: bool = False) -> Told:
+async def ask(instance: Instance, question: tuple[str, dict[str, Any]], *, handed_on: bool = False) -> Response:
     path, said = question
     headers = BEARER | said.get("headers", {}) | ({"Stateloop-Hop": "1"} if handed_on else {})
     return await instance.ask(path, said.get("method", "GET"), headers, said.get("body", b""))

@@ -133,7 +133,7 @@ async def test_states_want_a_token_and_monitors_do_not(guarded: Served) -> None:
     assert guarded.parts.counts.get(names.REFUSED, "token") == 2
 
 
-async def test_who_asks_too_fast_is_told_to_wait(guarded: Served) -> None:
+async def test_requests_beyond_the_rate_get_retry_after(guarded: Served) -> None:
     answers = [await guarded.ask("/v1/who", token=SECRET) for _ in range(8)]
     refused = [headers for status, headers, _ in answers if status == 429]
     assert refused
@@ -141,7 +141,7 @@ async def test_who_asks_too_fast_is_told_to_wait(guarded: Served) -> None:
     assert guarded.parts.counts.get(names.REFUSED, "rate") == len(refused)
 
 
-async def test_a_taken_port_is_told(served: Served) -> None:
+async def test_a_taken_port_is_reported(served: Served) -> None:
     taken = int(served.base.rpartition(":")[2])
     other = Served(parts_of(a_state(), http_port=taken))
     with pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"):

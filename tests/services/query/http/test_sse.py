@@ -31,7 +31,7 @@ async def instance() -> AsyncIterator[Instance]:
         yield found
 
 
-async def test_a_key_is_told_as_it_is_and_as_it_becomes(instance: Instance) -> None:
+async def test_a_key_is_sent_with_its_value_and_changes(instance: Instance) -> None:
     instance.change(KEY, 1)
     async with watching(instance, PATH) as events:
         first = await events.next()
@@ -56,14 +56,14 @@ async def test_a_key_may_be_any_text(instance: Instance, key: str) -> None:
     assert (event.event, event.data["key"]) == ("state", key)
 
 
-async def test_without_the_current_value_only_what_comes_is_told(instance: Instance) -> None:
+async def test_without_the_current_value_only_changes_are_sent(instance: Instance) -> None:
     instance.change(KEY, 1)
     async with watching(instance, PATH + "?current=false") as events:
         instance.change(KEY, 2)
         assert (await events.next()).id == f"{NOW}.0.2"
 
 
-async def test_what_is_read_and_what_is_told_in_between_is_told_once_and_never_back(instance: Instance) -> None:
+async def test_a_change_during_a_read_is_sent_once_and_in_order(instance: Instance) -> None:
     """The change is in the store already, and is told only after the client has read it from there."""
     late = [instance.put(KEY, 1), instance.put(KEY, 2)]
     async with watching(instance, PATH) as events:
@@ -85,7 +85,7 @@ async def test_who_comes_again_goes_on_after_what_it_has(instance: Instance) -> 
         assert (await events.next()).id == f"{NOW}.0.6"
 
 
-async def test_who_has_more_than_this_instance_is_told_nothing_older(instance: Instance) -> None:
+async def test_a_client_ahead_of_this_instance_receives_nothing_older(instance: Instance) -> None:
     instance.change(KEY, 4)
     async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
         instance.change(KEY, 5)
@@ -100,7 +100,7 @@ async def test_a_key_that_is_not_there_yet_can_be_watched(instance: Instance) ->
         assert (await events.next()).id == f"{NOW}.0.1"
 
 
-async def test_a_key_that_is_removed_is_told_and_may_come_again(instance: Instance) -> None:
+async def test_a_removed_key_is_reported_and_may_reappear(instance: Instance) -> None:
     instance.change(KEY, 5)
     async with watching(instance, PATH) as events:
         await events.next()
@@ -110,7 +110,7 @@ async def test_a_key_that_is_removed_is_told_and_may_come_again(instance: Instan
         assert (await events.next()).id == f"{NOW}.0.1"
 
 
-async def test_a_life_that_ends_is_told_once_and_the_next_one_follows() -> None:
+async def test_an_expired_window_is_reported_once_and_the_next_one_follows() -> None:
     async with Instance(a_state(lifetime=timedelta(hours=1)), limits=QUICK).serving() as instance:
         late = [instance.put(KEY, 1), instance.put(KEY, 2)]
         async with watching(instance, PATH) as events:
@@ -142,7 +142,7 @@ async def test_marks_say_how_far_the_client_is_and_carry_no_id() -> None:
             assert (mark.data["waiting"], mark.data["conflated"], mark.data["oldest_ms"]) == (0, 0, 0)
 
 
-async def test_while_the_partition_catches_up_nothing_is_told_and_afterwards_all_of_it(instance: Instance) -> None:
+async def test_changes_of_a_partition_that_catches_up_are_sent_afterwards(instance: Instance) -> None:
     instance.change(KEY, 3)
     async with watching(instance, PATH) as events:
         await events.next()
@@ -172,7 +172,7 @@ async def test_a_value_with_line_breaks_is_one_event(instance: Instance) -> None
         (PATH, {"Last-Event-ID": "yesterday"}, 400, "bad_request"),
     ],
 )
-async def test_what_cannot_be_watched_is_told(
+async def test_an_invalid_watch_is_rejected(
     instance: Instance, path: str, headers: dict[str, str], status: int, kind: str
 ) -> None:
     async with ClientSession(instance.base) as session, session.get(path, headers=headers) as response:
@@ -205,7 +205,7 @@ async def _stop(instance: Instance) -> None:
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_rebuilt_state_is_told_and_the_epoch_before_it_is_not(instance: Instance) -> None:
+async def test_a_rebuilt_state_is_sent_and_earlier_epochs_are_not(instance: Instance) -> None:
     instance.change(KEY, 61, epoch=100)
     async with watching(instance, PATH) as events:
         assert (await events.next()).id == f"{NOW}.100.61"

@@ -182,7 +182,7 @@ class Restless(MemoryStore):
 
 
 @pytest.mark.parametrize("rest", ["/versions", "?as_of=1"])
-async def test_what_is_told_of_versions_is_of_one_moment(rest: str) -> None:
+async def test_versions_are_of_one_snapshot(rest: str) -> None:
     restless = Restless(history=2)
     restless.entries["UA1"] = [Entry(NOW, 0, 1, NOW, 0, 7, b"{}")]
     async with answering(parts_of(a_state(), stores={"flights": restless}), hot=False) as instance:
@@ -284,7 +284,7 @@ async def test_who_has_the_present_version_waits_for_the_next(instance: Instance
         ("min_version=99999999999999999999999999", "min_version"),
     ],
 )
-async def test_a_wrong_parameter_is_told(instance: Instance, query: str, says: str) -> None:
+async def test_a_wrong_parameter_is_named(instance: Instance, query: str, says: str) -> None:
     told = await instance.ask(f"/v1/states/flights/UA1?{query}")
     assert (told.status, told.kind) == (400, "bad_request")
     assert says in told.json["detail"]
@@ -386,7 +386,7 @@ async def test_the_states_are_listed(instance: Instance) -> None:
     assert state["schema"] == {"type": "object"}
 
 
-async def test_an_unknown_state_is_told_with_those_that_are_there(instance: Instance) -> None:
+async def test_an_unknown_state_is_reported_with_the_known_ones(instance: Instance) -> None:
     for path in ("/v1/states/x", "/v1/states/x/y", "/v1/states/x/y/versions"):
         told = await instance.ask(path)
         assert (told.status, told.kind) == (404, "unknown_state")

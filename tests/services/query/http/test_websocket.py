@@ -32,7 +32,7 @@ async def instance() -> AsyncIterator[Instance]:
         yield found
 
 
-async def test_a_key_is_told_as_it_is_and_as_it_becomes(instance: Instance) -> None:
+async def test_a_key_is_sent_with_its_value_and_changes(instance: Instance) -> None:
     instance.change("a", 1)
     async with connected(instance) as client:
         assert await client.subscribe("one", key="a") == {"type": "subscribed", "id": "one"}
@@ -45,7 +45,7 @@ async def test_a_key_is_told_as_it_is_and_as_it_becomes(instance: Instance) -> N
         assert (await client.next())["tag"] == f"{NOW}.0.2"
 
 
-async def test_all_keys_of_a_prefix_are_told_page_by_page_and_then_what_comes(instance: Instance) -> None:
+async def test_all_keys_of_a_prefix_are_sent_by_page_and_then_changes(instance: Instance) -> None:
     for number in range(350):
         instance.change(f"x{number:03}", 1)
     instance.change("y", 1)
@@ -59,7 +59,7 @@ async def test_all_keys_of_a_prefix_are_told_page_by_page_and_then_what_comes(in
         assert (await client.next())["answer"]["key"] == "x007"
 
 
-async def test_what_changes_while_pages_are_read_is_never_told_back_nor_missed(instance: Instance) -> None:
+async def test_changes_during_paging_are_neither_missed_nor_reordered(instance: Instance) -> None:
     for number in range(300):
         instance.change(f"x{number:03}", 1)
     async with connected(instance) as client:
@@ -90,7 +90,7 @@ async def test_a_filter_tells_what_comes_to_have_the_value_and_what_leaves_it(in
         assert await client.next() == {"type": "removed", "ids": ["landed"], "state": "flights", "key": "b"}
 
 
-async def test_a_filter_by_a_path_without_index_is_told_what_comes(instance: Instance) -> None:
+async def test_a_filter_without_index_receives_changes(instance: Instance) -> None:
     async with connected(instance) as client:
         refused = await client.subscribe("delay", where={"state.delay": "7"})
         assert (refused["type"], refused["id"], refused["problem"]["type"]) == ("error", "delay", "bad_request")
@@ -101,7 +101,7 @@ async def test_a_filter_by_a_path_without_index_is_told_what_comes(instance: Ins
         assert (await client.next())["answer"]["key"] == "a2"
 
 
-async def test_a_key_of_two_subscriptions_is_told_once_to_both(instance: Instance) -> None:
+async def test_a_key_of_two_subscriptions_is_sent_once(instance: Instance) -> None:
     async with connected(instance) as client:
         await client.subscribe("key", key="a", current=False)
         await client.subscribe("all", prefix="", current=False)
@@ -123,7 +123,7 @@ async def test_an_id_used_again_takes_the_place_of_the_first(instance: Instance)
     await eventually(lambda: instance.subscriptions() == 0)
 
 
-async def test_who_says_what_it_has_is_not_told_that_again(instance: Instance) -> None:
+async def test_a_version_that_the_client_has_is_not_sent_again(instance: Instance) -> None:
     instance.change("a", 1)
     async with connected(instance) as client:
         await client.subscribe("one", key="a", after=f"{NOW}.0.1")
@@ -144,7 +144,7 @@ async def test_who_says_what_it_has_is_not_told_that_again(instance: Instance) -
         '{"type":"subscribe","id":"x","state":"flights","prefix":"","after":"1.1"}',
     ],
 )
-async def test_what_cannot_be_understood_is_told_and_the_rest_goes_on(instance: Instance, said: str) -> None:
+async def test_an_invalid_command_is_reported_and_others_continue(instance: Instance, said: str) -> None:
     async with connected(instance) as client:
         await client.socket.send_str(said)
         refused = await client.next()
@@ -152,7 +152,7 @@ async def test_what_cannot_be_understood_is_told_and_the_rest_goes_on(instance: 
         assert (await client.subscribe("x", key="a"))["type"] == "subscribed"
 
 
-async def test_an_unknown_state_is_told(instance: Instance) -> None:
+async def test_an_unknown_state_is_reported(instance: Instance) -> None:
     async with connected(instance) as client:
         assert (await client.subscribe("x", key="a", state="trains"))["problem"]["type"] == "unknown_state"
 
@@ -167,7 +167,7 @@ async def test_marks_say_what_the_connection_watches() -> None:
         assert mark["states"]["flights"]["positions"] == {str(instance.watching.fanout.partition("flights", "a")): at}
 
 
-async def test_partitions_that_come_here_are_told_from_where_they_were(instance: Instance) -> None:
+async def test_partitions_that_arrive_resume_at_their_offset(instance: Instance) -> None:
     for key in ("a", "b", "c"):
         instance.change(key, 1)
     async with connected(instance) as client:
@@ -197,7 +197,7 @@ async def test_a_connection_has_so_many_subscriptions_and_a_client_so_many_conne
     await eventually(lambda: instance.parts.counts.get(names.STREAMS) == 0)
 
 
-async def test_a_message_that_is_too_long_ends_the_connection() -> None:
+async def test_a_message_that_is_too_long_closes_the_connection() -> None:
     async with Instance(limits=replace(RARE, message_bytes=1024)).serving() as instance, connected(instance) as client:
         await client.say(type="subscribe", id="x", state="flights", key="k" * 2000)
         assert (await client.socket.receive()).data == 1009
@@ -230,14 +230,16 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Instance]:
         ({"key": "AA/1", "state": "gates"}, "error"),
     ],
 )
-async def test_every_subscription_is_held_to_the_scope(guarded: Instance, wish: dict[str, Any], answer: str) -> None:
+async def test_the_scope_is_checked_for_every_subscription(
+    guarded: Instance, wish: dict[str, Any], answer: str
+) -> None:
     async with connected(guarded, headers={"Authorization": f"Bearer {SECRET}"}) as client:
         told = await client.subscribe("x", **wish)
         assert told["type"] == answer
         assert answer == "subscribed" or told["problem"]["type"] == "not_yours"
 
 
-async def test_a_page_brings_its_token_as_a_subprotocol_which_is_not_told_back(guarded: Instance) -> None:
+async def test_a_page_sends_its_token_as_a_subprotocol_that_is_not_echoed(guarded: Instance) -> None:
     token = urlsafe_b64encode(SECRET.encode()).decode().rstrip("=")
     async with connected(guarded, protocols=("stateloop.v1", f"stateloop.bearer.{token}")) as client:
         assert client.socket.protocol == "stateloop.v1"
@@ -264,7 +266,7 @@ async def test_a_page_of_a_named_origin_may() -> None:
         assert (await client.subscribe("x", key="a"))["type"] == "subscribed"
 
 
-async def test_a_plain_request_is_told_what_this_is(instance: Instance) -> None:
+async def test_a_plain_request_is_rejected_with_a_hint(instance: Instance) -> None:
     async with ClientSession(instance.base) as session, session.get("/v1/watch") as response:
         assert (response.status, (await response.json(content_type=None))["type"]) == (400, "bad_request")
 

@@ -24,7 +24,7 @@ from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, pa
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.query.http.instance import Told
+    from tests.services.query.http.instance import Response
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 DIGEST = "a50ae1f1b29ca8dd25dc67e8a0ad05b9c3bff0aa3d2dcfa5b4e3cbf0b9bdd7a5"
@@ -56,9 +56,7 @@ def test_a_token_is_known_by_its_text_or_its_digest(tokens: Path) -> None:
     assert Authenticator(None).authenticate(None) is ANONYMOUS
 
 
-def test_every_token_is_compared_in_constant_time_whichever_is_shown(
-    tokens: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_token_is_compared_in_constant_time(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[bool] = []
 
     def noted(known: bytes, shown: bytes) -> bool:
@@ -84,19 +82,19 @@ def test_every_token_is_compared_in_constant_time_whichever_is_shown(
         ([{"name": "a", "sha256": "x"}], "sha256"),
     ],
 )
-def test_a_wrong_file_is_told_without_its_secrets(tmp_path: Path, tokens: list[dict[str, Any]], says: str) -> None:
+def test_a_wrong_file_is_reported_without_its_secrets(tmp_path: Path, tokens: list[dict[str, Any]], says: str) -> None:
     with pytest.raises(TokensUnreadableError, match=says) as error:
         Authenticator(written(tmp_path / "tokens.json", *tokens))
     assert "secret" not in str(error.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TokensUnreadableError, match="STATELOOP_TOKENS"):
         Authenticator(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org"])  # noqa: S104  # it refuses to
-def test_it_answers_nobody_from_elsewhere_without_tokens(host: str, tmp_path: Path) -> None:
+def test_a_public_address_requires_tokens(host: str, tmp_path: Path) -> None:
     with pytest.raises(ExposedError, match="STATELOOP_TOKENS"):
         QuerySettings(application="a:b", http_host=host).check_exposure()
     QuerySettings(application="a:b", http_host=host, tokens=tmp_path).check_exposure()
@@ -176,7 +174,7 @@ async def test_a_request_spends_its_rate_once_whoever_answers_it(hot: bool, path
         assert [one.status != 429 for one in asked].count(True) == 9, "a second's worth, and the one that exceeds it"
 
 
-async def _key_of_another(instance: Instance, path: str) -> Told:
+async def _key_of_another(instance: Instance, path: str) -> Response:
     if path != "batch":
         return await instance.ask(path)
     return await instance.ask("/v1/states/flights:batchGet", "POST", body=b'{"keys":["x"]}')

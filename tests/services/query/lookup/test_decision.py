@@ -33,7 +33,9 @@ def kind(known: StoredKey, standing: Standing = OWNER, wanted: Conditions = NO_C
 
 
 @given(knowns, standings, conditions)
-def test_only_who_holds_all_answers_from_the_store(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
+def test_only_a_complete_instance_answers_from_the_store(
+    known: StoredKey, standing: Standing, wanted: Conditions
+) -> None:
     found = decide(known, standing, wanted)
     if standing.role not in (Role.OWNER, Role.STANDBY):
         assert isinstance(found, Problem)
@@ -62,7 +64,9 @@ def test_an_answer_has_merged_the_event_that_the_reader_wrote(
 
 
 @given(knowns, standings, conditions)
-def test_an_answer_is_what_was_asked_for_and_lives(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
+def test_an_answer_is_the_requested_entry_and_not_expired(
+    known: StoredKey, standing: Standing, wanted: Conditions
+) -> None:
     found = decide(known, standing, wanted)
     if isinstance(found, FoundEntry):
         assert found.entry is known.requested
@@ -108,13 +112,13 @@ def test_never_seen_expired_and_not_kept_are_three_things(known: StoredKey, expe
         (VersionReference(999, 71, 6), "found"),
     ],
 )
-def test_a_version_is_one_of_its_life_and_epoch(wanted: VersionReference, expected: str) -> None:
+def test_a_version_belongs_to_its_window_and_epoch(wanted: VersionReference, expected: str) -> None:
     assert kind(SEEN, wanted=Conditions(at_least=wanted)) == expected
     gone = kind(SEEN._replace(latest=None, requested=None), wanted=Conditions(at_least=wanted))
     assert gone == "behind", "what the reader saw was there: it is this instance that has not read it yet"
 
 
-def test_a_later_life_that_a_reader_saw_is_waited_for_though_the_earlier_one_has_ended() -> None:
+def test_a_reader_can_wait_for_a_later_window_while_the_earlier_one_is_expired() -> None:
     assert kind(SEEN._replace(is_expired=True), wanted=Conditions(at_least=VersionReference(1001, 70, 1))) == "behind"
     assert kind(SEEN._replace(is_expired=True), wanted=Conditions(at_least=VersionReference(1000, 70, 5))) == "expired"
 
@@ -135,7 +139,7 @@ def test_what_the_client_has_is_not_sent_again(named: str, expected: str) -> Non
     assert kind(SEEN, wanted=Conditions(none_match=named)) == expected
 
 
-def test_it_is_said_since_when_ended_lives_are_remembered() -> None:
+def test_the_oldest_remembered_window_is_reported() -> None:
     found = decide(
         StoredKey(None, is_expired=False, requested=None, remembered_since=1_700_000_000_000), OWNER, NO_CONDITIONS
     )

@@ -45,7 +45,7 @@ def test_nothing_goes_to_a_subscription_that_has_ended(stream: ClientStream) -> 
     assert stream.next_item() is None
 
 
-def test_who_asks_again_is_not_told_that_what_it_asked_before_was_denied(stream: ClientStream) -> None:
+def test_a_new_subscription_drops_the_denial_of_an_earlier_one(stream: ClientStream) -> None:
     for name in ("one", "other"):
         stream.deny(name, ENDED)
     subscription(stream, "one")

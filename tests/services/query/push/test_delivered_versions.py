@@ -22,7 +22,7 @@ def test_orders_of_a_key_only_grow(told: list[tuple[str, tuple[int, int, int]]])
     }
 
 
-def test_no_more_keys_are_remembered_than_so_many_and_those_told_last_stay() -> None:
+def test_the_most_recently_delivered_keys_are_remembered() -> None:
     forgotten: list[str] = []
     delivered = DeliveredVersions(2, forgotten.append)
     for key, version in (("a", 1), ("b", 1), ("a", 2), ("c", 1)):
@@ -37,7 +37,7 @@ def test_a_key_that_is_gone_may_come_again_with_any_order() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), ORDERS), max_size=40), st.integers(0, 4))
-def test_a_life_ends_once(told: list[tuple[str, tuple[int, int, int]]], watermark: int) -> None:
+def test_a_window_expires_once(told: list[tuple[str, tuple[int, int, int]]], watermark: int) -> None:
     delivered = DeliveredVersions(10)
     for key, order in told:
         delivered.advance(key, order)
@@ -47,7 +47,7 @@ def test_a_life_ends_once(told: list[tuple[str, tuple[int, int, int]]], watermar
     assert list(delivered.pop_expired(lambda start: start < watermark)) == []
 
 
-def test_lives_of_forgotten_keys_do_not_pile_up() -> None:
+def test_windows_of_forgotten_keys_do_not_accumulate() -> None:
     delivered = DeliveredVersions(10)
     for number in range(1000):
         delivered.advance(str(number), (number + 1, 0, 1))

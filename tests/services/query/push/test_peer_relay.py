@@ -81,7 +81,7 @@ async def test_what_another_instance_says_that_nobody_understands_costs_one_conn
         assert len(relay) == 1
 
 
-async def test_what_fails_when_clients_are_told_costs_one_connection() -> None:
+async def test_a_failure_during_delivery_costs_one_connection() -> None:
     failures = iter([RuntimeError("a client's stream")])
 
     def on_delivered() -> None:
@@ -123,7 +123,7 @@ async def test_what_was_wished_and_taken_back_while_there_was_no_connection_is_n
         assert (await peer.next())["id"] == "102"
 
 
-async def test_a_later_value_of_a_key_does_not_say_that_what_came_before_it_was_told() -> None:
+async def test_a_later_value_does_not_imply_delivery_of_earlier_changes() -> None:
     peer = Peer([SUBSCRIBED, BEGUN, STATE])  # in place of an earlier one of the key, while others still wait there
     async with relaying(peer):
         await peer.next()

@@ -98,7 +98,7 @@ async def test_many_who_watch_one_key_of_another_instance_share_one_connection(p
         assert pair.two.parts.counts.get(metrics.STREAMS) == 1
 
 
-async def test_a_prefix_is_told_by_all_instances(pair: Pair) -> None:
+async def test_a_prefix_receives_changes_of_all_instances(pair: Pair) -> None:
     for key in KEYS:
         pair.change(key, 1)
     async with connected(pair.one) as client:
@@ -110,7 +110,7 @@ async def test_a_prefix_is_told_by_all_instances(pair: Pair) -> None:
             assert (told["answer"]["key"], told["answer"]["version"]) == (key, 2)
 
 
-async def test_a_filter_is_told_by_all_instances_and_so_is_who_leaves_it(pair: Pair) -> None:
+async def test_a_filter_receives_changes_and_departures_of_all_instances(pair: Pair) -> None:
     key = next(pair.keys(3))
     pair.change(key, 1, LANDED)
     async with connected(pair.one) as client:
@@ -173,9 +173,7 @@ async def test_many_keys_go_on_from_the_new_owner_with_what_changed_between(
 
 
 @pytest.mark.parametrize("wish", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
-async def test_who_is_told_by_an_instance_that_took_over_later_than_it_was_asked_misses_nothing_when_it_goes(
-    pair: Pair, wish: dict[str, Any]
-) -> None:
+async def test_nothing_is_missed_when_an_instance_that_took_over_late_stops(pair: Pair, wish: dict[str, Any]) -> None:
     key = next(pair.keys(2))
     pair.share(0, 1, 2, 3)
     pair.look()
@@ -196,9 +194,7 @@ async def test_who_is_told_by_an_instance_that_took_over_later_than_it_was_asked
 
 
 @pytest.mark.parametrize("current", [True, False])
-async def test_what_changes_while_an_instance_does_not_answer_for_a_moment_is_told_though_nobody_saw_it(
-    pair: Pair, *, current: bool
-) -> None:
+async def test_changes_during_a_gap_without_owner_are_sent_afterwards(pair: Pair, *, current: bool) -> None:
     key, other = list(pair.keys(2))[:2]
     async with connected(pair.one) as client:
         await client.subscribe("all", prefix="key-", current=current)

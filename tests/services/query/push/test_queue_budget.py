@@ -51,7 +51,7 @@ async def test_clients_that_never_read_take_no_more_than_the_bound_together() ->
             tracemalloc.stop()
 
 
-async def test_the_slowest_are_told_why_and_others_go_on() -> None:
+async def test_the_slowest_clients_are_disconnected_and_others_continue() -> None:
     async with (
         Instance(limits=LIMITS).serving() as instance,
         connected(instance, max_msg_size=0) as slow,
@@ -74,7 +74,7 @@ async def test_the_slowest_are_told_why_and_others_go_on() -> None:
         assert instance.parts.counts.get(names.CUT_OFF) == 1
 
 
-async def test_a_stream_of_events_ends_with_the_problem() -> None:
+async def test_the_last_event_is_the_problem() -> None:
     limits = replace(LIMITS, all_waiting_bytes=1024)
     async with (
         Instance(limits=limits).serving() as instance,

@@ -48,7 +48,7 @@ def test_each_subscription_gets_the_latest_of_each_key_and_nothing_older(steps: 
     assert queue.conflated + sum(map(len, got.values())) == len(steps)
 
 
-def test_one_letter_serves_all_subscriptions_of_a_client() -> None:
+def test_one_delivery_serves_all_subscriptions_of_a_client() -> None:
     queue, notice = a_queue(), a_notice("a")
     for name in ("one", "two"):
         queue.put(name, notice)
@@ -68,7 +68,7 @@ def test_the_lag_says_how_old_the_oldest_is_although_a_later_one_took_its_place(
     assert queue.lag() == (0, 1, 0)
 
 
-def test_over_the_keys_it_holds_nothing_until_the_client_has_been_told() -> None:
+def test_beyond_the_key_limit_the_queue_is_empty_until_reopened() -> None:
     queue = a_queue(keys=3)
     for key in "abcd":
         queue.put("one", a_notice(key))
@@ -91,7 +91,7 @@ def test_over_the_bytes_too_but_one_value_always_fits() -> None:
     assert queue.has_overflowed
 
 
-def test_what_is_taken_is_about_as_much_as_asked_and_the_oldest_first() -> None:
+def test_take_returns_about_the_requested_bytes_oldest_first() -> None:
     queue = a_queue()
     for key in "abc":
         queue.put("one", a_notice(key, size=400))
@@ -99,7 +99,7 @@ def test_what_is_taken_is_about_as_much_as_asked_and_the_oldest_first() -> None:
     assert (queue.oldest, queue.newest) == (3, 3)
 
 
-def test_what_waits_for_a_subscription_that_ends_is_dropped() -> None:
+def test_withdrawing_a_subscription_drops_its_deliveries() -> None:
     queue, notice = a_queue(size=1000), a_notice("a", size=900)
     for name in ("one", "two"):
         queue.put(name, notice)

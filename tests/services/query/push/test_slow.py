@@ -80,7 +80,7 @@ async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_muc
 
 
 @pytest.mark.usefixtures("many_files")
-async def test_a_thousand_others_are_told_at_once_while_one_takes_nothing() -> None:
+async def test_a_stalled_client_does_not_delay_a_thousand_others() -> None:
     async with Instance().serving() as instance, AsyncExitStack() as stack:
         await stack.enter_async_context(silent(instance, requests("/v1/states/flights/slow/watch")))
         session = await stack.enter_async_context(ClientSession(instance.base, connector=TCPConnector(limit=0)))
@@ -99,7 +99,7 @@ async def test_a_thousand_others_are_told_at_once_while_one_takes_nothing() -> N
             assert [one.id for one in told] == [f"{NOW}.0.{version}"] * OTHERS
 
 
-async def test_what_waits_for_a_client_of_many_keys_is_bounded_and_it_is_told_to_read_anew() -> None:
+async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
     limits = replace(RARE, waiting_keys=500, waiting_bytes=2 * 1024 * 1024)
     async with Instance(limits=limits).serving() as instance, connected(instance, max_msg_size=0) as client:
         await client.subscribe("all", prefix="", current=False)

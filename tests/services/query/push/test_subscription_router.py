@@ -166,7 +166,7 @@ def _play(world: World, steps: list[tuple[Any, ...]]) -> None:
 
 @settings(max_examples=300)
 @given(st.lists(STEPS.filter(lambda step: step[0] != "remove"), max_size=40))
-def test_nobody_goes_back_and_everybody_ends_with_what_is_there(steps: list[tuple[Any, ...]]) -> None:
+def test_versions_never_go_back_and_all_subscriptions_converge(steps: list[tuple[Any, ...]]) -> None:
     world = World()
     _play(world, steps)
     world.settle()
@@ -182,7 +182,7 @@ def test_so_it_is_with_keys_that_are_removed_while_nothing_moves(steps: list[tup
     world.check()
 
 
-def test_who_read_that_a_key_passes_is_not_told_then_that_it_did_not_earlier() -> None:
+def test_a_match_that_was_read_is_not_followed_by_an_earlier_mismatch() -> None:
     world = World()
     world.record("a1", "flying")
     world.record("a1", "landed")
@@ -194,7 +194,7 @@ def test_who_read_that_a_key_passes_is_not_told_then_that_it_did_not_earlier() -
 
 
 @pytest.mark.parametrize("which", [0, 2, 3])
-def test_who_read_that_a_key_has_come_again_is_not_told_then_that_it_was_removed_earlier(which: int) -> None:
+def test_a_reappearance_that_was_read_is_not_followed_by_the_earlier_removal(which: int) -> None:
     world = World()
     world.record("a1", "landed")
     world.remove("a1")
@@ -224,7 +224,7 @@ def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back
 
 
 @pytest.mark.parametrize("which", [0, 1, 2, 3])
-def test_who_begins_while_nobody_answers_is_told_what_comes_meanwhile_and_nothing_else(which: int) -> None:
+def test_a_subscription_that_starts_without_owner_receives_exactly_the_changes(which: int) -> None:
     world = World()
     world.record("a1", "landed")
     world.notify(1)
@@ -292,7 +292,7 @@ def test_what_changed_while_a_partition_was_away_is_read_though_an_earlier_readi
     assert view.versions == {key: world.store.get(key).version for key in keys}  # type: ignore[union-attr]
 
 
-def test_a_partition_that_is_read_anew_is_told_from_its_beginning() -> None:
+def test_a_partition_that_is_read_again_is_delivered_from_its_beginning() -> None:
     """Its topic may have been made anew: what was to be read after an offset is told whole."""
     world = World()
     world.record("a1", "landed")

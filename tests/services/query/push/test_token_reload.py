@@ -51,7 +51,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
         yield found
 
 
-async def test_an_event_stream_ends_with_its_token(guarded: Guarded) -> None:
+async def test_revoking_the_token_closes_an_event_stream(guarded: Guarded) -> None:
     guarded.instance.change("a/1", 1)
     async with watching(guarded.instance, WATCHED, **BEARER) as events:
         assert (await events.next()).event == "state"
@@ -64,7 +64,7 @@ async def test_an_event_stream_ends_with_its_token(guarded: Guarded) -> None:
     await eventually(lambda: guarded.instance.subscriptions() == 0)
 
 
-async def test_a_web_socket_ends_with_its_token(guarded: Guarded) -> None:
+async def test_revoking_the_token_closes_a_web_socket(guarded: Guarded) -> None:
     async with connected(guarded.instance, headers=BEARER) as client:
         await client.subscribe("all", prefix="", current=False)
         guarded.instance.change("a/1", 1)
@@ -78,7 +78,7 @@ async def test_a_web_socket_ends_with_its_token(guarded: Guarded) -> None:
         assert (closed.type, closed.data) == (WSMsgType.CLOSE, WSCloseCode.POLICY_VIOLATION)
 
 
-async def test_an_event_stream_ends_when_its_key_is_out_of_scope(guarded: Guarded) -> None:
+async def test_an_event_stream_closes_when_its_key_is_out_of_scope(guarded: Guarded) -> None:
     guarded.instance.change("a/1", 1)
     async with watching(guarded.instance, WATCHED, **BEARER) as events:
         await events.next()
@@ -90,7 +90,7 @@ async def test_an_event_stream_ends_when_its_key_is_out_of_scope(guarded: Guarde
             await events.next()
 
 
-async def test_of_a_web_socket_what_is_out_of_scope_ends_and_the_rest_goes_on(guarded: Guarded) -> None:
+async def test_subscriptions_out_of_scope_are_denied_and_others_continue(guarded: Guarded) -> None:
     async with connected(guarded.instance, headers=BEARER) as client:
         wishes: dict[str, dict[str, Any]] = {
             "all": {"prefix": ""},
