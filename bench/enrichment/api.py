@@ -13,8 +13,8 @@ import orjson
 import uvloop
 
 from bench.enrichment.behaviour import Behaviour, place
-from bench.enrichment.connection import Connection
-from bench.enrichment.ledger import PATH, Ledger
+from bench.enrichment.connection import ClientConnection
+from bench.enrichment.ledger import PATH, CallLedger
 from bench.enrichment.quota import Quota
 
 TICK_S = 0.001
@@ -25,7 +25,7 @@ REFUSED = HTTPStatus.TOO_MANY_REQUESTS
 
 def serve(port: int, behaviour: Behaviour, stop: Flag) -> None:
     """Answer at this port until the flag is set."""
-    uvloop.run(Api(port, behaviour).run(stop))
+    uvloop.run(FakeApi(port, behaviour).run(stop))
 
 
 def answer(status: HTTPStatus, body: bytes) -> bytes:
@@ -39,12 +39,12 @@ def answer(status: HTTPStatus, body: bytes) -> bytes:
     return "\r\n".join((*lines, *again, "", "")).encode() + body
 
 
-class Api:
+class FakeApi:
     """One API, with its ledger."""
 
     def __init__(self, port: int, behaviour: Behaviour) -> None:
         self._port, self._behaviour = port, behaviour
-        self._ledger = Ledger()
+        self._ledger = CallLedger()
         self._places: set[int] = set()
         self._connections: set[asyncio.Transport] = set()
         self._waiting: dict[float, deque[tuple[float, asyncio.Transport, bytes]]] = {}
@@ -105,7 +105,7 @@ class Api:
 
     async def _open(self) -> asyncio.Server:
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: Connection(self), "127.0.0.1", self._port, backlog=BACKLOG)
+        return await loop.create_server(lambda: ClientConnection(self), "127.0.0.1", self._port, backlog=BACKLOG)
 
     def _is_to_go_down(self) -> bool:
         after, ledger = self._behaviour.down_after_s, self._ledger

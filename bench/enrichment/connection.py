@@ -19,7 +19,7 @@ class ConnectionListener(Protocol):
         """A connection was closed."""
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Splits the received bytes into requests."""
 
     def __init__(self, listener: ConnectionListener) -> None:

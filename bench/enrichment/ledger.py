@@ -16,7 +16,7 @@ PAUSE_S = 0.05
 
 
 @dataclass
-class Ledger:
+class CallLedger:
     """Counts of calls. Times are in seconds of the epoch; 0 when there was none."""
 
     calls: int = 0
@@ -40,12 +40,12 @@ class Ledger:
         return orjson.dumps(asdict(self))
 
 
-def fetch(port: int) -> Ledger:
+def fetch(port: int) -> CallLedger:
     """Return the ledger of the API at this port. Raises OSError while it is down."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
     try:
         connection.request("GET", PATH)
-        return Ledger(**orjson.loads(connection.getresponse().read()))
+        return CallLedger(**orjson.loads(connection.getresponse().read()))
     finally:
         connection.close()
 

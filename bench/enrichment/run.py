@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from bench.enrichment.ledger import Ledger
+from bench.enrichment.ledger import CallLedger
 from bench.enrichment.measures import Calls
 from bench.enrichment.samples import Sample
 from bench.harness.figures import Figures
@@ -21,10 +21,10 @@ class WorkerRun:
     answered: bool
     samples: list[Sample] = field(default_factory=list)
     memberships: list[frozenset[str]] = field(default_factory=list)
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: CallLedger = field(default_factory=CallLedger)
     killed: Sample | None = None
     """The sample before it was killed."""
-    ledger_killed: Ledger = field(default_factory=Ledger)
+    ledger_killed: CallLedger = field(default_factory=CallLedger)
     """The ledger at that time."""
 
     def done(self, sample: Sample) -> int:

@@ -9,8 +9,7 @@ import uvloop
 from contracts import StateloopError, logs
 from contracts.model.application import load
 from contracts.settings import read
-from services.enrichment.gc_tuning import tune_gc
-from services.enrichment.service import serve, traced
+from services.enrichment.service import serve, traced, tune_gc
 from services.enrichment.settings import EnrichmentSettings
 
 

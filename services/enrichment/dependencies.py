@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from services.enrichment.publisher import Publisher
     from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
-    from services.enrichment.source import Source
+    from services.enrichment.source import SnapshotSource
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Dependencies:
 
     application: Application
     settings: EnrichmentSettings
-    source: Source
+    source: SnapshotSource
     rereader: Rereader
     caller: Enricher
     availability: Availability

@@ -18,7 +18,7 @@ from services.enrichment.source import failed, record
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from services.enrichment.source import Record
+    from services.enrichment.source import SnapshotRecord
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,9 @@ topic for ever; then its deferred requests would block those of all other partit
 class Rereader(Protocol):
     """Reads records by their offsets."""
 
-    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
+    async def reread(
+        self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
+    ) -> list[SnapshotRecord]:
         """Return the records at these ascending offsets, without those that the topic no longer has.
 
         It waits while the broker is down, and returns early when `is_wanted` returns False. Raises ConsumerFailedError,
@@ -67,15 +69,17 @@ class KafkaRereader:
         self._thread = ThreadPoolExecutor(1, "rereader")
         self._at = (-1, END)
         """The assigned partition, and its next offset."""
-        self._ahead: list[Record] = []
+        self._ahead: list[SnapshotRecord] = []
         """Records beyond the last requested offset."""
         self._short: float | None = None
         """Since when the partition ends before the requested offsets."""
 
-    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
+    async def reread(
+        self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
+    ) -> list[SnapshotRecord]:
         """See `Rereader.reread`."""
         loop, wanted, at, last = asyncio.get_running_loop(), frozenset(offsets), offsets[0], offsets[-1]
-        found: list[Record] = []
+        found: list[SnapshotRecord] = []
         self._short = None
         while at <= last and is_wanted():
             records, at = await loop.run_in_executor(self._thread, self._fetch, partition, at, last)
@@ -89,7 +93,7 @@ class KafkaRereader:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
-    def _fetch(self, partition: int, at: int, last: int) -> tuple[list[Record], int]:
+    def _fetch(self, partition: int, at: int, last: int) -> tuple[list[SnapshotRecord], int]:
         """Read from one offset to another for a limited time; return the records and the next offset."""
         consumer = self._consumer = self._consumer or Consumer(self._config, logger=log)
         if not (self._at[0] == partition and self._at[1] <= at <= self._at[1] + NEAR):
@@ -114,7 +118,7 @@ class KafkaRereader:
             self._consumer.close()
 
 
-def _read(consumer: Consumer, at: int, last: int) -> tuple[list[Record], int | None]:
+def _read(consumer: Consumer, at: int, last: int) -> tuple[list[SnapshotRecord], int | None]:
     """Read about the records between two offsets; also return the end of the partition if Kafka reported it."""
     try:
         first = consumer.poll(POLL_S)

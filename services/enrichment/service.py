@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import time
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+NEW_OBJECTS = 300_000
+"""The threshold of the youngest generation. A thousand running calls of aiohttp are a hundred thousand objects; with
+Python's default of 700 the collector took 40 % of the CPU."""
+YOUNG_COLLECTIONS, OLD_COLLECTIONS = 50, 100
+"""How many collections of one generation precede one of the next."""
 
 
 async def serve(settings: EnrichmentSettings, application: Application, tracing: Tracing | None = None) -> None:
@@ -114,3 +120,10 @@ def _transport(
         headers=revealed(settings.api_headers.get(api, {})),
     )
     return HttpTransport(url, bounds, clock=time.monotonic, span=tracing.call if tracing else None)
+
+
+def tune_gc() -> None:
+    """Collect rarely, and never the objects that exist now. The worker leaves no reference cycles with responses."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, YOUNG_COLLECTIONS, OLD_COLLECTIONS)

@@ -37,7 +37,7 @@ FLOW = {
 }
 
 
-class Record(NamedTuple):
+class SnapshotRecord(NamedTuple):
     """A message of the snapshots topic. The timestamp is in milliseconds."""
 
     partition: int
@@ -71,13 +71,13 @@ class RebalanceListener(Protocol):
         """Kafka had a transient error."""
 
 
-class Source(Protocol):
+class SnapshotSource(Protocol):
     """The consumer of a worker."""
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         """Join the group. From now on `fetch` must be called regularly, or the group revokes the partitions."""
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:
         """Commit these positions in the background, and return the next records, after at most 0.1 s.
 
         While paused it returns none and does not wait, but remains a member of the group; it skips the full partitions.
@@ -117,7 +117,7 @@ class KafkaSource:
         self._committed: dict[int, int] = {}
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
-        """See `Source.subscribe`."""
+        """See `SnapshotSource.subscribe`."""
         self._listener = listener
         self._loop = loop
         self._consumer.subscribe(
@@ -127,16 +127,16 @@ class KafkaSource:
             on_lost=self._on_lost,
         )
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
-        """See `Source.fetch`."""
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:
+        """See `SnapshotSource.fetch`."""
         return await self._loop.run_in_executor(self._thread, self._fetch, paused, full, positions)
 
     async def lag(self) -> int:
-        """See `Source.lag`."""
+        """See `SnapshotSource.lag`."""
         return await self._loop.run_in_executor(self._thread, self._lag)
 
     async def close(self) -> None:
-        """See `Source.close`. While the broker is down this takes long, so it is given up after some seconds."""
+        """See `SnapshotSource.close`. It gives up after some seconds: it takes long while the broker is down."""
         await self._loop.run_in_executor(self._thread, self._paused.clear)  # what ran there has ended
         self._thread.shutdown(wait=False)
         closed = asyncio.Event()
@@ -153,7 +153,7 @@ class KafkaSource:
         finally:
             self._loop.call_soon_threadsafe(closed.set)
 
-    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
+    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:  # noqa: FBT001 (run_in_executor)
         self._check.check(self._listed)
         self._commit(positions)
         try:
@@ -259,12 +259,12 @@ class KafkaSource:
         return [TopicPartition(self._topic, partition, offset) for partition, offset in positions.items()]
 
 
-def record(message: Message) -> Record:
+def record(message: Message) -> SnapshotRecord:
     """Convert a Kafka message."""
     partition, offset = message.partition(), message.offset()
     if partition is None or offset is None:  # only of a message that was never sent
         raise ConsumerFailedError("NO_OFFSET", "a message has no offset")
-    return Record(partition, offset, message.key(), message.value(), message.timestamp()[1])
+    return SnapshotRecord(partition, offset, message.key(), message.value(), message.timestamp()[1])
 
 
 def failed(error: KafkaError) -> ConsumerFailedError:

@@ -17,7 +17,7 @@ from services.enrichment.calls.retrier import Retrier
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import DeliveryFailedError
 from services.enrichment.settings import EnrichmentSettings
-from services.enrichment.source import Record
+from services.enrichment.source import SnapshotRecord
 from services.enrichment.worker import Worker
 from tests.services.enrichment.fleet import START, app, snapshot
 
@@ -37,7 +37,7 @@ DEADLINE_S = 60
 
 
 class Log:
-    """A partition in memory. Implements Source and Rereader."""
+    """A partition in memory. Implements SnapshotSource and Rereader."""
 
     def __init__(self, values: list[bytes | None]) -> None:
         self.values = values
@@ -61,7 +61,7 @@ class Log:
         self.listener = listener
         loop.call_soon(listener.on_assigned, [0])
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:
         await asyncio.sleep(ROUND_S)
         await self.open.wait()
         self.committed.extend(positions.values())
@@ -74,11 +74,13 @@ class Log:
         if paused or 0 in full:
             return []
         some = self.values[self.read :][: self.batch]
-        batch = [Record(0, self.read + n, b"d", value, 0) for n, value in enumerate(some)]
+        batch = [SnapshotRecord(0, self.read + n, b"d", value, 0) for n, value in enumerate(some)]
         self.read += len(batch)
         return batch
 
-    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
+    async def reread(
+        self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
+    ) -> list[SnapshotRecord]:
         assert list(offsets) == sorted(offsets)
         self.again += len(offsets)
         await asyncio.sleep(ROUND_S)
@@ -86,7 +88,7 @@ class Log:
         if not is_wanted():
             return []
         kept = [offset for offset in offsets if offset not in self.gone]
-        return [Record(partition, offset, b"d", self.values[offset], 0) for offset in kept]
+        return [SnapshotRecord(partition, offset, b"d", self.values[offset], 0) for offset in kept]
 
     async def lag(self) -> int:
         return len(self.values) - self.read

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.enrichment.gc_tuning import tune_gc
+from services.enrichment.service import tune_gc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
