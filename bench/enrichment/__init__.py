@@ -1,1 +1,1 @@
-"""Measures the enrichment worker beside its peers: snapshots in, calls, answers out, offsets committed."""
+"""Compares the enrichment worker with its peers: snapshots in, calls, answers out, offsets committed."""

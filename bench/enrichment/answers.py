@@ -1,4 +1,4 @@
-"""What the answers of a worker must be, and whether they are that."""
+"""The expected answers of a worker, and their check."""
 
 from collections.abc import Iterable
 from typing import Any

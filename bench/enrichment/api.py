@@ -1,6 +1,6 @@
-"""A stand-in for an API that costs so little CPU that what is measured is the worker.
+"""A fake API that costs so little CPU that the benchmark measures the worker.
 
-It answers `GET /places/<number>`, as its behaviour says, over connections that it keeps, and `GET /ledger`.
+It answers `GET /places/<number>` by its behaviour, over persistent connections, and `GET /ledger`.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class FakeApi:
         self._connections.discard(transport)
 
     async def _tick(self) -> None:
-        """Those that wait equally long are due in the order in which they came: one timer serves all."""
+        """Requests with the same delay are due in the order of arrival, so one timer serves all."""
         while True:
             await asyncio.sleep(TICK_S)
             now = time.time()

@@ -15,7 +15,7 @@ PATIENT = Policy(timeout=timedelta(seconds=10), concurrency=1_000)
 
 
 class Ping(Event):
-    """What a vehicle sends."""
+    """The event of a vehicle."""
 
     speed: float | None = None
     lat: float | None = None
@@ -24,7 +24,7 @@ class Ping(Event):
 
 
 class Place(BaseModel):
-    """What the API knows of a cell."""
+    """The API's answer about a cell."""
 
     number: int
     name: str
@@ -33,7 +33,7 @@ class Place(BaseModel):
 
 
 class Vehicle(State, lifetime=timedelta(hours=1)):
-    """What is known of a vehicle."""
+    """The state of a vehicle."""
 
     pings: Annotated[int, Count()]
     speed: Annotated[float | None, Latest()]

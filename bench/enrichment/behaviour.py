@@ -37,7 +37,7 @@ class Behaviour:
 
 
 def place(number: int) -> dict[str, Any]:
-    """What the API answers about the place of this number."""
+    """Return the API's answer about the place of this number."""
     return {
         "number": number,
         "name": f"Place {number}",

@@ -1,4 +1,4 @@
-"""What is measured of a worker, and how much of it."""
+"""The measurements of a worker, and their sizes."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ class Calls:
     answered: bool = False
     """Whether the snapshots hold the answers already, so that they need no call."""
     fault: str | None = None
-    """What happens to the worker in the middle: `kill` is kill -9, and another one is started."""
+    """The fault in the middle of a run: `kill` is kill -9, and another worker starts."""
     patience_s: float = 45.0
     """How long a worker may finish nothing before it is given up."""
     peers: bool = False

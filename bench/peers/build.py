@@ -93,7 +93,7 @@ def _run(peer: str, step: str, command: Sequence[str], folder: Path) -> None:
 
 
 def main() -> int:
-    """Bring both up to date: 0, or 1 and a line that says what to do."""
+    """Build both peers: return 0, or print an error with its remedy and return 1."""
     try:
         for peer in PEERS:
             build(peer, lambda what: print(what, flush=True))  # noqa: T201  # a command prints

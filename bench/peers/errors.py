@@ -1,4 +1,4 @@
-"""Why a peer cannot be built. Each message says what to do."""
+"""Errors of building a peer, each with its remedy."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""What a user of FastStream would write instead of a worker: a subscriber that calls with aiohttp and publishes.
+"""An enrichment worker with FastStream: a subscriber that calls with aiohttp and publishes.
 
-Concurrent as its documentation says, by `max_workers`: so offsets are committed before the work is done, which ours
+It is concurrent by `max_workers`, as documented: so offsets are committed before the work is done, which ours
 never does.
 """
 
@@ -21,7 +21,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
 class Place(BaseModel):
-    """What the API knows of a cell."""
+    """The API's answer about a cell."""
 
     number: int
     name: str
@@ -30,7 +30,7 @@ class Place(BaseModel):
 
 
 class Snapshot(BaseModel):
-    """What of a snapshot is needed here."""
+    """The part of a snapshot that it needs."""
 
     device_id: str
     first_seen: AwareDatetime

@@ -1,4 +1,4 @@
-"""A worker of a few lines, with a call at a time for each snapshot; SPOIL says what it does wrong."""
+"""A worker of a few lines, with a call at a time for each snapshot; SPOIL selects its fault."""
 
 from __future__ import annotations
 

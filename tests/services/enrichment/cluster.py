@@ -37,9 +37,9 @@ GROUPS: dict[str, Settings] = {
     "classic": {},
     "consumer": {"group_protocol": "consumer", "kafka_options": "{}"},
 }
-"""What a worker is told by the protocol of its group; the sessions of the one of KIP-848 are the broker's matter."""
+"""The settings by group protocol; under KIP-848 the broker sets the session timeout."""
 KEPT = {"retention.ms": "-1"}
-"""Feedback has the time of its snapshot, here long ago: the broker would soon remove it in the midst of a test."""
+"""Feedback has the time of its snapshot, here long ago: the broker would soon delete it during a test."""
 
 
 class Cluster:
@@ -78,7 +78,7 @@ class Cluster:
         assert producer.flush(DEADLINE_S) == 0
 
     def produce(self, *records: tuple[str, bytes | None]) -> None:
-        """Produce anything by its key."""
+        """Produce any records by their keys."""
         large = {"message.max.bytes": 64_000_000, "compression.type": "gzip"}
         producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER, **large})
         for key, value in records:
@@ -86,7 +86,7 @@ class Cluster:
         assert producer.flush(DEADLINE_S) == 0
 
     def read(self, topic: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
-        """The values in a topic, as soon as they are enough."""
+        """Return the values in a topic, once `enough` accepts them."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
         found: list[Any] = []
@@ -110,7 +110,7 @@ class Cluster:
         return found
 
     def committed(self) -> int:
-        """The sum of what the group committed."""
+        """Return the sum of the committed offsets."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
         wanted = [TopicPartition(self.topics.snapshots, partition) for partition in range(PARTITIONS)]
         found = consumer.committed(wanted, DEADLINE_S)
@@ -144,7 +144,7 @@ class Cluster:
             process.wait(DEADLINE_S)
 
     def log(self) -> str:
-        """What all workers wrote."""
+        """Return the logs of all workers."""
         return "".join(self._log(number) for number in range(self._started))
 
     def stats(self, metric: str) -> dict[int, Any]:
@@ -161,5 +161,5 @@ class Cluster:
 
 
 async def condition(true: Callable[[], bool], what: str) -> None:
-    """Wait until that is so, while the event loop goes on serving."""
+    """Wait until a condition is true, without blocking the event loop."""
     await asyncio.to_thread(wait_until, true, what, DEADLINE_S)

@@ -1,4 +1,4 @@
-"""What the tests of the worker share."""
+"""Fixtures of the worker's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker in memory: a partition, an API and a publisher that do what a test tells them."""
+"""A worker in memory, with a partition, an API and a publisher that a test controls."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ class Log:
 
 
 class Gated:
-    """Calls and a publisher that wait until they are let; the publisher may fail instead. Implements Availability too.
+    """Calls and a publisher that wait for events; the publisher may fail instead. Implements Availability too.
 
-    A call for a plate in `held` waits for the event there; those in `refused` fail for good.
+    A call for a plate in `blocked` waits for the event there; with `refused` all calls fail.
     """
 
     def __init__(self) -> None:
         self.answers, self.acks = asyncio.Event(), asyncio.Event()
-        self.held: dict[str, asyncio.Event] = {}
+        self.blocked: dict[str, asyncio.Event] = {}
         self.refused = False
         self.fails = False
         self.down: set[str] = set()
@@ -119,7 +119,7 @@ class Gated:
         self.calls += 1
         self.under_way += 1
         try:
-            await self.held.get(str(values.get("plate")), self.answers).wait()
+            await self.blocked.get(str(values.get("plate")), self.answers).wait()
         finally:
             self.under_way -= 1
         if self.refused:
@@ -143,7 +143,7 @@ class Gated:
         await self.back.wait()
 
     def let(self) -> Gated:
-        """Answer everything at once."""
+        """Answer everything immediately."""
         self.answers.set()
         self.acks.set()
         return self
@@ -157,7 +157,7 @@ class Gated:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 (what is waited for is other code's state)
+        while not condition():  # noqa: ASYNC110 (it waits for the state of other code)
             await asyncio.sleep(ROUND_S)
 
 
@@ -165,7 +165,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def running(
     log: Log, gated: Gated, application: Application = app, calls: ApiCalls | None = None, **settings: object
 ) -> AsyncIterator[Worker]:
-    """A worker at work. It calls by `calls` if they are given."""
+    """Run a worker, with `calls` if they are given."""
     tries = Retrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
     fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, tries))
     async with at_work(
@@ -192,7 +192,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     counts: Counts,
     **settings: object,
 ) -> AsyncIterator[Worker]:
-    """A worker made of these, until the end of the block."""
+    """Run a worker with these dependencies until the end of the block."""
     parts = Dependencies(
         application=application,
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),

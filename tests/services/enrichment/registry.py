@@ -1,4 +1,4 @@
-"""A real HTTP server that behaves as badly as an API can. What it does for a value stands in the value itself."""
+"""A real HTTP server that behaves as badly as an API can. The requested value names its fault."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Device:
             self.begin(request)
 
     def begin(self, request: Request) -> None:
-        """What must be so of every request that begins."""
+        """Check the invariants of a request that starts."""
         assert request.identity not in self.under_way, "never two alike in flight"
         one = self.application.by_name[request.enrichment]
         if request.skipped is None:

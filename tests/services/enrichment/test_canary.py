@@ -37,7 +37,7 @@ ENDINGS = {
     "moved": "failure",
     "busy-bare": "result",
 }
-"""What answers with every fault, and two that say the secret again: as a result, and in an error."""
+"""The outcome of every fault, and of two that repeat the secret: as a result, and in an error."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Clust
 
 
 def exposed(cluster: Cluster) -> str:
-    """What the worker tells Prometheus, where its log says that it does."""
+    """The metrics of the worker, at the address in its log."""
     (told,) = [json.loads(line) for line in cluster.log().splitlines() if '"message":"endpoints"' in line]
     with urlopen(f"{told['url']}/metrics", timeout=DEADLINE_S) as response:  # noqa: S310  # it is our own
         return str(response.read(), "utf-8")
@@ -60,12 +60,12 @@ async def test_a_secret_is_written_nowhere(cluster: Cluster, registry: Registry,
         found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2 * len(ENDINGS))
         failures = sum(ending == "failure" for ending in ENDINGS.values())
         letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda some: len(some) == failures)
-        await asyncio.to_thread(wait_until, lambda: bool(cluster.stats("commits")), "figures were told", DEADLINE_S)
+        await asyncio.to_thread(wait_until, lambda: bool(cluster.stats("commits")), "metrics were logged", DEADLINE_S)
         metrics = await asyncio.to_thread(exposed, cluster)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
     assert {one.device_id[2:]: one.status for one in found if one.enrichment == "owner"} == ENDINGS
-    assert registry.authorizations == {SENT}, "the API was told"
+    assert registry.authorizations == {SENT}, "the API received the secret"
     assert "stateloop_worker_calls_total{" in metrics
     written = [metrics, cluster.log(), *(one.model_dump_json() for one in found), json.dumps(letters)]
     assert [text for text in written if CANARY in text] == []

@@ -1,4 +1,4 @@
-"""An API is away for so long that what waits for it is let go but for its offsets, and read again when it is back."""
+"""Requests of an API that is down for long are deferred, and their snapshots read again when it is back."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 MANY = 3000
 FEW = 100
 MOST_BYTES = 800
-"""What a parked request may take where dictionaries are small; one that is held takes far more."""
+"""The memory of a deferred request in small dictionaries; a queued one takes far more."""
 
 
 class SlowQuotes(Gated):
-    """Quotes are not given before they are let, and then all at once."""
+    """Answers no quote before the event is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class SlowQuotes(Gated):
 
 
 def away(log: Log) -> Gated:
-    """All but quotes is answered."""
+    """Answer everything but quotes."""
     log.batch = 500
     gated = Gated().let()
     gated.down = {"prices"}
@@ -59,7 +59,7 @@ async def test_a_long_outage_of_an_api_delays_only_its_own_requests() -> None:
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == MANY)
         await until(lambda: gated.counts.get(metrics.DEFERRED) > MANY - FEW)
         assert gated.counts.get(metrics.UNFINISHED) < FEW
-        assert set(log.committed) <= {0}, "nothing is committed beyond what waits"
+        assert set(log.committed) <= {0}, "nothing is committed beyond unfinished offsets"
         assert gated.calls == MANY
         back(gated)
         await until(lambda: MANY in log.committed)
@@ -259,7 +259,7 @@ async def test_deferred_requests_resume_at_the_pace_of_the_calls(in_flight: int)
 
 @pytest.mark.parametrize("version", [1, 2])
 async def test_a_deferred_request_is_resumed_from_the_copy_that_compaction_leaves(version: int) -> None:
-    """One alike came while it waited: a later version, or the same that the job published again."""
+    """A second copy arrived meanwhile: a later version, or the same one, which the job published again."""
     log = Log([snapshot(one, "P", "d").encode() for one in (1, version)])
     gated = away(log)
     async with running(log, gated, APART, unfinished=40, in_flight=1, max_deferred=20):

@@ -27,14 +27,14 @@ WELL = HealthStatus(0.1, 0.1, 5, is_member=True, is_stopping=False)
 
 
 class MonitoredWorker:
-    """A worker that stands as it is told."""
+    """A worker with a given health."""
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
-        self.stands = WELL
+        self.status = WELL
 
     def health(self) -> HealthStatus:
-        return self.stands
+        return self.status
 
     def measure(self) -> None:
         self.counts.set(names.WAITING, 42)
@@ -75,7 +75,7 @@ def served() -> Iterator[Served]:
 
 def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
     assert served.ask("/healthz") == (200, '{"ok": true}')
-    served.watched.stands = HealthStatus(0.1, 61, 5, is_member=True, is_stopping=False)
+    served.watched.status = HealthStatus(0.1, 61, 5, is_member=True, is_stopping=False)
     status, body = served.ask("/healthz")
     assert status == 503
     assert json.loads(body) == {"ok": False, "why": "nothing moved for 61 s, with 5 snapshots and requests to do"}
@@ -83,7 +83,7 @@ def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
 
 def test_readyz_says_whether_it_works_now(served: Served) -> None:
     assert served.ask("/readyz")[0] == 200
-    served.watched.stands = HealthStatus(0.1, 0.1, 0, is_member=False, is_stopping=False)
+    served.watched.status = HealthStatus(0.1, 0.1, 0, is_member=False, is_stopping=False)
     assert served.ask("/readyz")[0] == 503
     assert served.ask("/healthz")[0] == 200, "a worker that waits for the group needs no restart"
 

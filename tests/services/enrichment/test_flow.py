@@ -39,19 +39,19 @@ def done(device: str, version: int = 1) -> bytes:
 
 async def test_hundreds_of_thousands_are_finished_behind_one_that_hangs() -> None:
     log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * BEHIND]), Gated().let()
-    gated.held["slow"] = asyncio.Event()
+    gated.blocked["slow"] = asyncio.Event()
     log.batch = 5000
     async with running(log, gated):
         await until(lambda: log.read == BEHIND + 1 and gated.counts.get(metrics.SNAPSHOTS) == BEHIND + 1)
         assert set(log.committed) <= {0}
         await until(lambda: gated.counts.get(metrics.UNCOMMITTED) == BEHIND + 1)
-        gated.held["slow"].set()
+        gated.blocked["slow"].set()
         await until(lambda: log.committed[-1] == BEHIND + 1)
 
 
 async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes_no_memory() -> None:
     log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * 50_000]), Gated().let()
-    gated.held["slow"] = asyncio.Event()
+    gated.blocked["slow"] = asyncio.Event()
     async with running(log, gated, max_uncommitted=20_000, unfinished=2000):
         log.batch = 1000
         await until(lambda: gated.counts.get(metrics.SNAPSHOTS) > 5000)
@@ -62,7 +62,7 @@ async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes
         tracemalloc.stop()
         assert 20_000 <= log.read <= 24_000
         assert not log.pauses, "other partitions are read on"
-        gated.held["slow"].set()
+        gated.blocked["slow"].set()
         await until(lambda: log.committed[-1] == 50_001)
     assert grown < 20 * 15_000, f"{grown} bytes for 15,000 finished offsets: they are held"
 

@@ -74,18 +74,18 @@ def test_answers_are_written_in_order_and_the_last_inputs_are_answered(
 
 async def _drive(log: Loop, gated: Gated, steps: list[tuple[str, str, str]], in_flight: int) -> None:
     """Plates change while the calls of some plates hang, each until another one's turn."""
-    gated.held = {plate: asyncio.Event() for plate in PLATES}
+    gated.blocked = {plate: asyncio.Event() for plate in PLATES}
     async with running(log, gated, in_flight=in_flight):
         for device, plate, let in steps:
             log.drive(device, plate)
             await until(lambda: gated.counts.get(metrics.SNAPSHOTS) == len(log.values))
             log.merge(gated.feedback())
-            gated.held[let].set()
+            gated.blocked[let].set()
             await asyncio.sleep(0)
-            gated.held[let] = asyncio.Event()
-        for event in gated.held.values():
+            gated.blocked[let] = asyncio.Event()
+        for event in gated.blocked.values():
             event.set()
-        gated.held = {}
+        gated.blocked = {}
         await _settled(log, gated)
 
 
@@ -136,7 +136,7 @@ async def _settled(log: Loop, gated: Gated) -> None:
 
 async def test_a_later_answer_does_not_wait_for_an_earlier_one_that_hangs() -> None:
     log, gated = Log([snapshot(1, "hangs").encode(), snapshot(2, "P").encode()]), Gated().let()
-    gated.held["hangs"] = asyncio.Event()
+    gated.blocked["hangs"] = asyncio.Event()
     async with running(log, gated):
         await until(lambda: 2 in log.committed)
         assert gated.counts.get(metrics.SUPERSEDED) == 2, "the owner and the quote of the first plate"
@@ -147,7 +147,7 @@ async def test_a_later_answer_does_not_wait_for_an_earlier_one_that_hangs() -> N
 async def test_a_superseded_request_is_committed_with_the_later_one_only() -> None:
     log, gated = Log([snapshot(1, "hangs").encode(), snapshot(2, "P").encode()]), Gated()
     gated.answers.set()
-    gated.held["hangs"] = asyncio.Event()
+    gated.blocked["hangs"] = asyncio.Event()
     async with running(log, gated):
         await until(lambda: gated.counts.get(metrics.SUPERSEDED) == 2)
         fetches = log.fetches
@@ -172,12 +172,12 @@ async def test_what_waits_for_its_api_asks_for_the_last_inputs_only() -> None:
 
 async def test_one_that_is_on_its_way_into_kafka_is_left_to_arrive() -> None:
     log, gated = Log([snapshot(1, "P1").encode(), snapshot(2, "P2").encode()]), Gated()
-    gated.held["P2"] = asyncio.Event()
+    gated.blocked["P2"] = asyncio.Event()
     gated.answers.set()
     async with running(log, gated):
         async with asyncio.timeout(DEADLINE_S):
             await until(lambda: len(gated.written) == 2)
-        gated.held["P2"].set()
+        gated.blocked["P2"].set()
         await until(lambda: len(gated.written) == 4)
         gated.acks.set()
         await until(lambda: 2 in log.committed)

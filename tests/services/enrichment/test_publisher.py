@@ -1,4 +1,4 @@
-"""What Kafka's client takes, and in which order it gets it."""
+"""The publisher waits for room in Kafka's client, in the order of the calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the memory keeps, and that it stays bounded."""
+"""The map keeps recent entries and stays bounded."""
 
 from __future__ import annotations
 

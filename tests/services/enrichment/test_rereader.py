@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEADLINE_S = 30
 MANY = 30_000
 LATER = 5
-"""By this round the end was told."""
+"""By this round Kafka has reported the end."""
 
 
 def always() -> bool:
@@ -77,7 +77,7 @@ async def test_what_is_gone_is_left_out(broker: EmbeddedBroker, topic: str) -> N
 
 
 async def test_an_end_before_the_requested_offsets_is_waited_out(broker: EmbeddedBroker, topic: str) -> None:
-    """A new leader tells of such an end for a while."""
+    """A new leader reports such an end for a while."""
     producer, rounds = Producer({"bootstrap.servers": broker.bootstrap}), count(1)
 
     def grows() -> bool:

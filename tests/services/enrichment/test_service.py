@@ -188,10 +188,10 @@ async def test_what_cannot_finish_before_its_partition_moves_is_given_up(
             await stop(one, two)
     found = await asyncio.to_thread(cluster.feedback, everybody)
     owners = [answer.device_id for answer in found if answer.enrichment == "owner"]
-    assert len(owners) == len(set(owners)) == DEVICES, "an owner that was given up was told by the other only"
+    assert len(owners) == len(set(owners)) == DEVICES, "an abandoned owner was answered by the other worker only"
     assert max(registry.calls.values()) == 2
     again = 2 * cluster.stats("abandoned")[0]
-    assert registry.calls.total() == 2 * DEVICES + again, "only what was given up, and the quotes beside it"
+    assert registry.calls.total() == 2 * DEVICES + again, "only the abandoned requests, and their quotes"
 
 
 @both_protocols

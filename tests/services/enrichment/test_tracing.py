@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from services.enrichment.worker import Worker
 
 DEVICE = context(7)
-"""What the device's own tracer would have made."""
+"""A trace context of the device's own tracer."""
 WANTED = ("enrich owner", "enrich quote", "enrich street")
 
 

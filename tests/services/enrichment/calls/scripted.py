@@ -1,4 +1,4 @@
-"""An API in memory that does what a test says, and what calls it."""
+"""A scripted API in memory, and its callers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Scripted:
 
 
 class Desk:
-    """The calling side over a scripted API, in a virtual loop."""
+    """The callers of a scripted API, in a virtual event loop."""
 
     def __init__(self, api: Scripted, policy: Policy, *, draw: Draw = longest, **others: Any) -> None:
         self.counts = Counts(CATALOGUE)
@@ -63,5 +63,5 @@ class Desk:
         return await self.calls.caller.answer(request)
 
     async def answers(self, count: int) -> list[Outcome]:
-        """Those of so many cars at once."""
+        """Request this many cars at once."""
         return await asyncio.gather(*(self.answer(f"P{number}") for number in range(count)))

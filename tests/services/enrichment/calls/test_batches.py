@@ -119,7 +119,7 @@ def test_the_outcome_of_each_key_is_its_own_item() -> None:
             ("failure", "status 503"),
             ("result", None),
         ]
-        assert [keys(target) for _, target in api.asked[1:]] == [["P3", "P6"], ["P3", "P6"]], "tried as the policy says"
+        assert [keys(target) for _, target in api.asked[1:]] == [["P3", "P6"], ["P3", "P6"]], "retried by the policy"
         assert [one.attempts for one in found if one.reason == "status 503"] == [3]
 
     virtually(scenario())
@@ -293,7 +293,7 @@ def test_one_that_is_given_up_leaves_its_key_to_another_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "problem"),
     [
         ({"path": "owners"}, "Write a path"),
         ({"path": "/owners?x=1"}, "Write a path"),
@@ -304,7 +304,7 @@ def test_one_that_is_given_up_leaves_its_key_to_another_device() -> None:
         ({"wait": timedelta(seconds=-1)}, "Write wait="),
     ],
 )
-def test_a_batch_that_asks_for_nothing_is_refused(wrong: dict[str, Any], says: str) -> None:
+def test_an_empty_batch_is_rejected(wrong: dict[str, Any], problem: str) -> None:
     right: dict[str, Any] = {"path": "/owners", "model": Owner, "parameter": "plate"}
-    with pytest.raises(DeclarationError, match=says):
+    with pytest.raises(DeclarationError, match=problem):
         Batch(**right | wrong)

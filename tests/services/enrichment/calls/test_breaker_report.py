@@ -1,4 +1,4 @@
-"""What metrics and log have of a breaker: the latest failure, not the one that opened it."""
+"""Metrics and log show the latest failure of a breaker, not the one that opened it."""
 
 from __future__ import annotations
 

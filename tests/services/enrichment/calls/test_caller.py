@@ -1,4 +1,4 @@
-"""A result is what the job will read, or a failure that says why not."""
+"""A result that the job can read, or a failure with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call that failed leaves behind: nothing that only the garbage collector would find."""
+"""A failed call leaves no reference cycles."""
 
 from __future__ import annotations
 

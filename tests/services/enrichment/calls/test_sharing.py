@@ -1,4 +1,4 @@
-"""What devices and enrichments share of an API's answers, and what not."""
+"""Which responses devices and enrichments share."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ async def calling(server: Straying, *, tls: bool = False) -> AsyncIterator[HttpT
 
 
 async def name(transport: HttpTransport, target: str) -> str:
-    """What the response to a target names."""
+    """The name in the response to a target."""
     found: str = json.loads((await transport.get(target, 30.0)).body)["name"]
     return found
 

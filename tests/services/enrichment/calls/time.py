@@ -1,4 +1,4 @@
-"""Time that passes only when a test says so."""
+"""A clock that only a test advances."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Time:
             await asyncio.sleep(0)
 
     def outside(self) -> Runtime:
-        """What the calling side meets: this time, and the longest of all random waits."""
+        """The runtime of calls with this clock, and with the longest of all random pauses."""
         return Runtime(
             clock=self.clock, now=lambda: EPOCH, sleep=self.sleep, later=self.later, draw=lambda _, high: high
         )

@@ -54,5 +54,5 @@ def longest(_: float, high: float) -> float:
 
 
 def outside(draw: Draw = longest) -> Runtime:
-    """What the calling side meets in a virtual loop: its time, and the longest of all random waits, or what is said."""
+    """The runtime of calls in a virtual event loop: its time, and the longest or the given random pauses."""
     return Runtime(clock=asyncio.get_running_loop().time, now=lambda: EPOCH, draw=draw)
