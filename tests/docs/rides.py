@@ -1,4 +1,4 @@
-"""Sends what a scooter measures, and follows what becomes of it."""
+"""Sends the measurements of a scooter, and follows its snapshots."""
 
 import json
 from collections.abc import Iterator

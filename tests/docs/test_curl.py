@@ -41,6 +41,6 @@ async def test_the_request_is_answered(example: str) -> None:
         assert isinstance(store, MemoryStore)
         for version in range(1, 6):
             store.put(KEY, life=FIRST_SEEN, epoch=EPOCH, version=version, value=b'{"event_offset":1047}')
-        told = await instance.ask(path, "POST" if body else "GET", headers, body.encode())
+        answer = await instance.ask(path, "POST" if body else "GET", headers, body.encode())
     expected = 304 if headers else 503 if "min_version=6" in path else 200
-    assert told.status == expected
+    assert answer.status == expected

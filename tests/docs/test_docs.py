@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("C*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+MOST_WORDS = 200
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -33,14 +34,26 @@ def is_there(page: Path, link: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     assert [link for link in links(page) if not is_there(page, link)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_nothing_is_left_to_fill_in(page: Path) -> None:
+def test_no_placeholder_is_left(page: Path) -> None:
     assert re.findall(r"@@\w*", page.read_text(encoding="utf-8")) == []
 
 
 def test_the_pages_have_links_at_all() -> None:
     assert "docs/explanation/design.md" in links(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("record", sorted((ROOT / "docs/decisions").glob("0*.md")), ids=name)
+def test_a_decision_is_short_and_complete(record: Path) -> None:
+    text = record.read_text(encoding="utf-8")
+    assert HEADING.findall(text)[1:] == ["Context", "Decision", "Consequences"]
+    assert len(text.split()) <= MOST_WORDS
+
+
+def test_the_index_lists_all_decisions() -> None:
+    index = ROOT / "docs/decisions/index.md"
+    assert sorted(links(index)) == sorted(path.name for path in index.parent.glob("0*.md"))

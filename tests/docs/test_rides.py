@@ -32,7 +32,7 @@ def topic(broker: EmbeddedBroker, topics_prefix: str) -> str:
     return name
 
 
-def test_what_is_sent_is_an_event_of_the_application(broker: EmbeddedBroker, topic: str) -> None:
+def test_ping_sends_an_event_of_the_application(broker: EmbeddedBroker, topic: str) -> None:
     ping(broker.bootstrap, "s7", RIDE, topic=topic, speed=12.5, lat=52.5, lon=13.4)
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
@@ -44,7 +44,7 @@ def test_what_is_sent_is_an_event_of_the_application(broker: EmbeddedBroker, top
     assert message.partition() == partition(b"s7", PARTITIONS), "where the job and the query service look for it"
 
 
-def test_what_was_passed_is_not_returned_again(broker: EmbeddedBroker, topic: str) -> None:
+def test_follow_yields_no_older_or_repeated_snapshot(broker: EmbeddedBroker, topic: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     later = RIDE + timedelta(hours=2)
     first = ((RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 3), (later, 1, 1), (RIDE, 2, 4))
@@ -52,8 +52,8 @@ def test_what_was_passed_is_not_returned_again(broker: EmbeddedBroker, topic: st
         snapshot = Snapshot(device_id="s7", first_seen=life, epoch=epoch, version=version, as_of=life, state={})
         producer.produce(topic, snapshot.encode(), window_key("s7", life), partition(b"s7", PARTITIONS))
     assert producer.flush(30) == 0
-    told = follow(broker.bootstrap, topic, topic=topic)
-    orders = [(one["epoch"], one["version"]) for one in (next(told) for _ in range(7))]
+    followed = follow(broker.bootstrap, topic, topic=topic)
+    orders = [(one["epoch"], one["version"]) for one in (next(followed) for _ in range(7))]
     assert orders == [(1, 1), (1, 2), (1, 3), (1, 1), (1, 2), (2, 1), (2, 2)]
 
 
@@ -63,5 +63,5 @@ async def test_a_consumer_of_a_compacted_topic_has_the_newer_window(broker: Embe
         snapshot = Snapshot(device_id="s7", first_seen=life, version=version, as_of=life, state={}, enrichments={})
         table.write((window_key("s7", life), snapshot.encode()))
     await compacted(table, 2)
-    told = next(follow(broker.bootstrap, table.name, topic=table.name))
-    assert (told["first_seen"], told["version"]) == ("2026-05-01T10:00:00Z", 1)
+    followed = next(follow(broker.bootstrap, table.name, topic=table.name))
+    assert (followed["first_seen"], followed["version"]) == ("2026-05-01T10:00:00Z", 1)
