@@ -67,7 +67,7 @@ class Principal:
             raise ProblemError(Problem("not_yours", f"{self.name} may not read {key!r} of {state!r}"))
 
 
-ANONYMOUS = Principal("anybody")
+ANONYMOUS = Principal("anonymous")
 """The sender of a request where no token is needed."""
 PEER = Principal("another instance")
 """Another instance, which forwards a request after it has checked the scope of its sender."""

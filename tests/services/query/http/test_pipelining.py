@@ -22,14 +22,14 @@ STUCK = 2_000
 
 
 @pytest.fixture(params=["a key", "fields", "a batch"])
-def requests_of(request: pytest.FixtureRequest) -> bytes:
+def pipelined(request: pytest.FixtureRequest) -> bytes:
     """What is sent again and again."""
     return REQUESTS[request.param]
 
 
-async def test_others_are_answered_before_a_block_of_requests_is(asked: bytes) -> None:
+async def test_others_are_answered_before_a_block_of_requests_is(pipelined: bytes) -> None:
     async with answering(a_world().parts, hot=True) as instance, instance.connected() as greedy:
-        greedy.send(asked * BLOCK)
+        greedy.send(pipelined * BLOCK)
         await until(lambda: _answered(instance) > 0)
         for _ in range(5):
             assert (await instance.ask("/v1/states/flights/none")).status == 404
@@ -38,9 +38,9 @@ async def test_others_are_answered_before_a_block_of_requests_is(asked: bytes) -
             assert (await greedy.response()).status == 200
 
 
-async def test_a_turn_of_the_loop_answers_one_request_of_a_connection(asked: bytes) -> None:
+async def test_a_turn_of_the_loop_answers_one_request_of_a_connection(pipelined: bytes) -> None:
     async with answering(a_world().parts, hot=True) as instance, instance.connected() as greedy:
-        greedy.send(asked * 200)
+        greedy.send(pipelined * 200)
         most = before = 0
         while _answered(instance) < 200:
             most, before = max(most, _answered(instance) - before), _answered(instance)
@@ -66,7 +66,7 @@ async def test_a_few_requests_begin_in_a_turn_of_the_loop_in_their_order() -> No
     assert begun == list(range(100))
 
 
-async def test_connections_that_read_nothing_are_read_no_further(asked: bytes) -> None:
+async def test_connections_that_read_nothing_are_read_no_further(pipelined: bytes) -> None:
     """Each sends until nobody takes it any more: what it sent, and what was answered, is bounded."""
     async with answering(a_world().parts, hot=True) as instance:
         store = instance.parts.stores["flights"]
@@ -74,7 +74,7 @@ async def test_connections_that_read_nothing_are_read_no_further(asked: bytes) -
         store.put("UA1", version=2, value=b'{"a":{"b":"' + b"x" * 100_000 + b'"}}')
         with ExitStack() as stack:
             silent = [stack.enter_context(_silent(instance)) for _ in range(5)]
-            sent = [await _sent_until_stuck(one, asked * BLOCK) for one in silent]
+            sent = [await _sent_until_stuck(one, pipelined * BLOCK) for one in silent]
             assert max(sent) < ROOM
             assert _answered(instance) * 100_000 < len(silent) * ROOM
             told = await instance.ask("/v1/states/flights/none")
