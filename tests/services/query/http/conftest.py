@@ -1,4 +1,4 @@
-"""Runs the tests of this folder on the event loop of the service: its transports are not those of asyncio."""
+"""Runs the tests of this folder on uvloop, as the service does: its transports differ from those of asyncio."""
 
 from __future__ import annotations
 

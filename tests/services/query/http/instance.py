@@ -1,4 +1,4 @@
-"""An instance that answers by HTTP from stores in memory, and a client that sends bytes as they are."""
+"""An instance that serves stores in memory over HTTP, and a client that sends raw bytes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Connection:
 
 
 class Watched:
-    """An instance that stands as it is told."""
+    """An instance whose health a test sets."""
 
     def __init__(self) -> None:
         self.why: str | None = None
@@ -89,7 +89,7 @@ class Watched:
 
 
 class Instance:
-    """What answers, with everything that a test may want to turn."""
+    """A server with the parts that tests change."""
 
     def __init__(
         self, parts: Parts, *, hot: bool, proxy: PeerClient | None = None, others: Sequence[Routes] = ()

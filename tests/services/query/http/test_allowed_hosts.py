@@ -1,4 +1,4 @@
-"""Under which names an instance without tokens answers, whichever way a request goes."""
+"""The host names under which an instance without tokens answers, on both paths."""
 
 from __future__ import annotations
 

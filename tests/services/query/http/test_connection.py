@@ -1,4 +1,4 @@
-"""The hot path on the wire: the same bytes as aiohttp's, whatever comes in, and however it is cut."""
+"""The fast path on the wire: the same bytes as from aiohttp, for every input and every split of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 HOUR = 3_600_000
 READ_AT_ONCE = 512 * 1024
-"""Bytes, at the most, that a loop gives at a time."""
+"""The most bytes that the event loop passes in one read."""
 GET = request("/v1/states/flights/UA1")
 BATCH = json.dumps({"keys": ["UA1", "old", "none", "away"]}).encode()
 LAST = b"GET /v1/states HTTP/1.0\r\n\r\n"
@@ -82,7 +82,7 @@ ENDLESS = [
     "a key", "another", "a batch", "elsewhere", "fields", "head", "no batch", "never seen", "not modified", "delete",
     "a body", "unknown state", "chunked", "a long key",
 ]  # fmt: skip
-"""Those after which the connection goes on."""
+"""Requests after which the connection stays open."""
 
 
 def a_world() -> Instance:

@@ -1,4 +1,4 @@
-"""One corpus of raw requests through both ways of answering: the same bytes, whatever comes in."""
+"""One corpus of raw requests through the fast path and aiohttp: both return the same bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.services.query.http.test_connection import BATCH, GET, both, exchange
 KEY = "/v1/states/flights/UA1"
 MANY = "/v1/states/flights:batchGet"
 ENDLESS = b": 100000000\r\n", b"chunked\r\n"
-"""What says that more of the body is to come, and none does."""
+"""Announces a body that does not arrive."""
 LINES = (
     "GET {path} HTTP/1.1",
     "GET {path} HTTP/1.0",

@@ -1,4 +1,4 @@
-"""A cluster of two: any of them answers for any key."""
+"""A cluster of two instances: each answers for every key."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ async def test_key_of_which_nobody_knows_the_owner_spoils_no_batch() -> None:
 
 
 class Moving(Peers):
-    """While the others are asked, what is here goes to them, and on."""
+    """During a forwarded request, the local partitions move to other instances."""
 
     def __init__(self, here: Instance | None = None) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Moving(Peers):
 
 
 async def test_a_page_has_what_was_here_when_it_was_decided_that_it_is() -> None:
-    """Not what is there when the others have answered: it may be anything, for nobody answers for it here any more."""
+    """The local part of a page is read before the others answer: afterwards this instance may not own it."""
     peers = Moving()
     async with two(peers) as (one, _, _):
         peers.here = one

@@ -1,4 +1,4 @@
-"""The OpenAPI document: it is the committed one, and whatever it allows is answered as it says."""
+"""The OpenAPI document: the committed copy is current, and every response matches it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 COMMITTED = Path(__file__).parents[4] / "docs" / "reference" / "openapi.json"
 EXAMPLES = 100
-"""Of each operation."""
+"""Examples per operation."""
 SCHEMA = schemathesis.openapi.from_dict(document())
 CHECKS = [
     checks.status_code_conformance,

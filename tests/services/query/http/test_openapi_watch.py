@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of watches: whatever the service tells, and answers, is as it says."""
+"""The watch routes in the OpenAPI document: every message and response matches it."""
 
 from __future__ import annotations
 

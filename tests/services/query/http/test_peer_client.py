@@ -20,7 +20,7 @@ PATH = "/v1/states/flights/UA%2F1%20%C3%BC?fields=a.b"
 
 
 class Other:
-    """Another instance, that answers with this status and says what it was asked."""
+    """Another instance that responds with this status and records its requests."""
 
     def __init__(self, name: str) -> None:
         self.name = name

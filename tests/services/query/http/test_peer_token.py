@@ -1,4 +1,4 @@
-"""What instances show each other in place of the client's token."""
+"""The token that instances send each other in place of the token of the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that send many requests at once, or read no answers: others are answered meanwhile, and memory is bounded."""
+"""Clients that pipeline requests or read no responses: other clients are served, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.services.query.in_memory import MemoryStore, until
 
 BLOCK = 3_000
 ROOM = 16 * 1024 * 1024
-"""Bytes that the system may keep of one connection, both ends together, and the service beside that."""
+"""Bytes of one connection that the system may buffer at both ends, and those of the service."""
 STUCK = 2_000
-"""RequestPacer of the event loop without a byte taken."""
+"""Turns of the event loop without progress."""
 
 
 @pytest.fixture(params=["a key", "fields", "a batch"])
@@ -67,7 +67,7 @@ async def test_a_few_requests_begin_in_a_turn_of_the_loop_in_their_order() -> No
 
 
 async def test_connections_that_read_nothing_are_read_no_further(pipelined: bytes) -> None:
-    """Each sends until nobody takes it any more: what it sent, and what was answered, is bounded."""
+    """Each client sends until the socket blocks: the bytes that it sends, and the responses, are bounded."""
     async with answering(a_world().parts, hot=True) as instance:
         store = instance.parts.stores["flights"]
         assert isinstance(store, MemoryStore)

@@ -1,4 +1,4 @@
-"""A partition that goes from one instance to another: clients hardly notice."""
+"""Requests during the move of a partition from one instance to another are retried."""
 
 from __future__ import annotations
 

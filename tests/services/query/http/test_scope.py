@@ -1,4 +1,4 @@
-"""A token learns nothing of what is beyond its scope: no store is read for it, and no answer names or counts it."""
+"""A token reveals nothing beyond its scope: no store is read for it, and no response names or counts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every answer, by real HTTP."""
+"""Behaviour that all responses share, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One key by server-sent events: every rule of the protocol, by real HTTP."""
+"""One key as server-sent events: every rule of the protocol, over HTTP."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_without_the_current_value_only_changes_are_sent(instance: Instanc
 
 
 async def test_a_change_during_a_read_is_sent_once_and_in_order(instance: Instance) -> None:
-    """The change is in the store already, and is told only after the client has read it from there."""
+    """The store has the change already; it is fanned out only after the client has read it."""
     late = [instance.put(KEY, 1), instance.put(KEY, 2)]
     async with watching(instance, PATH) as events:
         assert (await events.next()).id == f"{NOW}.0.2"

@@ -1,4 +1,4 @@
-"""What is asked and answered below /v1/states: by the hot path and by aiohttp, which differ in nothing."""
+"""Requests and responses below /v1/states: the fast path and aiohttp return the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many subscriptions on one WebSocket: every rule of the protocol, by real HTTP."""
+"""Many subscriptions on one WebSocket: every rule of the protocol, over HTTP."""
 
 from __future__ import annotations
 

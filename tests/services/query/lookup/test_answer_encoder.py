@@ -1,4 +1,4 @@
-"""What is kept of an answer's encoder is never told after the instance stands otherwise."""
+"""A cached template is not used after the role or lag of the instance has changed."""
 
 from __future__ import annotations
 

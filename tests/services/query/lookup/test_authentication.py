@@ -1,4 +1,4 @@
-"""Who may ask: the file of tokens, its scopes, and its renewal."""
+"""Authentication: the token file, scopes, and reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision on one key, for anything that a store, a role and a client can say."""
+"""The decision on one key, for every state of store, role and request."""
 
 from __future__ import annotations
 

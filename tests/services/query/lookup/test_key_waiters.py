@@ -1,4 +1,4 @@
-"""Requests that wait: bounded in number and in time, and forgotten when they end."""
+"""Waiting requests: bounded in number and time, and forgotten when they end."""
 
 from __future__ import annotations
 

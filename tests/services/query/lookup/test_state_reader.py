@@ -1,4 +1,4 @@
-"""Many keys at once are told just what each of them is told alone."""
+"""A batch returns for each key what a single read returns."""
 
 from __future__ import annotations
 

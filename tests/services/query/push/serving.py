@@ -1,4 +1,4 @@
-"""An instance that tells what a test puts into its store, by real HTTP, and clients that watch it."""
+"""An instance whose store a test writes, over HTTP, and clients that watch it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RARE = WatchLimits(mark_every_s=60)
 
 
 class Instance:
-    """States in memory, and what tells of them."""
+    """States in memory with a push service."""
 
     def __init__(
         self, *states: NamedState, limits: WatchLimits = RARE, tokens: Path | None = None, **told: Any
@@ -51,7 +51,7 @@ class Instance:
     def put(  # noqa: PLR0913  # each has a usual value
         self, key: str, version: int, value: Any = None, *, state: str = "flights", life: int = NOW, epoch: int = 0
     ) -> Change:
-        """A record of the key arrives; readers see it from now on, and nobody has been told."""
+        """Store a record of the key without fanning it out."""
         self.offset += 1
         written = orjson.dumps({"v": version} if value is None else value)
         partition = self.watching.fanout.partition(state, key)
@@ -65,11 +65,11 @@ class Instance:
         return self._apply(state, Update(key, partition, self.offset, None))
 
     def change(self, key: str, version: int, value: Any = None, **facts: Any) -> None:
-        """A record arrives, and those who watch are told."""
+        """Store a record and fan it out."""
         self.watching.changed([self.put(key, version, value, **facts)])
 
     def store(self, state: str = "flights") -> MemoryStore:
-        """Where a state is."""
+        """The store of a state."""
         found = self.parts.stores[state]
         assert isinstance(found, MemoryStore)
         return found
@@ -80,7 +80,7 @@ class Instance:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Instance]:
-        """Answer on a free port."""
+        """Serve on a free port."""
         running = asyncio.create_task(self.watching.run())
         async with self.server.serving() as port:
             self.base = f"http://127.0.0.1:{port}"
@@ -91,7 +91,7 @@ class Instance:
                 await asyncio.gather(running, return_exceptions=True)
 
     def subscriptions(self) -> int:
-        """How many there are."""
+        """The number of subscriptions."""
         return sum(self.watching.fanout.count(name) for name in self.states)
 
 

@@ -1,4 +1,4 @@
-"""What goes to one client, in which order, and what does not go any more."""
+"""The items of one client, their order, and those that are withdrawn."""
 
 from __future__ import annotations
 

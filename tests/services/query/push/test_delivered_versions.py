@@ -1,4 +1,4 @@
-"""What was told of a key is not told again, nor anything older."""
+"""A delivered version is not delivered again, nor an older one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index finds just the subscriptions that a look at each of them would find, and looks at no others."""
+"""The index finds the subscriptions that a scan of all of them would find, and inspects no others."""
 
 from __future__ import annotations
 

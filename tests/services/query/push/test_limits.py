@@ -1,4 +1,4 @@
-"""What one client may cost, as an instance is told."""
+"""The limits of one client, from the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes and a real broker: who watches at the one sees the other killed, and back, and misses nothing."""
+"""Two processes and a broker: a client of one sees the other killed and restarted, and misses nothing."""
 
 from __future__ import annotations
 

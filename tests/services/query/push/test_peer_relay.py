@@ -1,4 +1,4 @@
-"""A relay to another instance of which a test says what it says: by real HTTP, whatever breaks."""
+"""A relay from another instance that a test scripts, over HTTP, with every kind of failure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MARK: Message = {"type": "mark", "states": {"flights": {"positions": {"2": 10}}}
 
 
 class Peer:
-    """Another instance: to the first that it is told on a connection it says what a test wants, and hangs up then."""
+    """Another instance: it answers the first command on a connection with scripted messages, then closes."""
 
     def __init__(self, *says: list[Message]) -> None:
         self.heard: asyncio.Queue[Message] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""Keys of other instances, watched here: two instances, by real HTTP, that share the partitions as a test says."""
+"""Watches of keys that another instance owns: two instances over HTTP, which share the partitions."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ async def test_instances_show_each_other_their_token(tmp_path: Path) -> None:
 
 
 async def _present(client: Client, ends: int = 2) -> dict[str, int]:
-    """What is told until both instances have told all."""
+    """The messages until both instances have sent everything."""
     found: dict[str, int] = {}
     while ends:
         told = await client.next()

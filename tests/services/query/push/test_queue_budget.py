@@ -1,4 +1,4 @@
-"""What waits for all clients together is bounded: the slowest are disconnected, with a code that says why."""
+"""The queues of all clients together are bounded: the slowest are disconnected, with a code that names the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is wished, taken back and moved, heard or not: what was said adds up to what is wished, and little waits."""
+"""Commands to another instance add up to the subscriptions, in any order of changes, and few are pending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue holds of each key the latest, and no more than so much."""
+"""A queue has the latest notification of each key, within its bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that takes nothing costs the others nothing, and itself no more than so much."""
+"""A client that reads nothing does not affect the others, and its own queue is bounded."""
 
 from __future__ import annotations
 

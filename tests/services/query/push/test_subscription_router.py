@@ -1,4 +1,4 @@
-"""Whatever order records, readers and moves come in: nobody goes back, and everybody ends with what is there."""
+"""In every order of records, scans and moves, versions never go back and all subscriptions converge."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class World:
 
 
 class View:
-    """What a client makes of what one subscription is told; of what came after this version, all of it."""
+    """The state of a client of one subscription, which must receive everything after this version."""
 
     def __init__(self, since: int) -> None:
         self.since = since
@@ -293,7 +293,7 @@ def test_what_changed_while_a_partition_was_away_is_read_though_an_earlier_readi
 
 
 def test_a_partition_that_is_read_again_is_delivered_from_its_beginning() -> None:
-    """Its topic may have been made anew: what was to be read after an offset is told whole."""
+    """Its topic may be a new one: a scan after an offset becomes a complete scan."""
     world = World()
     world.record("a1", "landed")
     world.notify(1)

@@ -1,4 +1,4 @@
-"""Tokens that are taken away, or reach less far, while their holders watch."""
+"""Tokens that are revoked or restricted while their principals watch."""
 
 from __future__ import annotations
 
