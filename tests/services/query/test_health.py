@@ -46,7 +46,7 @@ def test_one_that_hangs_wants_a_restart() -> None:
     assert placed.health.unhealthy() is None
 
 
-def test_it_is_ready_when_each_partition_has_somebody_who_answers() -> None:
+def test_it_is_ready_when_each_partition_has_an_owner() -> None:
     placed = Placed()
     assert placed.health.unready() is None
     placed.roles.others[1] = Standing(Role.CATCHING_UP, 9)

@@ -39,7 +39,7 @@ def fleet(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
     return Fleet(broker.bootstrap, topics_prefix, tmp_path)
 
 
-def test_what_is_published_can_be_read_with_where_it_is_from(fleet: Fleet) -> None:
+def test_a_published_record_can_be_read_with_its_source(fleet: Fleet) -> None:
     fleet.publish(*(snapshot("car/1", version, plate=f"P{version}") for version in (1, 2, 3, 4)))
     with fleet.running():
         fleet.until("/v1/states/cars/car%2F1?min_version=4&wait=20", 200)

@@ -53,7 +53,7 @@ def test_a_page_that_is_none_of_the_web_is_not_ours(origin: str) -> None:
     assert not AllowedHosts(settings()).allow("localhost", origin)
 
 
-def test_who_names_no_host_is_no_browser() -> None:
+def test_a_request_without_host_is_allowed() -> None:
     assert AllowedHosts(settings()).allow(None, None)
 
 

@@ -144,7 +144,7 @@ async def test_requests_in_a_row_are_answered_in_a_row_however_they_are_cut(data
         assert told == b"".join(one.removesuffix(last) for one in expected) + last
 
 
-async def test_what_is_hot_never_reaches_aiohttp() -> None:
+async def test_the_fast_path_does_not_call_aiohttp() -> None:
     async with both() as (hot, _):
         for name in ("a key", "another", "an ended life", "never seen", "not modified"):
             await _request(hot, REQUESTS[name])

@@ -112,7 +112,7 @@ async def test_unknown_owners_get_no_request() -> None:
         assert not peers.asked
 
 
-async def test_what_was_handed_on_is_not_handed_on_again() -> None:
+async def test_a_forwarded_request_is_not_forwarded_again() -> None:
     async with two() as (one, _, peers):
         (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
         told = await one.ask(f"/v1/states/flights/{key}", headers={"Stateloop-Hop": "1"})
@@ -121,7 +121,7 @@ async def test_what_was_handed_on_is_not_handed_on_again() -> None:
         assert not peers.asked
 
 
-async def test_key_of_which_nobody_knows_the_owner_spoils_no_batch() -> None:
+async def test_a_key_without_known_owner_does_not_fail_the_batch() -> None:
     roles = MemoryRoles()
     roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2}
     roles.known = []
@@ -157,7 +157,7 @@ class Moving(Peers):
         return reply
 
 
-async def test_a_page_has_what_was_here_when_it_was_decided_that_it_is() -> None:
+async def test_the_local_part_of_a_page_is_read_before_the_others_answer() -> None:
     """The local part of a page is read before the others answer: afterwards this instance may not own it."""
     peers = Moving()
     async with two(peers) as (one, _, _):
@@ -183,7 +183,7 @@ async def test_a_partition_that_goes_while_it_is_read_is_not_answered_for(monkey
         assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
 
 
-async def test_who_waits_while_its_key_moves_goes_on_waiting_there() -> None:
+async def test_a_waiting_request_follows_its_key_to_the_new_owner() -> None:
     async with two() as (one, other, peers):
         key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
         waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=20"))

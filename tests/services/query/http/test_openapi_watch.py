@@ -79,7 +79,7 @@ def test_all_messages_are_named_in_the_document() -> None:
     assert schemas.keys() >= names["messages"] | names["commands"]
 
 
-async def test_a_stream_is_what_the_document_says(instance: Instance) -> None:
+async def test_a_stream_matches_the_document(instance: Instance) -> None:
     instance.change("a", 1)
     async with watching(instance, "/v1/states/flights/a/watch") as events:
         (kind,) = described(KEY)["responses"]["200"]["content"]

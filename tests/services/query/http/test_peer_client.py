@@ -80,19 +80,21 @@ async def test_a_question_goes_on_as_it_is_with_one_hop_and_the_peers_token(
 
 
 @pytest.mark.parametrize("status", [200, 304, 404, 410])
-async def test_what_the_owner_says_is_the_answer(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
+async def test_the_response_of_the_owner_is_returned(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
     others[0].status = status
     assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).status == status
     assert others[1].asked == []
 
 
 @pytest.mark.parametrize("status", [421, 503, 401])
-async def test_who_cannot_answer_is_passed_over(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
+async def test_an_instance_that_cannot_answer_is_skipped(
+    others: list[Other], proxy: HttpPeerClient, status: int
+) -> None:
     others[0].status = status
     assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"three"
 
 
-async def test_who_hangs_or_is_away_is_passed_over(others: list[Other], proxy: HttpPeerClient) -> None:
+async def test_an_instance_that_hangs_or_is_down_is_skipped(others: list[Other], proxy: HttpPeerClient) -> None:
     others[0].slow.clear()
     away = Member("away", f"http://127.0.0.1:{free_port_pair()}")
     assert (await proxy.forward([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
@@ -104,7 +106,7 @@ async def test_if_all_owners_catch_up_their_response_is_returned(others: list[Ot
     assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"two"
 
 
-async def test_nobody_is_a_problem_that_may_pass(others: list[Other], proxy: HttpPeerClient) -> None:
+async def test_no_reachable_instance_is_a_problem_that_may_pass(others: list[Other], proxy: HttpPeerClient) -> None:
     for one in others:
         one.status = 421
     with pytest.raises(ProblemError, match="two, three") as raised:

@@ -53,13 +53,13 @@ def test_token_of_instances_must_be_long(token: str, monkeypatch: pytest.MonkeyP
         read(QuerySettings)
 
 
-def test_empty_token_is_nobodys(tmp_path: Path) -> None:
+def test_an_empty_token_is_invalid(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     tokens.write_text('{"tokens":[]}')
     assert Authenticator(tokens, SecretStr("")).authenticate("Bearer \u00a0") is None
 
 
-def test_what_is_handed_on_is_not_counted_twice(access: Authenticator) -> None:
+def test_forwarded_requests_do_not_count_twice(access: Authenticator) -> None:
     gate = RequestGuard(parts_of(a_state(), rate=1), access)
     assert all(gate.admit(INSTANCE, "10.0.0.1")[0] is PEER for _ in range(10))
     with pytest.raises(ProblemError, match="rate"):

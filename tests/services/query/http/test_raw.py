@@ -40,7 +40,7 @@ async def test_a_body_that_is_not_gzip_is_a_bad_request(
 @pytest.mark.parametrize(
     "asked", [CLOSE, CLOSE_FIELDS, GET + CLOSE, FIELDS + CLOSE, FIELDS * 5 + CLOSE_FIELDS], ids=len
 )
-async def test_what_comes_after_the_last_request_is_ignored(asked: bytes, *, hot: bool) -> None:
+async def test_data_after_the_last_request_is_ignored(asked: bytes, *, hot: bool) -> None:
     async with answering(a_world().parts, hot=hot) as instance:
         for behind in (GET, b"garbage\r\n\r\n", b"\x00", b"\r\n"):
             async with instance.connected() as connection:
@@ -51,7 +51,7 @@ async def test_what_comes_after_the_last_request_is_ignored(asked: bytes, *, hot
 
 
 @pytest.mark.parametrize("asked", [GET, FIELDS, GET + FIELDS], ids=len)
-async def test_what_is_right_is_answered_before_what_is_not(asked: bytes, *, hot: bool) -> None:
+async def test_valid_requests_are_answered_before_an_invalid_one(asked: bytes, *, hot: bool) -> None:
     async with answering(a_world().parts, hot=hot) as instance, instance.connected() as connection:
         connection.send(asked + b"garbage\r\n\r\n")
         for _ in range(asked.count(b"GET ")):

@@ -82,7 +82,7 @@ async def test_problems_that_last_are_returned(instance: Instance, what: str) ->
 
 
 @pytest.mark.parametrize("what", ["key", "versions"])
-async def test_who_is_far_behind_says_so_at_once(instance: Instance, what: str) -> None:
+async def test_an_instance_far_behind_responds_at_once(instance: Instance, what: str) -> None:
     stands(instance, Standing(Role.CATCHING_UP, NEAR))
     began = time.monotonic()
     assert (await ask(instance, what)).kind == "catching_up"
@@ -106,7 +106,7 @@ class Later:
         return time.monotonic() + self.by
 
 
-async def test_who_has_waited_has_patience_still_when_the_partition_moves() -> None:
+async def test_a_wait_does_not_use_up_the_retry_budget() -> None:
     later, parts = Later(), parts_of(a_state())
     store = parts.stores["flights"]
     assert isinstance(store, MemoryStore)

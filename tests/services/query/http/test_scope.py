@@ -175,7 +175,7 @@ async def test_the_counting_store_counts(tokens: Path) -> None:
             found.stores["one"].read.clear()
 
 
-async def test_a_batch_reads_only_what_is_in_the_scope(tokens: Path) -> None:
+async def test_a_batch_reads_only_keys_in_the_scope(tokens: Path) -> None:
     for role, count in ((Role.OWNER, 1), (Role.ELSEWHERE, 2)):
         async with scoped(tokens) as found:
             found.roles.own = Standing(role, 0)
@@ -223,7 +223,7 @@ async def test_a_state_beyond_the_scope_looks_like_an_unknown_one(tokens: Path) 
         assert (there.status, there.raw.replace(b"planes", b"nosuch")) == (403, absent.raw)
 
 
-async def test_unknown_state_names_only_what_the_token_may_know(tokens: Path) -> None:
+async def test_an_unknown_state_lists_only_states_in_the_scope(tokens: Path) -> None:
     async with scoped(tokens) as found:
         told = await found.one.ask("/v1/states/gone/UA%2F1", headers=BEARER)
         assert (told.status, told.kind) == (404, "unknown_state")

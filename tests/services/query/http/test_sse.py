@@ -73,7 +73,7 @@ async def test_a_change_during_a_read_is_sent_once_and_in_order(instance: Instan
         assert (await events.next()).id == f"{NOW}.0.3"
 
 
-async def test_who_comes_again_goes_on_after_what_it_has(instance: Instance) -> None:
+async def test_a_reconnected_client_resumes_after_its_last_event(instance: Instance) -> None:
     for version in range(1, 6):
         instance.change(KEY, version)
     async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.0.3"}) as events:

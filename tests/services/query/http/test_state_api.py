@@ -106,7 +106,7 @@ async def test_never_seen_expired_and_catching_up_are_three_answers(instance: In
     assert {one.headers["Cache-Control"] for one in (never, gone, early)} == {"no-store"}
 
 
-async def test_what_is_not_here_is_misdirected_without_others(instance: Instance) -> None:
+async def test_a_key_of_another_owner_is_misdirected_in_a_single_instance(instance: Instance) -> None:
     store(instance).put("UA1")
     roles(instance).own = Standing(Role.ELSEWHERE, 0)
     told = await instance.ask("/v1/states/flights/UA1")
@@ -257,7 +257,7 @@ async def test_records_without_the_offset_of_an_event_refuse_one() -> None:
     assert "the records of 'flights' have no offset of an event. Write min_version" in told.json["detail"]
 
 
-async def test_who_has_the_present_version_waits_for_the_next(instance: Instance) -> None:
+async def test_a_client_with_the_present_version_waits_for_the_next(instance: Instance) -> None:
     store(instance).put("UA1", version=1)
     has = {"If-None-Match": f'"{NOW}.0.1"'}
     assert (await instance.ask("/v1/states/flights/UA1?wait=0.05", headers=has)).status == 304
@@ -351,7 +351,7 @@ async def test_keys_come_a_page_at_a_time(instance: Instance) -> None:
     assert len((await instance.ask("/v1/states/flights")).json["items"]) == 8
 
 
-async def test_a_page_of_what_has_a_value(instance: Instance) -> None:
+async def test_a_page_of_keys_with_a_value(instance: Instance) -> None:
     store(instance).put("UA1", value=b'{"state":{"status":"landed"}}')
     store(instance).put("UA2", value=b'{"state":{"status":"airborne"}}')
     told = await instance.ask("/v1/states/flights?where=state.status:landed&fields=state.x")

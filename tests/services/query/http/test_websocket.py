@@ -74,7 +74,7 @@ async def test_changes_during_paging_are_neither_missed_nor_reordered(instance: 
         assert latest == {f"x{number:03}": 3 for number in range(300)}
 
 
-async def test_a_filter_tells_what_comes_to_have_the_value_and_what_leaves_it(instance: Instance) -> None:
+async def test_a_filter_reports_matches_and_departures(instance: Instance) -> None:
     instance.change("a", 1, LANDED)
     instance.change("b", 1, FLYING)
     async with connected(instance) as client:
@@ -157,7 +157,7 @@ async def test_an_unknown_state_is_reported(instance: Instance) -> None:
         assert (await client.subscribe("x", key="a", state="trains"))["problem"]["type"] == "unknown_state"
 
 
-async def test_marks_say_what_the_connection_watches() -> None:
+async def test_marks_cover_the_watched_states() -> None:
     async with Instance(limits=QUICK).serving() as instance, connected(instance) as client:
         instance.change("a", 1)
         assert (await client.next(marks=True)).items() >= {"type": "mark", "states": {}, "waiting": 0}.items()

@@ -164,7 +164,7 @@ async def test_the_rate_counts_keys(hot: bool) -> None:  # noqa: FBT001  # a par
 
 @pytest.mark.parametrize("hot", [True, False])
 @pytest.mark.parametrize("path", ["/v1/states/flights/x", "batch"])
-async def test_a_request_spends_its_rate_once_whoever_answers_it(hot: bool, path: str) -> None:  # noqa: FBT001
+async def test_a_request_is_charged_once_on_either_path(hot: bool, path: str) -> None:  # noqa: FBT001
     """What the hot path looks at and hands on to aiohttp, for it is another's, too."""
     parts = replace(parts_of(a_state(), rate=8), clock=lambda: 1000.0)
     assert isinstance(parts.roles, MemoryRoles)
@@ -180,7 +180,7 @@ async def _key_of_another(instance: Instance, path: str) -> Response:
     return await instance.ask("/v1/states/flights:batchGet", "POST", body=b'{"keys":["x"]}')
 
 
-async def test_what_is_tried_again_spends_nothing_more() -> None:
+async def test_retries_are_not_charged() -> None:
     parts = parts_of(a_state(), rate=100)
     assert isinstance(parts.roles, MemoryRoles)
     parts.roles.own = Standing(Role.CATCHING_UP, 1)
@@ -194,7 +194,7 @@ async def test_what_is_tried_again_spends_nothing_more() -> None:
 
 
 @pytest.mark.parametrize("hot", [True, False])
-async def test_who_has_spent_its_rate_costs_no_look_into_the_store(
+async def test_requests_beyond_the_rate_do_not_read_the_store(
     hot: bool,  # noqa: FBT001  # a parameter
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

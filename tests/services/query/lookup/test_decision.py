@@ -43,9 +43,7 @@ def test_only_a_complete_instance_answers_from_the_store(
 
 
 @given(knowns, standings, conditions)
-def test_an_answer_is_never_before_what_the_reader_has_seen(
-    known: StoredKey, standing: Standing, wanted: Conditions
-) -> None:
+def test_an_answer_is_never_older_than_min_version(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
     found = decide(known, standing, wanted)
     if isinstance(found, FoundEntry) and wanted.at_least:
         assert known.latest is not None
@@ -78,7 +76,7 @@ def test_an_answer_is_the_requested_entry_and_not_expired(
 
 
 @given(knowns, standings, conditions)
-def test_what_may_mend_itself_says_when_to_ask_again(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
+def test_problems_that_may_pass_have_retry_after(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
     found = decide(known, standing, wanted)
     if isinstance(found, Problem):
         assert (found.status == 503) == (found.retry_after is not None)

@@ -20,7 +20,7 @@ def here() -> bool:
     return True
 
 
-async def test_only_who_waits_for_the_key_is_woken() -> None:
+async def test_a_change_wakes_only_waiters_of_its_key() -> None:
     waits = KeyWaiters(10, Counts(CATALOGUE))
     one, other = (asyncio.create_task(waits.wait("flights", key, 10, here)) for key in ("UA1", "UA2"))
     await until(lambda: waits.waiting == 2)
@@ -32,14 +32,14 @@ async def test_only_who_waits_for_the_key_is_woken() -> None:
     assert waits.waiting == 0
 
 
-async def test_nobody_waits_longer_than_said() -> None:
+async def test_a_wait_ends_at_its_timeout() -> None:
     waits = KeyWaiters(10, Counts(CATALOGUE))
     assert not await waits.wait("flights", "UA1", 0.01, here)
     assert waits.waiting == 0
     waits.changed([Change("flights", "UA1", ENTRY)])
 
 
-async def test_so_many_may_wait() -> None:
+async def test_the_number_of_waiters_is_limited() -> None:
     waits = KeyWaiters(1, Counts(CATALOGUE))
     first = asyncio.create_task(waits.wait("flights", "UA1", 10, here))
     await until(lambda: waits.waiting == 1)
@@ -52,7 +52,7 @@ async def test_so_many_may_wait() -> None:
     assert not await waits.wait("flights", "UA2", 0.01, here), "there is room again"
 
 
-async def test_who_waits_at_the_wrong_instance_is_woken() -> None:
+async def test_waiters_of_a_moved_key_are_woken() -> None:
     waits, places = KeyWaiters(10, Counts(CATALOGUE)), {"UA1": True, "UA2": True}
     one, other = (asyncio.create_task(waits.wait("flights", key, 10, lambda at=key: places[at])) for key in places)  # type: ignore[misc]
     await until(lambda: waits.waiting == 2)

@@ -23,7 +23,7 @@ def test_tag_of_any_entry_is_read_back(life: int, epoch: int, version: int) -> N
 
 
 @pytest.mark.parametrize("tag", ["", "a", "1.2.3.4", "1..3", "1.", ".1", "1" * 20])
-def test_what_is_no_tag_has_no_order(tag: str) -> None:
+def test_an_invalid_tag_has_no_order(tag: str) -> None:
     assert parse_tag(tag) is None
 
 

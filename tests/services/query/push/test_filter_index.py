@@ -31,7 +31,7 @@ def concerned(wanted: Filter, key: str, record: RecordFields) -> bool:
 
 
 @given(st.lists(st.tuples(INTERESTS, st.booleans()), max_size=20), KEYS, FIELDS)
-def test_it_finds_what_a_look_at_each_finds(asked: list[tuple[Filter, bool]], key: str, fields: object) -> None:
+def test_the_index_finds_what_a_scan_finds(asked: list[tuple[Filter, bool]], key: str, fields: object) -> None:
     index: FilterIndex[int] = FilterIndex()
     for number, (wanted, _) in enumerate(asked):
         index.add(wanted, number)
@@ -46,7 +46,7 @@ def test_it_finds_what_a_look_at_each_finds(asked: list[tuple[Filter, bool]], ke
 
 
 @given(st.lists(INTERESTS, max_size=10))
-def test_what_nobody_asks_for_any_more_costs_nothing(asked: list[Filter]) -> None:
+def test_removed_subscriptions_leave_nothing_behind(asked: list[Filter]) -> None:
     index: FilterIndex[int] = FilterIndex()
     for number, wanted in enumerate(asked):
         index.add(wanted, number)

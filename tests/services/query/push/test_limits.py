@@ -29,11 +29,11 @@ async def test_settings_are_the_limits() -> None:
     assert (found.mark_every_s, found.stalled_s) == (0.5, 6)
 
 
-async def test_who_says_nothing_gets_the_usual_ones() -> None:
+async def test_unset_settings_are_the_defaults() -> None:
     assert WatchRoutes(parts_of(a_state())).service.limits == WatchLimits()
 
 
 @pytest.mark.parametrize("told", [{"watch_marks": 0}, {"watch_marks": 11}, {"watch_waiting": 0}])
-def test_what_no_client_could_live_with_is_refused(told: dict[str, Any]) -> None:
+def test_unusable_limits_are_rejected(told: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=next(iter(told))):
         parts_of(a_state(), **told)

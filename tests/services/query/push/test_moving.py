@@ -30,7 +30,7 @@ CARS = [f"car/{number}" for number in range(40)]
 BEGINNING_S = 3.0
 
 
-async def test_who_watches_misses_nothing_and_never_goes_back_while_the_owner_is_killed(
+async def test_a_watch_misses_nothing_and_never_goes_back_while_the_owner_is_killed(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     fleet = Fleet(broker.bootstrap, topics_prefix, tmp_path)

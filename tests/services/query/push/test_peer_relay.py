@@ -73,7 +73,7 @@ async def relaying(
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_what_another_instance_says_that_nobody_understands_costs_one_connection() -> None:
+async def test_an_unreadable_message_costs_one_connection() -> None:
     peer = Peer([{"type": "begun", "id": "1"}])
     async with relaying(peer) as (relay, _):
         for _ in range(2):
@@ -94,7 +94,7 @@ async def test_a_failure_during_delivery_costs_one_connection() -> None:
             assert (await peer.next())["type"] == "subscribe"
 
 
-async def test_what_fails_before_it_can_be_said_costs_one_connection() -> None:
+async def test_a_failure_to_make_a_command_costs_one_connection() -> None:
     failures = iter([KeyError("flights")])
 
     def since(_: Subscription) -> dict[int, int | None]:
@@ -107,7 +107,7 @@ async def test_what_fails_before_it_can_be_said_costs_one_connection() -> None:
         assert (await peer.next())["type"] == "subscribe"
 
 
-async def test_what_was_wished_and_taken_back_while_there_was_no_connection_is_never_said() -> None:
+async def test_subscriptions_removed_while_disconnected_are_never_sent() -> None:
     peer = Peer([SUBSCRIBED])
     async with relaying(peer) as (relay, one):
         await peer.next()

@@ -85,7 +85,7 @@ async def test_a_key_of_another_instance_is_watched_here(pair: Pair) -> None:
     await eventually(lambda: pair.two.subscriptions() == 0)
 
 
-async def test_many_who_watch_one_key_of_another_instance_share_one_connection(pair: Pair) -> None:
+async def test_watchers_of_one_remote_key_share_one_connection(pair: Pair) -> None:
     key = next(pair.keys(3))
     async with AsyncExitStack() as stack:
         clients = [
@@ -142,7 +142,7 @@ async def test_a_key_goes_on_from_its_new_owner_and_never_back(
 
 @pytest.mark.parametrize(("before", "after"), [((0, 1), (0, 1, 2, 3)), ((0, 1, 2, 3), (0, 1))])
 @pytest.mark.parametrize("current", [True, False])
-async def test_many_keys_go_on_from_the_new_owner_with_what_changed_between(
+async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
     pair: Pair, before: tuple[int, ...], after: tuple[int, ...], *, current: bool
 ) -> None:
     pair.share(*before)

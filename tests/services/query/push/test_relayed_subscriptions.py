@@ -44,7 +44,7 @@ class Heard:
 
 
 @given(steps=STEPS)
-def test_what_was_said_is_what_is_wished(steps: list[tuple[Any, ...]]) -> None:
+def test_sent_commands_add_up_to_the_subscriptions(steps: list[tuple[Any, ...]]) -> None:
     relayed, heard, ones = RelayedSubscriptions(lambda _: ALL), Heard(), [subscription() for _ in range(4)]
     for what, *which in steps:
         if what == "anew":
@@ -64,7 +64,7 @@ def test_what_was_said_is_what_is_wished(steps: list[tuple[Any, ...]]) -> None:
     assert len(relayed.named(heard.told)) == len(relayed)
 
 
-def test_nothing_piles_up_while_nobody_listens() -> None:
+def test_pending_commands_are_bounded_while_disconnected() -> None:
     relayed, lasting = RelayedSubscriptions(lambda _: ALL), subscription()
     relayed.add(lasting)
     for number in range(1000):
@@ -75,7 +75,7 @@ def test_nothing_piles_up_while_nobody_listens() -> None:
     assert relayed.pending == 1
 
 
-def test_what_is_said_is_what_is_so_when_it_is_said() -> None:
+def test_a_command_has_the_offsets_of_the_moment_it_is_sent() -> None:
     since: dict[int, int | None] = {0: 5}
     relayed, one = RelayedSubscriptions(lambda _: since), subscription()
     relayed.add(one)

@@ -207,7 +207,7 @@ def test_a_reappearance_that_was_read_is_not_followed_by_the_earlier_removal(whi
 
 
 @pytest.mark.parametrize("current", [True, False])
-def test_what_was_to_be_read_again_when_a_partition_went_is_read_when_it_is_back(*, current: bool) -> None:
+def test_a_scan_that_a_move_interrupted_is_repeated_on_return(*, current: bool) -> None:
     world = World()
     world.subscribe(2, current=current)
     world.take(5)
@@ -260,9 +260,7 @@ def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
 
 
 @pytest.mark.parametrize("current", [True, False])
-def test_what_changed_while_a_partition_was_away_is_read_though_an_earlier_reading_of_it_goes_on(
-    *, current: bool
-) -> None:
+def test_changes_while_a_partition_was_away_are_read_despite_an_earlier_scan(*, current: bool) -> None:
     """The earlier one has passed the key already, and nothing was read meanwhile that would have told it to end."""
     world = World()
     keys = [f"a{number:03}" for number in range(200) if world.fanout.partition("flights", f"a{number:03}") == 3][:30]

@@ -112,7 +112,7 @@ async def test_subscriptions_out_of_scope_are_denied_and_others_continue(guarded
         assert (await client.subscribe("again", prefix="b/"))["type"] == "subscribed"
 
 
-async def test_who_may_still_ask_goes_on(guarded: Guarded) -> None:
+async def test_principals_still_in_scope_continue(guarded: Guarded) -> None:
     guarded.instance.change("a/1", 1)
     async with watching(guarded.instance, WATCHED, **BEARER) as events:
         await events.next()
