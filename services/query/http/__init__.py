@@ -1,6 +1,6 @@
 """The HTTP interface of an instance: server, routes, the fast path of reads, and the transports of push.
 
-`HttpServer` is the interface: it serves objects that implement `Routes`. `state_routes` makes those of the states.
+`HttpServer` is the interface: it serves objects that implement `Routes`. `state_api` makes those of the states.
 This package forwards requests to the owner of a key and turns problems into responses. Decisions are in `lookup`.
 """
 

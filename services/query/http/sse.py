@@ -15,13 +15,14 @@ from services.query.http.parameters import key_of_request
 from services.query.http.request_context import principal
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
-from services.query.push.client_stream import ProgressMark, StreamRefused, StreamReset, SubscriptionDenied
 from services.query.push.filter import Filter
+from services.query.push.stream_items import ProgressMark, StreamRefused, StreamReset, SubscriptionDenied
 
 if TYPE_CHECKING:
     from services.query.dependencies import Parts
-    from services.query.push.client_stream import ClientStream, StreamItem
+    from services.query.push.client_stream import ClientStream
     from services.query.push.push_service import PushService
+    from services.query.push.stream_items import StreamItem
     from services.query.store.entry import Order
 
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -19,7 +19,7 @@ from services.query.http.watch_commands import CLIENT_COMMAND, PEER_COMMAND, Rel
 from services.query.lookup.authentication import ANONYMOUS, PEER
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
-from services.query.push.client_stream import (
+from services.query.push.stream_items import (
     InitialStateSent,
     PartitionsStarted,
     ProgressMark,
@@ -31,8 +31,9 @@ from services.query.push.client_stream import (
 if TYPE_CHECKING:
     from services.query.dependencies import Parts
     from services.query.lookup.rate_limit import RateMeter
-    from services.query.push.client_stream import ClientStream, ControlItem, StreamItem
+    from services.query.push.client_stream import ClientStream
     from services.query.push.push_service import PushService
+    from services.query.push.stream_items import ControlItem, StreamItem
 
 PROTOCOL = "stateloop.v1"
 """The subprotocol. A browser, which cannot send headers, offers its token as another one: see request_context."""

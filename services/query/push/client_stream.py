@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from services.query.push.send_queue import Delivery, SendQueue
+from services.query.push.send_queue import Delivery
+from services.query.push.stream_items import (
+    CommandResponse,
+    InitialStateSent,
+    PartitionsStarted,
+    ProgressMark,
+    StreamRefused,
+    StreamReset,
+    SubscriptionDenied,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
 
     from services.query.lookup.authentication import Principal
     from services.query.lookup.problems import Problem
     from services.query.push.notification import Notification
-    from services.query.push.send_queue import ClientLag
+    from services.query.push.send_queue import SendQueue
     from services.query.push.store_scanner import StoreScanner
+    from services.query.push.stream_items import StreamItem
     from services.query.push.subscription import StoreScan, Subscription
 
 BATCH_BYTES = 32 * 1024
@@ -38,62 +48,6 @@ class StreamWriter(Protocol):
     async def drain(self) -> None:
         """Wait until the client has taken most of it."""
         ...
-
-
-class ProgressMark(NamedTuple):
-    """How far the client is behind. `complete`: everything known before the mark was sent."""
-
-    lag: ClientLag
-    complete: bool
-
-
-class StreamReset(NamedTuple):
-    """The client was so slow that changes were lost: it must read anew."""
-
-
-class InitialStateSent(NamedTuple):
-    """The present values of these partitions were sent."""
-
-    subscription: Subscription
-    partitions: Collection[int]
-
-
-class PartitionsStarted(NamedTuple):
-    """Everything after these offsets of the partitions is sent from now on: for another instance."""
-
-    subscription: Subscription
-    offsets: dict[int, int]
-
-
-class SubscriptionDenied(NamedTuple):
-    """The client's subscription of this name was ended."""
-
-    name: str
-    problem: Problem
-
-
-class StreamRefused(NamedTuple):
-    """The stream ends with this problem."""
-
-    problem: Problem
-
-
-class CommandResponse(NamedTuple):
-    """The response to a command of the client."""
-
-    message: bytes
-
-
-ControlItem = (
-    ProgressMark
-    | StreamReset
-    | InitialStateSent
-    | PartitionsStarted
-    | SubscriptionDenied
-    | StreamRefused
-    | CommandResponse
-)
-StreamItem = list[Delivery["Subscription"]] | ControlItem
 
 
 class ClientStream:

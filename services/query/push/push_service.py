@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from services.query.ingest.ingestion import Part
     from services.query.limits import WatchLimits
     from services.query.lookup.authentication import Principal
-    from services.query.push.client_stream import ProgressMark
     from services.query.push.filter import Filter
+    from services.query.push.stream_items import ProgressMark
     from services.query.store.entry import Change, Entry, Order
 
 GOLDEN = 0.618

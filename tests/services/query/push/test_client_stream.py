@@ -8,10 +8,11 @@ import pytest
 
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.lookup.problems import Problem
-from services.query.push.client_stream import ClientStream, SubscriptionDenied
+from services.query.push.client_stream import ClientStream
 from services.query.push.filter import Filter
 from services.query.push.notification import Notification, NotificationKind
 from services.query.push.send_queue import SendQueue
+from services.query.push.stream_items import SubscriptionDenied
 from services.query.push.subscription import Subscription
 
 if TYPE_CHECKING:

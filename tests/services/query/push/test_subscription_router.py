@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contracts.model.named_state import QueryOptions
 from services.query.cluster.routing import Role, Standing
 from services.query.lookup.authentication import ANONYMOUS
-from services.query.push.client_stream import ClientStream, InitialStateSent
+from services.query.push.client_stream import ClientStream
 from services.query.push.fanout import ChangeFanout
 from services.query.push.filter import Filter
 from services.query.push.notification import NotificationKind
@@ -20,6 +20,7 @@ from services.query.push.peer_relays import PeerRelays
 from services.query.push.routing_table import LOCAL, RoutingTable
 from services.query.push.send_queue import SendQueue
 from services.query.push.store_scanner import StoreScanner
+from services.query.push.stream_items import InitialStateSent
 from services.query.push.subscription import Subscription
 from services.query.push.subscription_router import SubscriptionRouter
 from services.query.store.entry import Change, Entry

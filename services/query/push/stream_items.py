@@ -1,0 +1,70 @@
+"""The items of a stream: deliveries, and reports about the stream and its subscriptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from services.query.push.send_queue import Delivery
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from services.query.lookup.problems import Problem
+    from services.query.push.send_queue import ClientLag
+    from services.query.push.subscription import Subscription
+
+
+class ProgressMark(NamedTuple):
+    """How far the client is behind. `complete`: everything known before the mark was sent."""
+
+    lag: ClientLag
+    complete: bool
+
+
+class StreamReset(NamedTuple):
+    """The client was so slow that changes were lost: it must read anew."""
+
+
+class InitialStateSent(NamedTuple):
+    """The present values of these partitions were sent."""
+
+    subscription: Subscription
+    partitions: Collection[int]
+
+
+class PartitionsStarted(NamedTuple):
+    """Everything after these offsets of the partitions is sent from now on: for another instance."""
+
+    subscription: Subscription
+    offsets: dict[int, int]
+
+
+class SubscriptionDenied(NamedTuple):
+    """The client's subscription of this name was ended."""
+
+    name: str
+    problem: Problem
+
+
+class StreamRefused(NamedTuple):
+    """The stream ends with this problem."""
+
+    problem: Problem
+
+
+class CommandResponse(NamedTuple):
+    """The response to a command of the client."""
+
+    message: bytes
+
+
+ControlItem = (
+    ProgressMark
+    | StreamReset
+    | InitialStateSent
+    | PartitionsStarted
+    | SubscriptionDenied
+    | StreamRefused
+    | CommandResponse
+)
+StreamItem = list[Delivery["Subscription"]] | ControlItem
