@@ -14,34 +14,34 @@ from services.query.service import serve
 from services.query.settings import QuerySettings
 
 SWITCH_S = 0.001
-"""How long the follower's thread may keep the event loop from answering; Python's default is five times as long."""
+"""How long the ingest thread may block the event loop; a fifth of Python's default."""
 
-GARBAGE = 100_000, 50, 100
-"""How seldom Python looks for garbage. A look at what a thousand watchers hold takes 40 ms, and answers wait for it."""
+GC_THRESHOLDS = 100_000, 50, 100
+"""Rare garbage collections: one takes 40 ms with a thousand watchers, and responses wait for it."""
 
 
 def main() -> int:
-    """Answer until told to stop: 0. Or return 1 after a line that says what to do."""
+    """Run until a stop signal and return 0, or return 1 after a line with the cause and its remedy."""
     try:
         settings = read(QuerySettings)
         application = load(settings.application)
     except StateloopError as error:
-        return _ended(str(error))
+        return _failed(str(error))
     print(f"stateloop query: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to(sys.stderr)
     sys.setswitchinterval(SWITCH_S)
-    gc.set_threshold(*GARBAGE)
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         uvloop.run(serve(settings, application))
     except* StateloopError as errors:
-        return_code = _ended("; ".join(str(error) for error in errors.exceptions))
+        return_code = _failed("; ".join(str(error) for error in errors.exceptions))
     else:
         return_code = 0
     return return_code
 
 
-def _ended(why: str) -> int:
-    print(f"stateloop query: {why}", file=sys.stderr, flush=True)
+def _failed(reason: str) -> int:
+    print(f"stateloop query: {reason}", file=sys.stderr, flush=True)
     return 1
 
 

@@ -1,4 +1,4 @@
-"""The dependencies that the parts of the service share."""
+"""The objects that lookups, push, HTTP and the console share."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ if TYPE_CHECKING:
 
     from contracts.metrics.counts import Counts
     from contracts.model.named_state import NamedState
-    from services.query.cluster.routing import Roles
+    from services.query.cluster import Routing
     from services.query.settings import QuerySettings
-    from services.query.store.store import Store
+    from services.query.store import Store
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The states with their stores, by name, and what the answers about them depend on."""
+class Dependencies:
+    """The named states and their stores, by name, and what responses about them need."""
 
     settings: QuerySettings
     states: Mapping[str, NamedState]
     stores: Mapping[str, Store]
-    roles: Roles
+    routing: Routing
     counts: Counts
     now: Callable[[], int]
     """The time, in milliseconds since 1970."""
     clock: Callable[[], float]
     """A monotonic clock, in seconds."""
     misplaced: Mapping[str, int] = field(default_factory=dict)
-    """How many keys, of some that were looked at, are not where a key is looked for, by state."""
+    """The number of sampled keys, by state, that are not in the partition of their hash."""

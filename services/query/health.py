@@ -1,4 +1,4 @@
-"""Whether an instance does its work: judged by the follower's rounds, for a thread that hangs answers no question."""
+"""The health of an instance, judged by the rounds of the ingest thread: a thread that hangs cannot report it."""
 
 from __future__ import annotations
 
@@ -7,80 +7,83 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from contracts.metrics import query as metrics
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.query.dependencies import Parts
-    from services.query.ingest.kafka_ingestion import Tally
+    from services.query.dependencies import Dependencies
+    from services.query.ingest import IngestCounts
 
-LOOK_EVERY_S = 1.0
+CHECK_INTERVAL_S = 1.0
 
 
 class Health:
-    """What monitors ask (Watched). A broker that is away is no reason for a restart: it would cost answers."""
+    """Implements Monitored. A broker that is down is no reason for a restart, which would make responses stop too."""
 
-    def __init__(self, parts: Parts, tally: Tally, joined: Callable[[], bool]) -> None:
-        self._parts = parts
-        self._tally = tally
-        self._joined = joined
-        self._rounds, self._moved = -1, parts.clock()
+    def __init__(self, dependencies: Dependencies, counts: IngestCounts, has_joined: Callable[[], bool]) -> None:
+        self._dependencies = dependencies
+        self._counts = counts
+        self._has_joined = has_joined
+        self._rounds, self._advanced_at = -1, dependencies.clock()
         self.stopping = False
 
     async def run(self) -> None:
-        """Look at the follower until cancelled."""
+        """Check the progress of ingest until cancelled."""
         while True:
-            self.look()
-            await asyncio.sleep(LOOK_EVERY_S)
+            self.check()
+            await asyncio.sleep(CHECK_INTERVAL_S)
 
-    def look(self) -> None:
-        """Note whether the follower went round."""
-        if self._tally.rounds != self._rounds:
-            self._rounds, self._moved = self._tally.rounds, self._parts.clock()
+    def check(self) -> None:
+        """Note whether the ingest thread has finished a round."""
+        if self._counts.rounds != self._rounds:
+            self._rounds, self._advanced_at = self._counts.rounds, self._dependencies.clock()
 
     def unhealthy(self) -> str | None:
-        """Why a restart is called for; None while the follower goes round, with records to read or without."""
-        stuck = self._parts.clock() - self._moved
-        if stuck > self._parts.settings.stuck_after.total_seconds():
-            return f"nothing was looked for in the topics for {stuck:.0f} s"
+        """Return why a restart is needed; None while the ingest thread runs, with or without records to read."""
+        stuck = self._dependencies.clock() - self._advanced_at
+        if stuck > self._dependencies.settings.stuck_after.total_seconds():
+            return f"the topics were not polled for {stuck:.0f} s"
         return None
 
     def unready(self) -> str | None:
-        """Why it does not answer for all that is its own."""
+        """Return why the instance does not answer for all its partitions."""
         if self.stopping:
             return "it is stopping"
-        if not self._joined():
-            return "it is not one of the cluster yet"
+        if not self._has_joined():
+            return "it has not joined the cluster yet"
         if behind := sum(roles[Role.CATCHING_UP] for roles in self._roles().values()):
             return f"{behind} partitions are still catching up"
-        lost = sum(
-            self._nobodys(name, one) for name, state in self._parts.states.items() for one in range(state.partitions)
+        unserved = sum(
+            self._is_unserved(name, one)
+            for name, state in self._dependencies.states.items()
+            for one in range(state.partitions)
         )
-        return f"nobody is known who answers for {lost} partitions" if lost else None
+        return f"no known instance answers for {unserved} partitions" if unserved else None
 
     def measure(self) -> None:
-        """Bring the gauges up to date."""
-        counts = self._parts.counts
+        """Update the gauges."""
+        counts, routing = self._dependencies.counts, self._dependencies.routing
         for name, roles in self._roles().items():
             for role in Role:
                 counts.set(metrics.PARTITIONS, roles[role], name, role)
-        for name, state in self._parts.states.items():
-            stands = (self._parts.roles.standing(name, one) for one in range(state.partitions))
-            counts.set(metrics.LAG, sum(one.lag for one in stands), name)
-            counts.set(metrics.HELD, self._parts.stores[name].keys(), name)
-            counts.set(metrics.RECORDS, self._tally.records[name], name)
-            counts.set(metrics.MISPLACED, self._parts.misplaced.get(name, 0), name)
-            counts.set(metrics.GARBAGE, self._tally.garbage[name], name)
+        for name, state in self._dependencies.states.items():
+            lag = sum(routing.partition_status(name, one).lag for one in range(state.partitions))
+            counts.set(metrics.LAG, lag, name)
+            counts.set(metrics.HELD, self._dependencies.stores[name].key_count(), name)
+            counts.set(metrics.RECORDS, self._counts.records[name], name)
+            counts.set(metrics.MISPLACED, self._dependencies.misplaced.get(name, 0), name)
+            counts.set(metrics.GARBAGE, self._counts.undecodable[name], name)
 
-    def _nobodys(self, state: str, partition: int) -> bool:
-        roles = self._parts.roles
-        return roles.standing(state, partition).role is Role.ELSEWHERE and not roles.owners(state, partition)
+    def _is_unserved(self, state: str, partition: int) -> bool:
+        routing = self._dependencies.routing
+        elsewhere = routing.partition_status(state, partition).role is Role.ELSEWHERE
+        return elsewhere and not routing.owners(state, partition)
 
     def _roles(self) -> dict[str, Counter[Role]]:
-        """How many partitions of each state it is what to."""
-        standing = self._parts.roles.standing
+        """Return, by state, for how many partitions this instance has each role."""
+        status = self._dependencies.routing.partition_status
         return {
-            name: Counter(standing(name, one).role for one in range(state.partitions))
-            for name, state in self._parts.states.items()
+            name: Counter(status(name, one).role for one in range(state.partitions))
+            for name, state in self._dependencies.states.items()
         }

@@ -1,4 +1,4 @@
-"""Puts an instance together from its settings, and runs it until it is told to stop."""
+"""Builds an instance from its settings, and runs it until it receives a stop signal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from contracts.records.named_states import named
-from services.query.cluster.assembly import joined
-from services.query.cluster.identity import Home
-from services.query.cluster.instance import Surroundings
-from services.query.cluster.membership import Identity
+from services.query.cluster import InstanceDependencies, InstanceFolder, InstanceIdentity, build_cluster
 from services.query.console.assembly import console
-from services.query.dependencies import Parts
+from services.query.dependencies import Dependencies
 from services.query.health import Health
 from services.query.http.assembly import state_api
 from services.query.http.instance_routes import InstanceRoutes
@@ -28,136 +25,159 @@ from services.query.http.openapi import OpenApiRoutes
 from services.query.http.peer_client import HttpPeerClient
 from services.query.http.server import HttpServer, bind, url_of
 from services.query.http.watch_routes import WatchRoutes
-from services.query.ingest.kafka_ingestion import Follower
-from services.query.ingest.listeners import Listeners
-from services.query.ingest.partition_counts import watched
-from services.query.ingest.tombstones import Removals, kept
-from services.query.ingest.topics import sized
+from services.query.ingest import (
+    ChangeListeners,
+    KafkaIngestion,
+    TombstoneRetention,
+    read_tombstone_retention,
+    watch_partition_counts,
+    with_partition_counts,
+)
 from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store import LmdbStore
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from socket import socket
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
 
     from contracts import Application
     from contracts.model.named_state import NamedState
-    from services.query.cluster.cluster import Cluster
-    from services.query.http.peer_client import PeerClient
+    from services.query.cluster import Cluster
     from services.query.http.server import Routes
     from services.query.settings import QuerySettings
-    from services.query.store.store import Store
+    from services.query.store import Store
 
 log = logging.getLogger(__name__)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-BOOT = Path("/proc/sys/kernel/random/boot_id")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class _Ground(NamedTuple):
-    """What an instance is built on: the states as the brokers have them, and where it is reached."""
+class TopicFacts(NamedTuple):
+    """What the brokers know of the topics: the states with their partition counts, and how long tombstones are kept."""
 
     states: Mapping[str, NamedState]
-    removals: Removals
-    url: str
+    retention: TombstoneRetention
 
 
 class Core(NamedTuple):
-    """What reads the topics and says what may be answered."""
+    """The layers below HTTP: stores, ingest, and the cluster."""
 
-    parts: Parts
-    follower: Follower
+    dependencies: Dependencies
+    ingestion: KafkaIngestion
     cluster: Cluster
-    listeners: Listeners
+    listeners: ChangeListeners
 
 
-class _Ways(NamedTuple):
-    """What answering needs beside the core."""
+class HttpLayer(NamedTuple):
+    """The HTTP server, and the tasks that it needs while it runs."""
 
-    access: Authenticator
-    proxy: PeerClient
-    page: Routes
-    listening: socket
-    owners: TopicOwners
+    server: HttpServer
+    health: Health
+    tasks: list[Coroutine[Any, Any, None]]
 
 
 async def serve(settings: QuerySettings, application: Application) -> None:
-    """Run an instance until SIGTERM or SIGINT. Raises a QueryError or StoreError, in a group, if it cannot go on."""
+    """Run an instance until SIGTERM or SIGINT. Raises a QueryServiceError, in a group, if it cannot go on."""
     settings.check_exposure()
-    access = Authenticator(settings.tokens, settings.peer_token)
+    authenticator = Authenticator(settings.tokens, settings.peer_token)
+    stopped = _stop_event()
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(bind(settings))
+        topics = await _read_topics(settings, application, stopped.is_set)
+        if topics is None:
+            return
+        core = _build_core(settings, application, topics, url_of(settings, listening), stack)
+        http = await _build_http(application, core, authenticator, stack)
+        async with asyncio.TaskGroup() as tasks:
+            ingestion = tasks.create_task(core.ingestion.run())
+            cluster = tasks.create_task(core.cluster.run())
+            others = [tasks.create_task(one) for one in http.tasks]
+            async with http.server.serving(listening):
+                await stopped.wait()
+                http.health.stopping = True
+                await _cancel(cluster)  # other instances take over; requests that still arrive are forwarded to them
+                await _cancel(*others)
+            await _cancel(ingestion)
+
+
+def _stop_event() -> asyncio.Event:
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stopped.set)
-    async with AsyncExitStack() as stack:
-        listening = stack.enter_context(bind(settings))
-        found = await asyncio.to_thread(sized, named(application), settings.client(), stopped.is_set)
-        if found is None:
-            return
-        longest = await asyncio.to_thread(kept, found.values(), settings.client(), stopped.is_set)
-        if longest is None:
-            return
-        ground = _Ground(found, Removals(longest, _now), url_of(settings, listening))
-        core = _core(settings, application, ground, stack)
-        proxy = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
-        page = await stack.enter_async_context(console(application, core.parts))
-        owners = TopicOwners(application, settings.client(), log.warning)
-        await _answer(core, _Ways(access, proxy, page, listening, owners), stopped)
+    return stopped
 
 
-def _core(settings: QuerySettings, application: Application, ground: _Ground, stack: AsyncExitStack) -> Core:
-    """The stores and what keeps them up. What was opened is closed with the stack."""
-    found = ground.states
-    home = Home(settings.query_data, settings.instance)
-    stack.callback(home.close)
-    listeners, boot = Listeners(), _boot()
+async def _read_topics(
+    settings: QuerySettings, application: Application, stopping: Callable[[], bool]
+) -> TopicFacts | None:
+    """Return what the brokers know of the topics; None when the service stops."""
+    states = await asyncio.to_thread(with_partition_counts, named(application), settings.client(), stopping)
+    if states is None:
+        return None
+    retention = await asyncio.to_thread(read_tombstone_retention, states.values(), settings.client(), stopping)
+    return None if retention is None else TopicFacts(states, TombstoneRetention(retention, _now))
+
+
+def _build_core(
+    settings: QuerySettings, application: Application, topics: TopicFacts, url: str, stack: AsyncExitStack
+) -> Core:
+    """Open the stores, and build what fills and shares them. The stack closes what was opened."""
+    states, boot = topics.states, _boot_id()
+    folder = InstanceFolder(settings.query_data, settings.instance)
+    stack.callback(folder.close)
     stores: dict[str, Store] = {}
-    for name, state in found.items():
+    for name, state in states.items():
         stores[name] = LmdbStore(settings.query_data / name, state, boot)
         stack.callback(stores[name].close)
-    follower = Follower(settings.client(), found, stores, listeners, ground.removals)
-    me = Identity(settings.instance, ground.url, home.store, home.run)
-    cluster = joined(settings, application, me, Surroundings(found, follower, stores, _now))
+    listeners = ChangeListeners()
+    ingestion = KafkaIngestion(settings.client(), states, stores, listeners, topics.retention)
+    me = InstanceIdentity(settings.instance, url, folder.store, folder.run)
+    cluster = build_cluster(settings, application, me, InstanceDependencies(states, ingestion, stores, _now))
     listeners.on_restarted.append(cluster.restarted)
-    parts = Parts(settings, found, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, follower.misplaced.counts)
-    return Core(parts, follower, cluster, listeners)
+    misplaced = ingestion.misplaced.counts
+    dependencies = Dependencies(
+        settings, states, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, misplaced=misplaced
+    )
+    return Core(dependencies, ingestion, cluster, listeners)
 
 
-async def _answer(core: Core, ways: _Ways, stopped: asyncio.Event) -> None:
-    """Answer until told to stop; then leave the cluster, end what stays open, and answer what was asked."""
-    parts, follower, cluster, listeners = core
-    access, proxy, page, listening, _ = ways
-    api = state_api(parts, access, proxy)
-    push = WatchRoutes(parts)
-    listeners.on_changed += [api.waiters.changed, push.service.changed]
-    listeners.on_restarted.append(push.service.restarted)
-    health = Health(parts, follower.tally, lambda: cluster.instance.holds.view.contact is not None)
-    pieces: list[Routes] = [
-        MonitoringRoutes(health, parts.counts),
+async def _build_http(
+    application: Application, core: Core, authenticator: Authenticator, stack: AsyncExitStack
+) -> HttpLayer:
+    dependencies, ingestion, cluster, listeners = core
+    settings, states = dependencies.settings, dependencies.states
+    peer_client = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
+    page = await stack.enter_async_context(console(application, dependencies))
+    api, watch = state_api(dependencies, authenticator, peer_client), WatchRoutes(dependencies)
+    listeners.on_changed += [api.waiters.changed, watch.service.changed]
+    listeners.on_restarted.append(watch.service.restarted)
+    health = Health(dependencies, ingestion.counts, lambda: cluster.has_joined)
+    routes: list[Routes] = [
+        MonitoringRoutes(health, dependencies.counts),
         OpenApiRoutes(document()),
-        InstanceRoutes(cluster, parts.states),
-        push,
+        InstanceRoutes(cluster, states),
+        watch,
         page,
         *api.routes,
     ]
-    async with asyncio.TaskGroup() as tasks:
-        lasting = [tasks.create_task(one) for one in (follower.run(), cluster.run())]
-        renewing = watch_tokens(
-            access, api.fast_path.forget_callers, partial(push.service.reauthenticate, access.reauthenticate)
-        )
-        counting = watched(parts.states.values(), parts.settings.client())
-        owned = ways.owners.check_async()
-        ending = [tasks.create_task(one) for one in (push.service.run(), health.run(), renewing, counting, owned)]
-        async with HttpServer(parts, api.guard, pieces, api.fast_path).serving(listening):
-            await stopped.wait()
-            health.stopping = True
-            await _ended(lasting[1:])  # others answer from now on; what is still asked here is handed on to them
-            await _ended(ending)
-        await _ended(lasting[:1])
+    tasks = [
+        watch.service.run(),
+        health.run(),
+        watch_tokens(
+            authenticator,
+            api.fast_path.forget_callers,
+            partial(watch.service.reauthenticate, authenticator.reauthenticate),
+        ),
+        watch_partition_counts(states.values(), settings.client()),
+        TopicOwners(application, settings.client(), log.warning).check_async(),
+    ]
+    return HttpLayer(HttpServer(dependencies, api.guard, routes, api.fast_path), health, tasks)
 
 
-async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+async def _cancel(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
@@ -167,6 +187,6 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _boot() -> str:
-    """Names the start of the machine. Where it has no name, each start of the service is another."""
-    return BOOT.read_text(encoding="ascii").strip() if BOOT.exists() else str(time.time_ns())
+def _boot_id() -> str:
+    """Return the id of this start of the machine; where there is none, a new one for each start of the service."""
+    return BOOT_ID.read_text(encoding="ascii").strip() if BOOT_ID.exists() else str(time.time_ns())

@@ -1,4 +1,4 @@
-"""What the service is told from outside, by environment variables with the prefix STATELOOP_."""
+"""The settings of the service, from environment variables with the prefix STATELOOP_."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Address = Annotated[str, AfterValidator(_address)]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the name or address is this machine's own, wherever it is said."""
+    """Return whether the name or address is a loopback address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -34,69 +34,69 @@ def is_loopback(host: str) -> bool:
 
 
 class QuerySettings(KafkaSettings):
-    """One instance. Times are durations: a number of seconds, or ISO 8601."""
+    """Settings of one instance. Durations are a number of seconds, or ISO 8601."""
 
     application: str
-    """Where the application is: package.module:name. Its states can be asked."""
+    """The application whose states are queried, as package.module:name."""
     query_data: Path = Path(".stateloop/query")
-    """The folder of the embedded store. It may be lost: it is made again from the topics."""
+    """The folder of the embedded store. If it is lost, its content is read from the topics again."""
     http_host: str = "127.0.0.1"
-    """The address at which it answers; in a container, 0.0.0.0."""
+    """The address to listen at; 0.0.0.0 in a container."""
     http_port: int = Field(default=8090, ge=0, le=65535)
-    """Its port; 0 is any free one, which the log tells."""
+    """The port to listen at; 0 takes any free one, and the log has it."""
     url: Address | None = None
-    """Where other instances and clients reach this one; unset, host and port."""
+    """The URL at which other instances and clients reach this one; by default from host and port."""
     instance: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
-    """Its name, the same after a restart and no other's; the machine's unless set."""
+    """The name of the instance: unique, and the same after a restart; by default the machine's name."""
     group: str | None = None
-    """The consumer group; `<application's name>-query` unless set. Instances of one group share the partitions."""
+    """The consumer group, whose instances share the partitions; by default `<application's name>-query`."""
     session_timeout: Duration = timedelta(seconds=6)
-    """After how long without a sign of an instance the group gives its partitions to others."""
+    """The group reassigns the partitions of an instance that is silent for so long."""
     lease: Duration = timedelta(seconds=3)
-    """How long an instance answers without contact to the others; after a quarter more a copy takes its place."""
+    """How long an instance answers without contact to the others; a quarter later a standby takes over."""
     replicas: int = Field(default=2, ge=1, le=3)
-    """How many instances follow each partition: its owner, and copies that stand by."""
+    """The number of instances that read each partition: the owner and its standbys."""
     tokens: Path | None = None
-    """The file of the tokens that may ask; unset, anybody may, which is refused but on a loopback address."""
+    """The file of tokens; without it no token is required, which is accepted on a loopback address only."""
     peer_token: Annotated[SecretStr, Field(min_length=16)] | None = None
-    """What instances show each other where tokens are needed: the same text for all, of 16 characters at least."""
+    """The token of the instances themselves, where tokens are required: the same for all, at least 16 characters."""
     origins: tuple[str, ...] = ()
-    """The origins of pages elsewhere that may open a WebSocket here, as ["https://console.example.org"].
+    """The origins of other sites' pages that may open a WebSocket, as ["https://console.example.org"].
 
-    Without tokens, also the only names beside localhost and STATELOOP_URL under which it may be asked.
+    Without tokens, they are also the accepted host names, with localhost and that of STATELOOP_URL.
     """
     rate: int = Field(default=10_000, ge=0)
-    """How many keys a second a token, or an address without one, may ask for; 0: as many as it likes."""
+    """The keys per second that a token, or an address without one, may request; 0: unlimited."""
     batch_most: int = Field(default=1_000, ge=1)
-    """How many keys one batch may have."""
+    """The maximum number of keys of a batch."""
     page_most: int = Field(default=1_000, ge=1)
-    """How many keys one page may have."""
+    """The maximum number of keys of a page."""
     largest_request: int = Field(default=1024 * 1024, ge=1024)
-    """How many bytes the body of a request may have."""
+    """The maximum size of a request body, in bytes."""
     waits: int = Field(default=1_000, ge=0)
-    """How many requests may wait for a version at once."""
+    """The maximum number of requests that wait for a version at the same time."""
     wait_most: Duration = timedelta(seconds=30)
-    """How long one may wait."""
+    """The maximum time that a request waits for a version."""
     watch_connections: int = Field(default=WatchLimits.connections, ge=0)
-    """How many connections of one token may watch; where none is needed, in all."""
+    """The maximum number of watch connections of one token; of all clients where no token is required."""
     watch_subscriptions: int = Field(default=WatchLimits.subscriptions, ge=1)
-    """How many subscriptions one WebSocket may have."""
+    """The maximum number of subscriptions of one WebSocket."""
     watch_waiting: int = Field(default=WatchLimits.waiting_keys, ge=1)
-    """How many keys may wait for one client that watches; beyond it all is dropped, and it has to read anew."""
+    """The keys that may wait for one watching client; above it they are dropped, and the client has to read again."""
     watch_waiting_bytes: int = Field(default=WatchLimits.waiting_bytes, ge=1024)
     """The same in bytes of their values."""
     watch_all_waiting_bytes: int = Field(default=WatchLimits.all_waiting_bytes, ge=1024 * 1024)
-    """How many bytes may wait for all clients together, with 1 KiB for each key; beyond it the slowest are cut off."""
+    """The bytes that may wait for all clients, with 1 KiB for each key; above it the slowest are disconnected."""
     watch_marks: Annotated[Duration, Field(ge=timedelta(seconds=0.1), le=timedelta(seconds=10))] = timedelta(
         seconds=WatchLimits.mark_every_s
     )
-    """How often who watches is told how far it is; clients give up a stream that says nothing for 20 seconds."""
+    """The interval of marks on a watch stream; clients close a stream without messages after 20 seconds."""
     watch_stalled: Annotated[Duration, Field(ge=timedelta(seconds=1))] = timedelta(seconds=WatchLimits.stalled_s)
-    """After how long a client that watches and takes nothing is cut off."""
+    """A watching client that reads nothing for so long is disconnected."""
     stop_within: Duration = timedelta(seconds=5)
-    """How long answers under way may take when it is told to stop."""
+    """How long open requests may take after a stop signal."""
     stuck_after: Duration = timedelta(seconds=120)
-    """After how long without progress /healthz asks for a restart."""
+    """After how long without progress /healthz requests a restart."""
     jars: Path = Path(".stateloop/jars")
     """The folder of `make jars`, which has the charts of the console."""
     scrape_targets: dict[str, tuple[Address, ...]] = Field(default_factory=dict)
@@ -106,13 +106,13 @@ class QuerySettings(KafkaSettings):
 
     @model_validator(mode="after")
     def _check_lease(self) -> Self:
-        """The group must not be quicker than the lease: whoever it gives a partition waits for its end anyway."""
+        """Reject a session timeout below the lease: a new owner waits for the end of the lease anyway."""
         if not timedelta(0) < self.lease < self.session_timeout:
             raise ValueError("STATELOOP_LEASE must be more than 0 and less than STATELOOP_SESSION_TIMEOUT")
         return self
 
     def watch_limits(self) -> WatchLimits:
-        """The limits of connections that watch."""
+        """Return the limits of watch connections."""
         return WatchLimits(
             waiting_keys=self.watch_waiting,
             waiting_bytes=self.watch_waiting_bytes,
@@ -125,10 +125,10 @@ class QuerySettings(KafkaSettings):
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can ask."""
+        """Whether only this machine can reach the service."""
         return is_loopback(self.http_host)
 
     def check_exposure(self) -> None:
-        """Nobody but this machine may ask without a token. Raises ExposedError."""
+        """Raise ExposedError if other machines could read states without a token."""
         if self.tokens is None and not self.loopback:
             raise ExposedError(self.http_host)

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.model.named_state import QueryOptions
 from tests.services.query.http.instance import answering
-from tests.services.query.in_memory import MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/query-states.md").read_text(encoding="utf-8")
 KEY = "2013-01-01/UA/1545/EWR-IAH"
@@ -36,11 +36,11 @@ async def test_the_request_is_answered(example: str) -> None:
     headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
     body = next((words[at + 1] for at, word in enumerate(words) if word == "-d"), "")
     path = re.sub(r"wait=\d+", "wait=0.01", path)
-    async with answering(parts_of(FLIGHTS), hot=True) as instance:
-        store = instance.parts.stores["flights"]
+    async with answering(dependencies_of(FLIGHTS), hot=True) as instance:
+        store = instance.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         for version in range(1, 6):
-            store.put(KEY, life=FIRST_SEEN, epoch=EPOCH, version=version, value=b'{"event_offset":1047}')
+            store.put(KEY, window_start=FIRST_SEEN, epoch=EPOCH, version=version, value=b'{"event_offset":1047}')
         answer = await instance.ask(path, "POST" if body else "GET", headers, body.encode())
     expected = 304 if headers else 503 if "min_version=6" in path else 200
     assert answer.status == expected

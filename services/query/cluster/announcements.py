@@ -1,4 +1,4 @@
-"""The topic in which instances announce themselves: written, and read by all in one order."""
+"""The topic of announcements: each instance writes its own, and all instances read them in one order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from pydantic import ValidationError
 
 from contracts.wire.announcement import Announcement
-from services.query.ingest.consumer_thread import POLL_S, QUIET, Config, Polling
+from services.query.ingest.consumer_thread import POLL_S, QUIET, Config, ConsumerThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,56 +18,58 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PARTITION = 0
-"""The only one that is used: there is no order between partitions."""
-LATEST = 2000
-"""How many records are read at the start. Those who are there announce themselves again and again, so it tells all."""
-AT_ONCE = 500
-AGAIN: Config = {"auto.offset.reset": "earliest"}
-"""Where the place to read on is gone: whoever jumped to the end would miss that another holds a partition."""
-ANSWER_S = 2.0
-FLUSH_S = 2.0
+"""The only partition in use: there is no order between partitions."""
+INITIAL_RECORDS = 2000
+"""The number of records that are read at the start: live instances announce themselves often enough for that."""
+BATCH_SIZE = 500
+OFFSET_RESET: Config = {"auto.offset.reset": "earliest"}
+"""If the next record is gone: an instance that jumped to the end would miss leases of others."""
+RESPONSE_TIMEOUT_S = 2.0
+FLUSH_TIMEOUT_S = 2.0
 
 
 class Announcements(Protocol):
-    """The topic, as an instance has it."""
+    """The topic, for one instance."""
 
     def send(self, announcement: Announcement) -> None:
-        """Write; that it arrived is known when it is read."""
+        """Write an announcement; reading it back shows that it arrived."""
 
-    async def run(self, hear: Callable[[Sequence[Announcement]], None]) -> None:
-        """Read until cancelled, and tell in the order of the topic."""
+    async def run(self, receive: Callable[[Sequence[Announcement]], None]) -> None:
+        """Read until cancelled, and pass announcements on in the order of the topic."""
 
     async def leave(self, announcement: Announcement) -> None:
-        """Write the last one, and that it may be forgotten."""
+        """Write the last announcement, and a tombstone after it."""
 
 
 class KafkaAnnouncements:
-    """The topic on a broker. What is not written after `patience` seconds is of no use any more."""
+    """The topic on a broker. An announcement that is not written within `timeout` seconds is dropped."""
 
-    def __init__(self, client: Mapping[str, str], *, topic: str, group: str, patience: float) -> None:
+    def __init__(self, client: Mapping[str, str], *, topic: str, group: str, timeout: float) -> None:
         self._topic = topic
-        self._polling = Polling(client, {"group.id": group, "fetch.wait.max.ms": 100, **AGAIN}, "announcements")
-        written = {"acks": "all", "linger.ms": 0, "max.in.flight.requests.per.connection": 1}  # in their order
-        away = {name: value for name, value in QUIET.items() if name != "enable.auto.commit"}
-        late = {"message.timeout.ms": round(patience * 1000), "socket.nagle.disable": True}
-        self._producer = Producer({**away, **client, **written, **late, "error_cb": _on_error}, logger=log)
+        self._thread = ConsumerThread(
+            client, {"group.id": group, "fetch.wait.max.ms": 100, **OFFSET_RESET}, "announcements"
+        )
+        ordered = {"acks": "all", "linger.ms": 0, "max.in.flight.requests.per.connection": 1}  # keep their order
+        quiet = {name: value for name, value in QUIET.items() if name != "enable.auto.commit"}
+        delivery = {"message.timeout.ms": round(timeout * 1000), "socket.nagle.disable": True}
+        self._producer = Producer({**quiet, **client, **ordered, **delivery, "error_cb": _on_error}, logger=log)
         self._assigned = False
 
     def send(self, announcement: Announcement) -> None:
         """See `Announcements.send`."""
         self._write(announcement.instance, announcement.encode())
 
-    async def run(self, hear: Callable[[Sequence[Announcement]], None]) -> None:
+    async def run(self, receive: Callable[[Sequence[Announcement]], None]) -> None:
         """See `Announcements.run`."""
         self._loop = asyncio.get_running_loop()
-        self._hear = hear
-        await self._polling.run(self._poll)
+        self._receive = receive
+        await self._thread.run(self._poll)
 
     async def leave(self, announcement: Announcement) -> None:
         """See `Announcements.leave`."""
         self._write(announcement.instance, announcement.encode())
         self._write(announcement.instance, None)
-        await asyncio.get_running_loop().run_in_executor(None, self._producer.flush, FLUSH_S)
+        await asyncio.get_running_loop().run_in_executor(None, self._producer.flush, FLUSH_TIMEOUT_S)
 
     def _write(self, key: str, value: bytes | None) -> None:
         try:
@@ -78,14 +80,14 @@ class KafkaAnnouncements:
 
     def _poll(self, consumer: Consumer) -> None:
         if not self._assigned:
-            part = TopicPartition(self._topic, PARTITION)
-            low, high = consumer.get_watermark_offsets(part, timeout=ANSWER_S) or (0, 0)
-            consumer.assign([TopicPartition(self._topic, PARTITION, max(low, high - LATEST))])
+            partition = TopicPartition(self._topic, PARTITION)
+            low, high = consumer.get_watermark_offsets(partition, timeout=RESPONSE_TIMEOUT_S) or (0, 0)
+            consumer.assign([TopicPartition(self._topic, PARTITION, max(low, high - INITIAL_RECORDS))])
             self._assigned = True
         first = consumer.poll(POLL_S)
-        messages = [first, *consumer.consume(AT_ONCE, 0)] if first else []
-        if heard := [one for message in messages if (one := _read(message)) is not None]:
-            self._loop.call_soon_threadsafe(self._hear, heard)
+        messages = [first, *consumer.consume(BATCH_SIZE, 0)] if first else []
+        if received := [one for message in messages if (one := _read(message)) is not None]:
+            self._loop.call_soon_threadsafe(self._receive, received)
 
 
 def _read(message: Message) -> Announcement | None:
@@ -98,7 +100,7 @@ def _read(message: Message) -> Announcement | None:
     try:
         return Announcement.model_validate_json(value)
     except ValidationError as refused:
-        log.warning("an announcement cannot be read", extra={"facts": {"detail": str(refused)}})
+        log.warning("an announcement is invalid", extra={"facts": {"detail": str(refused)}})
         return None
 
 

@@ -1,4 +1,4 @@
-"""Makes an instance one of the cluster, from its settings."""
+"""Builds the cluster with this instance in it, from the settings."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from typing import TYPE_CHECKING
 
 from contracts.records.named_states import named
 from services.query.cluster.announcements import KafkaAnnouncements
-from services.query.cluster.cluster import Cluster, Links
-from services.query.cluster.group import KafkaMembership
+from services.query.cluster.cluster import Cluster, ClusterDependencies
+from services.query.cluster.group import KafkaGroupMember
 from services.query.cluster.instance import Instance
-from services.query.cluster.leases import Terms
+from services.query.cluster.leases import LeaseTiming
 
 if TYPE_CHECKING:
     from contracts import Application
-    from services.query.cluster.instance import Surroundings
-    from services.query.cluster.membership import Identity
+    from services.query.cluster.instance import InstanceDependencies
+    from services.query.cluster.membership import InstanceIdentity
     from services.query.settings import QuerySettings
 
-SILENCE = 1.25
-"""Of a lease: others wait a quarter longer than it lasts, so that clocks may go a little apart."""
-OFTEN = 4
-"""Announcements in the time of a lease."""
+SILENCE_PER_LEASE = 1.25
+"""Others wait a quarter longer than a lease lasts, so that clocks may drift a little."""
+ANNOUNCEMENTS_PER_LEASE = 4
 
 
-def joined(settings: QuerySettings, application: Application, me: Identity, around: Surroundings) -> Cluster:
-    """The cluster with this instance in it; it joins when it runs."""
+def build_cluster(
+    settings: QuerySettings, application: Application, me: InstanceIdentity, dependencies: InstanceDependencies
+) -> Cluster:
+    """Return the cluster with this instance in it, which joins when it runs."""
     lease, group = settings.lease.total_seconds(), settings.group or f"{application.name}-query"
-    membership = KafkaMembership(
+    member = KafkaGroupMember(
         settings.client(),
         group=group,
         instance=me.instance,
@@ -34,7 +35,8 @@ def joined(settings: QuerySettings, application: Application, me: Identity, arou
         topics={state.topic: state.name for state in named(application).values()},
     )
     announcements = KafkaAnnouncements(
-        settings.client(), topic=application.topics.instances, group=group, patience=lease
+        settings.client(), topic=application.topics.instances, group=group, timeout=lease
     )
-    instance = Instance(me, Terms(lease, lease * SILENCE), around, settings.replicas)
-    return Cluster(instance, Links(membership, announcements, around.following), lease / OFTEN)
+    instance = Instance(me, LeaseTiming(lease, lease * SILENCE_PER_LEASE), dependencies, settings.replicas)
+    clients = ClusterDependencies(member, announcements, dependencies.ingestion)
+    return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE)

@@ -1,4 +1,4 @@
-"""This instance in the cluster: keeps to what it should follow and announce, and says what it may answer."""
+"""Runs this instance in the cluster: sends and receives announcements, follows the assignment, and routes."""
 
 from __future__ import annotations
 
@@ -10,120 +10,132 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.cluster.routing import Member
-from services.query.ingest.ingestion import Part
+from services.query.store import StatePartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from contracts.wire.announcement import Announcement
     from services.query.cluster.announcements import Announcements
-    from services.query.cluster.group import Membership
+    from services.query.cluster.group import GroupMember
     from services.query.cluster.instance import Instance
-    from services.query.cluster.routing import Standing
-    from services.query.ingest.ingestion import Following
+    from services.query.cluster.routing import PartitionStatus
+    from services.query.ingest import Ingestion
 
 log = logging.getLogger(__name__)
 
 STEP_S = 0.1
-BRISK_S = 0.01
-"""How often it looks while it waits to reach the end of a partition."""
-AGAIN_S = 0.2
-"""After how long ends that the brokers did not tell are asked for again."""
+CATCH_UP_STEP_S = 0.01
+"""The interval of steps while a lease waits for the end of its partition."""
+RETRY_S = 0.2
+"""The pause before end offsets that the brokers did not return are requested again."""
 
 
 clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-"""Seconds of a clock that also goes on while the machine sleeps, where there is one."""
+"""Seconds of a clock that also advances while the machine sleeps, where there is one."""
 
 
-class Links(NamedTuple):
-    """What ties an instance to the others."""
+class ClusterDependencies(NamedTuple):
+    """The connections of an instance to the others and to the topics."""
 
-    membership: Membership
+    group: GroupMember
     announcements: Announcements
-    following: Following
+    ingestion: Ingestion
 
 
 class Cluster:
-    """Implements Roles. It announces itself every so many seconds, and at each change."""
+    """Implements Routing. Announces this instance every `interval_s` seconds, and at each change."""
 
-    def __init__(self, instance: Instance, links: Links, every: float, now: Callable[[], float] = clock) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        dependencies: ClusterDependencies,
+        interval_s: float,
+        now: Callable[[], float] = clock,
+    ) -> None:
         self.instance = instance
-        self._links = links
-        self._every = every
+        self._group, self._announcements, self._ingestion = dependencies
+        self._interval_s = interval_s
         self._now = now
-        self._announced = float("-inf")
+        self._announced_at = float("-inf")
         self._wake = asyncio.Event()
-        self._asking = asyncio.Event()
+        self._needs_end_offsets = asyncio.Event()
 
-    def standing(self, state: str, partition: int) -> Standing:
-        """See `Roles.standing`."""
-        return self.instance.standing(state, partition, self._now())
+    @property
+    def has_joined(self) -> bool:
+        """Whether an announcement of this instance was read back."""
+        return self.instance.lease_table.membership.contact is not None
+
+    def partition_status(self, state: str, partition: int) -> PartitionStatus:
+        """See `Routing.partition_status`."""
+        return self.instance.partition_status(state, partition, self._now())
 
     def owners(self, state: str, partition: int) -> Sequence[Member]:
-        """See `Roles.owners`."""
-        found = (peer.announcement for peer in self.instance.owners(Part(state, partition)))
+        """See `Routing.owners`."""
+        found = (peer.announcement for peer in self.instance.owners(StatePartition(state, partition)))
         return [Member(one.instance, one.url) for one in found]
 
     def members(self) -> Sequence[Member]:
-        """See `Roles.members`."""
+        """See `Routing.members`."""
         return self.instance.members()
 
     def announced(self) -> Sequence[Announcement]:
-        """What this instance has now, and what the others announced last."""
-        now = self.instance.presented(self._now(), datetime.now(UTC))
-        return [now, *(peer.announcement for peer in self.instance.holds.view.peers())]
+        """Return what this instance has now, and the last announcements of the others."""
+        now = self.instance.snapshot(self._now(), datetime.now(UTC))
+        return [now, *(peer.announcement for peer in self.instance.lease_table.membership.peers())]
 
-    def restarted(self, part: Part) -> None:
-        """See `Listener.restarted`."""
-        self.instance.restarted(part)
+    def restarted(self, partition: StatePartition) -> None:
+        """See `ChangeListener.restarted`."""
+        self.instance.restarted(partition)
         self._wake.set()
 
     async def run(self) -> None:
-        """Be one of the cluster until cancelled, and leave it then. Raises NamesakeError, ClientFailedError."""
+        """Stay in the cluster until cancelled, then leave it. Raises DuplicateInstanceError, KafkaClientError."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._links.announcements.run(self._hear))
-            tasks.create_task(self._links.membership.run(self._assign))
-            tasks.create_task(self._ask_ends())
+            tasks.create_task(self._announcements.run(self._receive))
+            tasks.create_task(self._group.run(self._assign))
+            tasks.create_task(self._set_targets())
             try:
-                await self._go_on()
-            finally:  # before all else: others go on in its place as soon as they have read it
-                await self._links.announcements.leave(self.instance.leave())
+                await self._step()
+            finally:  # first of all: the others take over as soon as they have read it
+                await self._announcements.leave(self.instance.leave())
 
-    async def _go_on(self) -> None:
+    async def _step(self) -> None:
         while True:
             now = self._now()
-            if self.instance.step(now) or now - self._announced >= self._every:
-                self._announced = now
-                self._links.announcements.send(self.instance.announce(now, datetime.now(UTC)))
-            if self.instance.asking():
-                self._asking.set()
+            if self.instance.step(now) or now - self._announced_at >= self._interval_s:
+                self._announced_at = now
+                self._announcements.send(self.instance.announce(now, datetime.now(UTC)))
+            if self.instance.open_targets():
+                self._needs_end_offsets.set()
             self._wake.clear()
             try:
-                async with asyncio.timeout(BRISK_S if self.instance.waits else STEP_S):
+                async with asyncio.timeout(CATCH_UP_STEP_S if self.instance.is_catching_up else STEP_S):
                     await self._wake.wait()
             except TimeoutError:
                 continue
 
-    async def _ask_ends(self) -> None:
+    async def _set_targets(self) -> None:
         while True:
-            await self._asking.wait()
-            self._asking.clear()
-            asked = self.instance.asking()
-            ends = await self._links.following.ends(asked)
-            for part, end in ends.items():
-                for barrier in asked[part]:
-                    barrier.target = end
+            await self._needs_end_offsets.wait()
+            self._needs_end_offsets.clear()
+            targets = self.instance.open_targets()
+            ends = await self._ingestion.end_offsets(targets)
+            for partition, end in ends.items():
+                for target in targets[partition]:
+                    target.offset = end
             self._wake.set()
-            if asked.keys() - ends.keys():
-                await asyncio.sleep(AGAIN_S)
+            if targets.keys() - ends.keys():
+                await asyncio.sleep(RETRY_S)
 
-    def _hear(self, announcements: Sequence[Announcement]) -> None:
+    def _receive(self, announcements: Sequence[Announcement]) -> None:
         now = self._now()
         for one in announcements:
-            self.instance.hear(one, now)
+            self.instance.receive(one, now)
         self._wake.set()
 
-    def _assign(self, parts: Collection[Part]) -> None:
-        log.info("partitions", extra={"facts": {"assigned": sorted(f"{one.state}/{one.partition}" for one in parts)}})
-        self.instance.assigned = set(parts)
+    def _assign(self, partitions: Collection[StatePartition]) -> None:
+        names = sorted(f"{one.state}/{one.number}" for one in partitions)
+        log.info("partitions", extra={"facts": {"assigned": names}})
+        self.instance.assigned = set(partitions)
         self._wake.set()

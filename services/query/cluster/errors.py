@@ -1,17 +1,18 @@
-"""What ends an instance that cannot be one of the cluster, with the way out in its message."""
+"""Errors that keep an instance out of the cluster; their messages name the remedy."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.errors import PermanentError, RetryableError
+from contracts.errors import PermanentError
+from services.query.errors import QueryServiceError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class FolderTakenError(PermanentError):
-    """Another process is the instance of this folder."""
+class FolderTakenError(QueryServiceError, PermanentError):
+    """Another process uses the instance's folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
@@ -20,20 +21,12 @@ class FolderTakenError(PermanentError):
         self.folder = folder
 
 
-class NamesakeError(PermanentError):
-    """Another process has the same name in the group, so that this one was put out of it."""
+class DuplicateInstanceError(QueryServiceError, PermanentError):
+    """Another process has the same instance name, and has fenced this one out of the consumer group."""
 
     def __init__(self, instance: str, detail: str) -> None:
         super().__init__(
-            f"Another instance calls itself {instance!r} too ({detail}): give each a name of its own by "
+            f"Another instance has the name {instance!r} too ({detail}): give each a name of its own by "
             "STATELOOP_INSTANCE"
         )
         self.instance = instance
-
-
-class ClientFailedError(RetryableError):
-    """A client of the brokers cannot go on."""
-
-    def __init__(self, client: str, code: str, detail: str) -> None:
-        super().__init__(f"The client of the {client} has failed ({code}: {detail}): see what the brokers allow it")
-        self.code = code

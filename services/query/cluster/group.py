@@ -1,4 +1,4 @@
-"""The consumer group, which says who should own which partitions. Nothing is read here: the follower does that."""
+"""The consumer group, which assigns partitions to instances. It reads no records: ingest does that."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
-from services.query.cluster.errors import ClientFailedError, NamesakeError
-from services.query.ingest.consumer_thread import POLL_S, Config, Polling
-from services.query.ingest.ingestion import Part
+from services.query.cluster.errors import DuplicateInstanceError
+from services.query.ingest.consumer_thread import POLL_S, Config, ConsumerThread
+from services.query.ingest.errors import KafkaClientError
+from services.query.store import StatePartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,19 +19,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 READS_NOTHING: Config = {"queued.min.messages": 1, "queued.max.messages.kbytes": 1, "fetch.message.max.bytes": 1}
+HEARTBEATS_PER_SESSION = 6
 
 
-class Membership(Protocol):
-    """This instance as a member of the group."""
+class GroupMember(Protocol):
+    """This instance as a member of the consumer group."""
 
-    async def run(self, assigned: Callable[[Collection[Part]], None]) -> None:
-        """Be a member until cancelled, and tell all parts that are ours at each change. Raises NamesakeError."""
+    async def run(self, assigned: Callable[[Collection[StatePartition]], None]) -> None:
+        """Stay a member until cancelled, and pass the whole assignment on at each change.
+
+        Raises DuplicateInstanceError.
+        """
 
 
-class KafkaMembership:
-    """A static member: one that is back within the session timeout gets its partitions again at once.
+class KafkaGroupMember:
+    """A static member: an instance that restarts within the session timeout gets its partitions back at once.
 
-    `topics` gives each topic's state.
+    `topics` gives the state of each topic.
     """
 
     def __init__(
@@ -38,25 +43,25 @@ class KafkaMembership:
     ) -> None:
         self._instance = instance
         self._topics = topics
-        self._ours: set[Part] = set()
+        self._assignment: set[StatePartition] = set()
         member: Config = {
             **READS_NOTHING,
             "group.id": group,
             "group.instance.id": instance,
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": round(session * 1000),
-            "heartbeat.interval.ms": round(session * 1000 / 6),
+            "heartbeat.interval.ms": round(session * 1000 / HEARTBEATS_PER_SESSION),
         }
-        self._polling = Polling(client, member, "group", self._failure)
+        self._thread = ConsumerThread(client, member, "group", self._failure)
 
-    async def run(self, assigned: Callable[[Collection[Part]], None]) -> None:
-        """See `Membership.run`."""
+    async def run(self, assigned: Callable[[Collection[StatePartition]], None]) -> None:
+        """See `GroupMember.run`."""
         self._loop = asyncio.get_running_loop()
         self._assigned = assigned
-        self._polling.consumer.subscribe(
+        self._thread.consumer.subscribe(
             list(self._topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
-        await self._polling.run(self._poll)
+        await self._thread.run(self._poll)
 
     def _poll(self, consumer: Consumer) -> None:
         message = consumer.poll(POLL_S)
@@ -64,28 +69,29 @@ class KafkaMembership:
             raise KafkaException(error)
 
     def _failure(self, error: KafkaError) -> Exception:
-        if "fenced" in error.str():  # the code says no more than that it is fatal
-            return NamesakeError(self._instance, error.str())
-        return ClientFailedError("group", error.name(), error.str())
+        if "fenced" in error.str():  # the code is only that of a fatal error
+            return DuplicateInstanceError(self._instance, error.str())
+        return KafkaClientError("group", error.name(), error.str())
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.incremental_assign([TopicPartition(one.topic, one.partition, OFFSET_END) for one in partitions])
         consumer.pause(partitions)
-        self._ours |= self._parts(partitions)
-        self._tell()
+        self._assignment |= self._state_partitions(partitions)
+        self._notify()
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Nothing waits here: this instance goes on answering until another can."""
+        """Does not wait: this instance goes on answering until another can."""
         consumer.incremental_unassign(partitions)
-        self._ours -= self._parts(partitions)
-        self._tell()
+        self._assignment -= self._state_partitions(partitions)
+        self._notify()
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         log.warning("the group took all partitions away", extra={"facts": {"partitions": len(partitions)}})
         self._on_revoke(consumer, partitions)
 
-    def _parts(self, partitions: Iterable[TopicPartition]) -> set[Part]:
-        return {Part(self._topics[one.topic], one.partition) for one in partitions if one.topic in self._topics}
+    def _state_partitions(self, partitions: Iterable[TopicPartition]) -> set[StatePartition]:
+        known = (one for one in partitions if one.topic in self._topics)
+        return {StatePartition(self._topics[one.topic], one.partition) for one in known}
 
-    def _tell(self) -> None:
-        self._loop.call_soon_threadsafe(self._assigned, frozenset(self._ours))
+    def _notify(self) -> None:
+        self._loop.call_soon_threadsafe(self._assigned, frozenset(self._assignment))

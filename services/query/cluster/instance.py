@@ -1,4 +1,4 @@
-"""How one instance conducts itself: what it follows, announces and answers for. No I/O: the time is passed in."""
+"""The decisions of one instance: what it reads, announces and answers for. No I/O: the time is passed in."""
 
 from __future__ import annotations
 
@@ -7,240 +7,253 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
-from services.query.cluster.catch_up import Barrier
-from services.query.cluster.leases import Copy, Holds
-from services.query.cluster.placement import standbys
-from services.query.cluster.routing import Member, Role, Standing
+from services.query.cluster.leases import CatchUpTarget, LeaseTable, Replica
+from services.query.cluster.placement import select_standbys
+from services.query.cluster.routing import Member, PartitionStatus, Role
 from services.query.ingest.decode import AHEAD_MS
-from services.query.ingest.ingestion import Part
+from services.query.store import StatePartition
 from services.query.store.buckets import clock_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from contracts.model.named_state import NamedState
-    from services.query.cluster.leases import Terms
-    from services.query.cluster.membership import Identity, Peer
-    from services.query.ingest.ingestion import Following
+    from services.query.cluster.leases import LeaseTiming
+    from services.query.cluster.membership import InstanceIdentity, Peer
+    from services.query.ingest import Ingestion
 
 log = logging.getLogger(__name__)
 
 
-class Marked(Protocol):
-    """Of a store, what is told to others."""
+class WatermarkStore(Protocol):
+    """The part of a store that is announced to other instances."""
 
     def watermark(self) -> int:
         """See `Store.watermark`."""
 
-    def advance(self, watermark: int) -> None:
-        """See `Store.advance`."""
+    def advance_watermark(self, watermark: int) -> None:
+        """See `Store.advance_watermark`."""
 
 
-class Surroundings(NamedTuple):
-    """What an instance acts on: the states, who keeps the stores up, and the stores.
-
-    `now` is the time of day, in milliseconds since 1970.
-    """
+class InstanceDependencies(NamedTuple):
+    """The states, what reads them, and their stores. `now` is the time of day, in milliseconds since 1970."""
 
     states: Mapping[str, NamedState]
-    following: Following
-    stores: Mapping[str, Marked]
+    ingestion: Ingestion
+    stores: Mapping[str, WatermarkStore]
     now: Callable[[], int]
 
 
 class Instance:
-    """One instance among others. `step` is to be called ten times a second, and after whatever it was told."""
+    """One instance among others. `step` must be called ten times a second, and after each other change."""
 
-    def __init__(self, me: Identity, terms: Terms, surroundings: Surroundings, replicas: int) -> None:
+    def __init__(
+        self, me: InstanceIdentity, timing: LeaseTiming, dependencies: InstanceDependencies, replicas: int
+    ) -> None:
         self.me = me
-        self.holds = Holds(me, terms)
-        self.assigned: set[Part] = set()
-        self._around = surroundings
-        self._parts = [Part(name, at) for name, one in surroundings.states.items() for at in range(one.partitions)]
+        self.lease_table = LeaseTable(me, timing)
+        self.assigned: set[StatePartition] = set()
+        self._states = dependencies.states
+        self._ingestion = dependencies.ingestion
+        self._stores = dependencies.stores
+        self._now = dependencies.now
+        self._all = [StatePartition(name, at) for name, one in self._states.items() for at in range(one.partitions)]
         self._replicas = replicas
-        self._followed: dict[Part, Barrier] = {}
+        self._targets: dict[StatePartition, CatchUpTarget] = {}
         self._number = 0
-        self._told: object = None
-        self._incredible: set[tuple[str, str]] = set()
+        self._announced: object = None
+        self._rejected: set[tuple[str, str]] = set()
 
-    def hear(self, announcement: Announcement, at: float) -> None:
-        """An announcement was read, of this instance or of another. What it gives up, it does at once."""
-        view, peers = self.holds.view, self.me.store != announcement.store
-        there = view.contact is not None and peers  # it comes after one of ours in the topic
-        if there and not view.knows(announcement):
-            self._told = None  # who is new, or back, hears at once what we have
-        self.holds.hear(announcement, at)
-        if there:
+    def receive(self, announcement: Announcement, at: float) -> None:
+        """Handle an announcement of this instance or of another. Leases that it takes away are released at once."""
+        membership, is_peer = self.lease_table.membership, self.me.store != announcement.store
+        after_contact = membership.contact is not None and is_peer  # it follows one of ours in the topic
+        if after_contact and not membership.knows(announcement):
+            self._announced = None  # an instance that joins, or returns, needs our state at once
+        self.lease_table.receive(announcement, at)
+        if after_contact:
             self._take_watermarks(announcement)
 
     def _take_watermarks(self, announcement: Announcement) -> None:
-        """A watermark never goes down, so what ended once stays so. Those of instances that are gone are not taken up.
+        """Advance the watermarks to the announced ones; those of instances that are gone are not used.
 
-        What they told may be of records that are no longer on the topics; what is, those who are there have seen too.
-        Nor is one that no record of now could have given, for it would end all lives.
+        They may come from records that are no longer on the topics; live instances have seen the others too. A
+        watermark that no current record could give is rejected, because it would expire all windows.
         """
-        credible = self._around.now() + AHEAD_MS
+        limit = self._now() + AHEAD_MS
         for name, state in announcement.states.items():
-            store = self._around.stores.get(name)
+            store = self._stores.get(name)
             if store is None or state.watermark <= store.watermark():
                 continue
-            if state.watermark <= credible:
-                store.advance(state.watermark)
-            elif (name, announcement.store) not in self._incredible:
-                self._incredible.add((name, announcement.store))
+            if state.watermark <= limit:
+                store.advance_watermark(state.watermark)
+            elif (name, announcement.store) not in self._rejected:
+                self._rejected.add((name, announcement.store))
                 facts = {"instance": announcement.instance, "state": name, "watermark": state.watermark}
-                log.warning("a watermark is a day ahead of the clock, and not believed", extra={"facts": facts})
+                log.warning("a watermark is a day ahead of the clock, and is rejected", extra={"facts": facts})
 
-    def restarted(self, part: Part) -> None:
-        """The part is read from the beginning again: until that is done there is nothing to be had of it here."""
-        if part in self._followed:
-            self._followed[part] = Barrier()
-        self.holds.held.pop(part, None)
+    def restarted(self, partition: StatePartition) -> None:
+        """Release the partition, which is read from its beginning again, until it has caught up."""
+        if partition in self._targets:
+            self._targets[partition] = CatchUpTarget()
+        self.lease_table.leases.pop(partition, None)
 
     def step(self, now: float) -> bool:
-        """Go on; tells whether there is something to announce at once."""
-        self.holds.tick(now)
-        self.holds.view.sweep()
-        self._follow()
-        copies = {part: Copy(part in self.assigned, self._reached(part, one)) for part, one in self._followed.items()}
-        self.holds.decide(copies, now)
-        self._take_stand()
-        return self._facts(now) != self._told
+        """Update what is read and leased; return whether there is a change to announce at once."""
+        self.lease_table.tick(now)
+        self.lease_table.membership.remove_gone()
+        self._assign()
+        replicas = {one: Replica(one in self.assigned, self._is_reached(one, to)) for one, to in self._targets.items()}
+        self.lease_table.update(replicas, now)
+        self._update_statuses()
+        return self._announceable(now) != self._announced
 
     @property
-    def waits(self) -> bool:
-        """Whether a partition has to wait for this instance: then `step` is to be called more often."""
-        return any(hold.standing is None for hold in self.holds.held.values())
+    def is_catching_up(self) -> bool:
+        """Whether a lease waits for this instance to catch up; then `step` is called more often."""
+        return any(lease.status is None for lease in self.lease_table.leases.values())
 
-    def asking(self) -> dict[Part, list[Barrier]]:
-        """The partitions whose ends have to be asked for now, with the barriers that get the answer."""
-        open_ = [(part, barrier) for part, barrier in self._followed.items() if barrier.target is None]
-        open_ += [(p, h.barrier) for p, h in self.holds.held.items() if h.confirmed and h.barrier.target is None]
-        asked: dict[Part, list[Barrier]] = {}
-        for part, barrier in open_:
-            asked.setdefault(part, []).append(barrier)
-        return asked
+    def open_targets(self) -> dict[StatePartition, list[CatchUpTarget]]:
+        """Return the partitions whose end offsets are needed now, with the catch-up targets that receive them."""
+        targets = [(partition, target) for partition, target in self._targets.items() if target.offset is None]
+        targets += [
+            (partition, lease.catch_up)
+            for partition, lease in self.lease_table.leases.items()
+            if lease.confirmed and lease.catch_up.offset is None
+        ]
+        found: dict[StatePartition, list[CatchUpTarget]] = {}
+        for partition, target in targets:
+            found.setdefault(partition, []).append(target)
+        return found
 
     def announce(self, now: float, ts: datetime) -> Announcement:
-        """What is to be written into the topic now. What has ended by the clock ends with it: so all hear of it."""
-        self._expire()
+        """Return the announcement to write now. It includes the watermarks of the clock, so all instances get them."""
+        self._advance_by_clock()
         self._number += 1
-        self._told = self._facts(now)
-        self.holds.sent(self._number, now)
-        return self._announcement(ts, self._states(now))
+        self._announced = self._announceable(now)
+        self.lease_table.sent(self._number, now)
+        return self._announcement(ts, self._announced_states(now))
 
-    def presented(self, now: float, ts: datetime) -> Announcement:
-        """The same for who asks this instance; only what it answers for now is held."""
-        return self._announcement(ts, self._states(now, answered=True))
+    def snapshot(self, now: float, ts: datetime) -> Announcement:
+        """Return the same for clients of this instance: with only the leases for which it answers now."""
+        return self._announcement(ts, self._announced_states(now, only_answering=True))
 
     def leave(self) -> Announcement:
-        """What is to be written at the end. From now on it answers for nothing."""
+        """Release all leases, and return the last announcement."""
         self._number += 1
-        self.holds.held.clear()
+        self.lease_table.leases.clear()
         return self._announcement(datetime.now(UTC), {}, leaving=True)
 
-    def standing(self, state: str, partition: int, now: float) -> Standing:
-        """What it is to a partition now."""
-        part = Part(state, partition)
-        hold = self.holds.held.get(part)
-        if hold is not None and hold.standing is not None and self.holds.leased(now):
-            return hold.standing
-        return self._otherwise(part, held=hold is not None)
+    def partition_status(self, state: str, number: int, now: float) -> PartitionStatus:
+        """Return the role and lag of this instance for a partition now."""
+        partition = StatePartition(state, number)
+        lease = self.lease_table.leases.get(partition)
+        if lease is not None and lease.status is not None and self.lease_table.is_valid(now):
+            return lease.status
+        return self._status_without_answers(partition, has_lease=lease is not None)
 
-    def owners(self, part: Part) -> list[Peer]:
-        """Which others may answer for it: who holds it, whom the group gave it, who has a copy, in this order."""
-        there = [one for one in self.holds.view.peers() if one.parts.get(part)]
+    def owners(self, partition: StatePartition) -> list[Peer]:
+        """Return the others that may answer for it: with a lease first, then assigned, then with a replica."""
+        peers = [one for one in self.lease_table.membership.peers() if one.partitions.get(partition)]
 
         def rank(one: Peer) -> tuple[bool, int, bool, bool]:
-            return not one.holds(part), -one.term(part), not one.is_assigned(part), not one.is_ready(part)
+            return (
+                not one.has_lease(partition),
+                -one.lease_epoch(partition),
+                not one.is_assigned(partition),
+                not one.is_ready(partition),
+            )
 
-        return sorted(there, key=rank)
+        return sorted(peers, key=rank)
 
     def members(self) -> list[Member]:
-        """This instance, and the others that are there."""
-        peers = [peer.announcement for peer in self.holds.view.peers()]
+        """Return this instance and the other live ones."""
+        peers = [peer.announcement for peer in self.lease_table.membership.peers()]
         return [Member(self.me.instance, self.me.url), *(Member(one.instance, one.url) for one in peers)]
 
-    def _follow(self) -> None:
+    def _assign(self) -> None:
         wanted = self._wanted()
-        for part in self._followed.keys() - wanted:
-            self._around.following.leave(part)
-            del self._followed[part]
-        for part in sorted(wanted - self._followed.keys()):
-            self._around.following.follow(part)
-            self._followed[part] = Barrier()
+        for partition in self._targets.keys() - wanted:
+            self._ingestion.unassign(partition)
+            del self._targets[partition]
+        for partition in sorted(wanted - self._targets.keys()):
+            self._ingestion.assign(partition)
+            self._targets[partition] = CatchUpTarget()
 
-    def _wanted(self) -> set[Part]:
-        peers = self.holds.view.peers()
+    def _wanted(self) -> set[StatePartition]:
+        membership = self.lease_table.membership
+        peers = membership.peers()
         stores = tuple(sorted({self.me.store, *(peer.announcement.store for peer in peers)}))
-        wanted = self.assigned | self.holds.held.keys()
-        if self._replicas > 1 and self.holds.view.contact is not None:
+        wanted = self.assigned | self.lease_table.leases.keys()
+        if self._replicas > 1 and membership.contact is not None:
+            others = (one for one in self._all if one not in wanted)
             wanted |= {
-                part
-                for part in self._parts
-                if part not in wanted and self.me.store in standbys(part, _owner(part, peers), stores, self._replicas)
+                one
+                for one in others
+                if self.me.store in select_standbys(one, _assigned_store(one, peers), stores, self._replicas)
             }
         return wanted
 
-    def _reached(self, part: Part, barrier: Barrier) -> bool:
-        progress = self._around.following.progress(part)
-        return barrier.passed or (progress is not None and barrier.look(progress.position))
+    def _is_reached(self, partition: StatePartition, target: CatchUpTarget) -> bool:
+        progress = self._ingestion.progress(partition)
+        return target.reached or (progress is not None and target.check(progress.position))
 
-    def _take_stand(self) -> None:
-        for part, hold in self.holds.held.items():
-            progress = self._around.following.progress(part)
-            if progress is not None and hold.barrier.look(progress.position):
-                hold.standing = Standing(Role.OWNER if hold.of_group else Role.STANDBY, progress.lag)
+    def _update_statuses(self) -> None:
+        for partition, lease in self.lease_table.leases.items():
+            progress = self._ingestion.progress(partition)
+            if progress is not None and lease.catch_up.check(progress.position):
+                lease.status = PartitionStatus(Role.OWNER if lease.assigned else Role.STANDBY, progress.lag)
 
-    def _otherwise(self, part: Part, *, held: bool) -> Standing:
-        progress = self._around.following.progress(part)
+    def _status_without_answers(self, partition: StatePartition, *, has_lease: bool) -> PartitionStatus:
+        progress = self._ingestion.progress(partition)
         lag = progress.lag if progress else 0
-        peers = [peer for peer in self.holds.view.peers() if part in peer.parts]
-        if held or part in self.assigned:
-            others = bool(peers) if held else any(peer.holds(part) for peer in peers)
-            return Standing(Role.ELSEWHERE if others else Role.CATCHING_UP, lag)
-        return Standing(Role.ELSEWHERE, lag)
+        peers = [peer for peer in self.lease_table.membership.peers() if partition in peer.partitions]
+        if has_lease or partition in self.assigned:
+            others = bool(peers) if has_lease else any(peer.has_lease(partition) for peer in peers)
+            return PartitionStatus(Role.ELSEWHERE if others else Role.CATCHING_UP, lag)
+        return PartitionStatus(Role.ELSEWHERE, lag)
 
-    def _facts(self, now: float) -> object:
-        """What others act on."""
+    def _announceable(self, now: float) -> object:
+        """Return what other instances act on."""
         return (
-            self.holds.leased(now),
-            self.holds.knows_all,
+            self.lease_table.is_valid(now),
+            self.lease_table.has_all_watermarks,
             tuple(
-                (part, part in self.assigned, barrier.passed, part in self.holds.held)
-                for part, barrier in self._followed.items()
+                (partition, partition in self.assigned, target.reached, partition in self.lease_table.leases)
+                for partition, target in self._targets.items()
             ),
         )
 
-    def _states(self, now: float, *, answered: bool = False) -> dict[str, AnnouncedState]:
-        leased = self.holds.leased(now)
-        able = leased and self.holds.knows_all  # others must not let go for who cannot take a partition over
-        held = {part for part, hold in self.holds.held.items() if not answered or (hold.standing and leased)}
-        parts: dict[str, list[AnnouncedPart]] = {}
-        for part, barrier in sorted(self._followed.items(), key=lambda item: item[0]):
-            progress = self._around.following.progress(part)
-            parts.setdefault(part.state, []).append(
+    def _announced_states(self, now: float, *, only_answering: bool = False) -> dict[str, AnnouncedState]:
+        table = self.lease_table
+        valid = table.is_valid(now)
+        can_take_over = valid and table.has_all_watermarks  # others release only for an instance that can
+        leases = {one: it for one, it in table.leases.items() if not only_answering or (it.status and valid)}
+        partitions: dict[str, list[AnnouncedPart]] = {}
+        for partition, target in sorted(self._targets.items(), key=lambda item: item[0]):
+            progress, lease = self._ingestion.progress(partition), leases.get(partition)
+            partitions.setdefault(partition.state, []).append(
                 AnnouncedPart(
-                    partition=part.partition,
-                    assigned=part in self.assigned,
-                    ready=barrier.passed and able,
-                    held=part in held,
-                    term=self.holds.held[part].term if part in held else 0,
+                    partition=partition.number,
+                    assigned=partition in self.assigned,
+                    ready=target.reached and can_take_over,
+                    held=lease is not None,
+                    term=lease.epoch if lease is not None else 0,
                     position=progress.position if progress else 0,
                     lag=progress.lag if progress else 0,
                 )
             )
         return {
-            name: AnnouncedState(watermark=store.watermark(), parts=tuple(parts.get(name, ())))
-            for name, store in self._around.stores.items()
+            name: AnnouncedState(watermark=store.watermark(), parts=tuple(partitions.get(name, ())))
+            for name, store in self._stores.items()
         }
 
-    def _expire(self) -> None:
-        """Advance the watermarks of states whose lives end by the clock."""
-        now = self._around.now()
-        for name, state in self._around.states.items():
+    def _advance_by_clock(self) -> None:
+        """Advance the watermarks of states whose windows expire by the clock."""
+        now = self._now()
+        for name, state in self._states.items():
             if (watermark := clock_watermark(state, now)) is not None:
-                self._around.stores[name].advance(watermark)
+                self._stores[name].advance_watermark(watermark)
 
     def _announcement(self, ts: datetime, states: dict[str, AnnouncedState], *, leaving: bool = False) -> Announcement:
         me = self.me
@@ -256,5 +269,5 @@ class Instance:
         )
 
 
-def _owner(part: Part, peers: Iterable[Peer]) -> str | None:
-    return next((peer.announcement.store for peer in peers if peer.is_assigned(part)), None)
+def _assigned_store(partition: StatePartition, peers: Iterable[Peer]) -> str | None:
+    return next((peer.announcement.store for peer in peers if peer.is_assigned(partition)), None)

@@ -1,168 +1,188 @@
-"""Which partitions this instance answers for, and for how long: pure, the time is passed in.
+"""The leases of this instance: for which partitions it may answer, and until when. Pure: the time is passed in.
 
-The topic of announcements is a lock that all instances read in one order. A partition is held by whoever announced it
-first while no one who is there held it; it is let go by an announcement without it, or by silence. The group only says
-who should hold it. So two instances never answer for one partition at a time, whatever the group believes:
+The topic of announcements is a lock that all instances read in one order. The first live instance that announces a
+lease on a free partition has it, until it announces itself without the lease or falls silent. The consumer group only
+decides which instance should have it. So two instances never answer for a partition at the same time, whatever the
+group believes:
 
-- An announcement that was read back lets its sender answer for `lease` seconds from when it was sent.
-- Others take a silent one for gone after `silence` seconds, which is longer, from when they read its last announcement.
-- Who reads that another holds a partition too gives its own hold up, unless that was confirmed and its lease is valid:
-  then the other, who reads them in the same order, gives up.
-- Each hold has a term, one more than all that were heard of. Should a clock have misled an instance (that of a virtual
-  machine stands still with it), two have confirmed holds: the one of the smaller term gives up.
+- An announcement that its sender has read back lets it answer for `lease_s` seconds from when it was sent.
+- The others consider an instance gone `silence_s` seconds after they read its last announcement; that is longer.
+- An instance that reads of another's lease on the same partition releases its own, unless its own is confirmed and
+  valid: then the other, which reads the announcements in the same order, releases.
+- Each lease has an epoch, one greater than all epochs announced before. If a clock has misled an instance (that of a
+  paused virtual machine stops), two have confirmed leases: the one with the smaller epoch releases.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.cluster.catch_up import Barrier
-from services.query.cluster.membership import View
-from services.query.cluster.placement import first
+from services.query.cluster.membership import Membership
+from services.query.cluster.placement import select_owner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contracts.wire.announcement import Announcement
-    from services.query.cluster.membership import Identity, Peer
-    from services.query.cluster.routing import Standing
-    from services.query.ingest.ingestion import Part
+    from services.query.cluster.membership import InstanceIdentity, Peer
+    from services.query.cluster.routing import PartitionStatus
+    from services.query.store import StatePartition
 
-FORGOTTEN = 10
-"""After how many times the silence an announcement that was not read back is forgotten."""
-
-
-class Terms(NamedTuple):
-    """In seconds. `pause` is how long this process may stand still before it is no longer sure to be alone."""
-
-    lease: float
-    silence: float
-    pause: float = 1.0
+DISCARD_AFTER = 10
+"""An announcement that was not read back is discarded after so many times the silence."""
 
 
-class Copy(NamedTuple):
-    """What this instance has of a partition that it follows."""
+class LeaseTiming(NamedTuple):
+    """In seconds. After `pause_s` without a tick this process cannot be sure any more that it is alone."""
+
+    lease_s: float
+    silence_s: float
+    pause_s: float = 1.0
+
+
+class Replica(NamedTuple):
+    """A partition that this instance reads: whether it is assigned here, and whether it has caught up."""
 
     assigned: bool
     ready: bool
 
 
-class Hold:
-    """A partition that this instance answers for, once an announcement that says so was read back."""
+class CatchUpTarget:
+    """An end offset that was requested after a certain moment, and that the position must reach once."""
 
-    __slots__ = ("barrier", "confirmed", "of_group", "since", "standing", "term")
+    __slots__ = ("offset", "reached")
 
-    def __init__(self, *, of_group: bool, term: int) -> None:
-        self.term = term
-        self.since: int | None = None
-        """The first announcement that tells it; None: none did yet."""
+    def __init__(self) -> None:
+        self.offset: int | None = None
+        """None until the brokers have returned it."""
+        self.reached = False
+
+    def check(self, position: int) -> bool:
+        """Return whether the target is reached, with the position that is current now."""
+        if not self.reached and self.offset is not None:
+            self.reached = position >= self.offset
+        return self.reached
+
+
+class Lease:
+    """The right to answer for a partition, once an announcement of it was read back."""
+
+    __slots__ = ("assigned", "catch_up", "confirmed", "epoch", "first_announcement", "status")
+
+    def __init__(self, *, assigned: bool, epoch: int) -> None:
+        self.epoch = epoch
+        self.first_announcement: int | None = None
+        """The number of the first announcement with this lease; None before it is sent."""
         self.confirmed = False
-        self.of_group = of_group
-        """Whether the group gave us the partition, and did not give it to another since."""
-        self.barrier = Barrier()
-        """The topic's end after it was confirmed: before, we may lack what an earlier holder has shown."""
-        self.standing: Standing | None = None
-        """How this instance stands to the partition, once the barrier is passed."""
+        self.assigned = assigned
+        """Whether the group assigned the partition to this instance, and to no other since."""
+        self.catch_up = CatchUpTarget()
+        """The end offset after the confirmation: before it, entries may be missing that an earlier owner returned."""
+        self.status: PartitionStatus | None = None
+        """Role and lag, once the catch-up target is reached."""
 
 
-class Holds:
-    """What this instance holds."""
+class LeaseTable:
+    """All leases of this instance."""
 
-    def __init__(self, me: Identity, terms: Terms) -> None:
+    def __init__(self, me: InstanceIdentity, timing: LeaseTiming) -> None:
         self._me = me
-        self._terms = terms
+        self._timing = timing
         self._sent: dict[int, float] = {}
         self._read_back = 0
-        self._until = float("-inf")
+        self._valid_until = float("-inf")
         self._unbroken = False
         self._ticked = float("-inf")
-        self.view = View(me, terms.silence)
-        self.held: dict[Part, Hold] = {}
+        self.membership = Membership(me, timing.silence_s)
+        self.leases: dict[StatePartition, Lease] = {}
 
     def tick(self, now: float) -> None:
-        """To be called every tenth of a second: a gap says that the process stood still, and may have been replaced."""
-        if now - self._ticked >= self._terms.pause:
+        """Called ten times a second: a gap shows that the process was paused, and may have been replaced."""
+        if now - self._ticked >= self._timing.pause_s:
             self._unbroken = False
         self._ticked = now
 
     def sent(self, number: int, at: float) -> None:
-        """An announcement of what is held now is sent."""
-        recent = {earlier: when for earlier, when in self._sent.items() if at - when < FORGOTTEN * self._terms.silence}
-        self._sent = recent | {number: at}
-        for hold in self.held.values():
-            if hold.since is None:
-                hold.since = number
+        """Note that an announcement of the current leases is sent."""
+        keep_s = DISCARD_AFTER * self._timing.silence_s
+        self._sent = {earlier: when for earlier, when in self._sent.items() if at - when < keep_s} | {number: at}
+        for lease in self.leases.values():
+            if lease.first_announcement is None:
+                lease.first_announcement = number
 
-    def hear(self, announcement: Announcement, at: float) -> None:
-        """An announcement was read, of this instance or of another."""
+    def receive(self, announcement: Announcement, at: float) -> None:
+        """Handle an announcement from the topic, of this instance or of another."""
         me = self._me
-        peer = self.view.hear(announcement, at)
+        peer = self.membership.receive(announcement, at)
         if (announcement.store, announcement.run) == (me.store, me.run):
-            self._hear_own(announcement.number, at)
+            self._receive_own(announcement.number, at)
         elif peer is not None:
-            self._yield_to(peer, at)
+            self._release_to(peer, at)
 
-    def leased(self, now: float) -> bool:
-        """Whether nobody can have taken over what is held and confirmed.
+    def is_valid(self, now: float) -> bool:
+        """Return whether no other instance can have taken over a confirmed lease.
 
-        Alone in the cluster, that stays so while the broker is away, as long as this process does not stand still.
+        For a single instance this stays true while the broker is down, as long as the process is not paused.
         """
-        if now < self._until:
+        if now < self._valid_until:
             return True
-        alone = self._unbroken and now - self._ticked < self._terms.pause and not self.view.peers()
-        return alone and self.view.contact is not None
+        alone = self._unbroken and now - self._ticked < self._timing.pause_s and not self.membership.peers()
+        return alone and self.membership.contact is not None
 
     @property
-    def knows_all(self) -> bool:
-        """Whether each of the others was heard since this instance is there: it has their watermarks then.
+    def has_all_watermarks(self) -> bool:
+        """Whether every other instance has announced itself since this one did, and so its watermarks are known.
 
-        Who took a partition before would show keys as living whose end another has shown.
+        Without them an instance that takes a partition would return keys as live that another returned as expired.
         """
-        return all(peer.met for peer in self.view.peers())
+        return all(peer.after_contact for peer in self.membership.peers())
 
-    def decide(self, copies: Mapping[Part, Copy], now: float) -> bool:
-        """Let go what another shall hold, and take what is free and ours; tells whether anything changed."""
-        peers = self.view.peers()
-        before = set(self.held)
-        for part in before:
-            copy = copies.get(part)
-            if copy is None or not copy.ready or _shall_pass(part, copy, peers):
-                del self.held[part]
-            elif copy.assigned:
-                self.held[part].of_group = True
-            elif any(peer.is_assigned(part) for peer in peers):
-                self.held[part].of_group = False
-        if now < self._until and self.knows_all:
-            for part, copy in copies.items():
-                if part not in self.held and copy.ready and self._is_ours(part, copy, peers):
-                    self.held[part] = Hold(of_group=copy.assigned, term=1 + self.view.term(part))
-        return before != set(self.held)
+    def update(self, replicas: Mapping[StatePartition, Replica], now: float) -> bool:
+        """Release what another instance should have, take what is due here; return whether anything changed."""
+        peers = self.membership.peers()
+        before = set(self.leases)
+        for partition in before:
+            replica = replicas.get(partition)
+            if replica is None or not replica.ready or _should_release(partition, replica, peers):
+                del self.leases[partition]
+            elif replica.assigned:
+                self.leases[partition].assigned = True
+            elif any(peer.is_assigned(partition) for peer in peers):
+                self.leases[partition].assigned = False
+        if now < self._valid_until and self.has_all_watermarks:
+            for partition, replica in replicas.items():
+                if partition not in self.leases and replica.ready and self._is_due(partition, replica, peers):
+                    epoch = 1 + self.membership.lease_epoch(partition)
+                    self.leases[partition] = Lease(assigned=replica.assigned, epoch=epoch)
+        return before != set(self.leases)
 
-    def _hear_own(self, number: int, at: float) -> None:
+    def _receive_own(self, number: int, at: float) -> None:
         if number <= self._read_back or number not in self._sent:
             return
         self._read_back = number
-        self.view.contact = sent = self._sent[number]
+        self.membership.contact = sent = self._sent[number]
         self._sent = {later: when for later, when in self._sent.items() if later > number}
-        self._until = sent + self._terms.lease
-        self._unbroken = at < self._until
-        for hold in self.held.values():
-            hold.confirmed |= hold.since is not None and hold.since <= number
+        self._valid_until = sent + self._timing.lease_s
+        self._unbroken = at < self._valid_until
+        for lease in self.leases.values():
+            lease.confirmed |= lease.first_announcement is not None and lease.first_announcement <= number
 
-    def _yield_to(self, peer: Peer, at: float) -> None:
-        for part, hold in list(self.held.items()):
-            lasting = hold.confirmed and at < self._until and peer.term(part) <= hold.term
-            if peer.holds(part) and not lasting:
-                del self.held[part]
+    def _release_to(self, peer: Peer, at: float) -> None:
+        for partition, lease in list(self.leases.items()):
+            prevails = lease.confirmed and at < self._valid_until and peer.lease_epoch(partition) <= lease.epoch
+            if peer.has_lease(partition) and not prevails:
+                del self.leases[partition]
 
-    def _is_ours(self, part: Part, copy: Copy, peers: list[Peer]) -> bool:
-        if any(peer.holds(part) for peer in peers):
+    def _is_due(self, partition: StatePartition, replica: Replica, peers: list[Peer]) -> bool:
+        if any(peer.has_lease(partition) for peer in peers):
             return False
-        ready = {peer.announcement.store for peer in peers if peer.is_ready(part)} | {self._me.store}
-        assigned = {peer.announcement.store for peer in peers if peer.is_assigned(part)}
-        return first(part, ready, assigned | {self._me.store} if copy.assigned else assigned) == self._me.store
+        ready = {peer.announcement.store for peer in peers if peer.is_ready(partition)} | {self._me.store}
+        assigned = {peer.announcement.store for peer in peers if peer.is_assigned(partition)}
+        if replica.assigned:
+            assigned |= {self._me.store}
+        return select_owner(partition, ready, assigned) == self._me.store
 
 
-def _shall_pass(part: Part, copy: Copy, peers: list[Peer]) -> bool:
-    """A copy lets go as soon as the owner can go on."""
-    return not copy.assigned and any(peer.is_assigned(part) and peer.is_ready(part) for peer in peers)
+def _should_release(partition: StatePartition, replica: Replica, peers: list[Peer]) -> bool:
+    """Return whether a standby releases its lease: as soon as the assigned instance is ready."""
+    return not replica.assigned and any(peer.is_assigned(partition) and peer.is_ready(partition) for peer in peers)

@@ -1,10 +1,13 @@
-"""What one instance knows of the others from their announcements: pure, in the order of the topic."""
+"""Membership: what one instance knows of the others from their announcements, in the order of the topic.
+
+Pure: the time is passed in.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.ingest.ingestion import Part
+from services.query.store import StatePartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,8 +15,8 @@ if TYPE_CHECKING:
     from contracts.wire.announcement import AnnouncedPart, Announcement
 
 
-class Identity(NamedTuple):
-    """Who this instance is. `store` and `run` are as in its announcements."""
+class InstanceIdentity(NamedTuple):
+    """The identity of an instance. `store` and `run` are as in its announcements."""
 
     instance: str
     url: str
@@ -22,91 +25,92 @@ class Identity(NamedTuple):
 
 
 class Peer:
-    """Another instance, by its last announcement. `heard` is when this instance read that, by its own clock.
+    """Another instance, by its last announcement; `received_at` is by this instance's clock.
 
-    `met`: it was written when this instance had announced itself already.
+    `after_contact`: the announcement was written after this instance had announced itself.
     """
 
-    __slots__ = ("announcement", "heard", "met", "parts")
+    __slots__ = ("after_contact", "announcement", "partitions", "received_at")
 
-    def __init__(self, announcement: Announcement, heard: float, *, met: bool) -> None:
+    def __init__(self, announcement: Announcement, received_at: float, *, after_contact: bool) -> None:
         self.announcement = announcement
-        self.heard = heard
-        self.met = met
-        self.parts = dict(_parts(announcement))
+        self.received_at = received_at
+        self.after_contact = after_contact
+        self.partitions = dict(_partitions(announcement))
 
-    def is_ready(self, part: Part) -> bool:
-        """Whether it could answer for the partition."""
-        return part in self.parts and self.parts[part].ready
+    def is_ready(self, partition: StatePartition) -> bool:
+        """Return whether it could answer for the partition."""
+        return partition in self.partitions and self.partitions[partition].ready
 
-    def is_assigned(self, part: Part) -> bool:
-        """Whether the group gave it the partition."""
-        return part in self.parts and self.parts[part].assigned
+    def is_assigned(self, partition: StatePartition) -> bool:
+        """Return whether the consumer group assigned the partition to it."""
+        return partition in self.partitions and self.partitions[partition].assigned
 
-    def holds(self, part: Part) -> bool:
-        """Whether it says that it answers for the partition."""
-        return part in self.parts and self.parts[part].held
+    def has_lease(self, partition: StatePartition) -> bool:
+        """Return whether it announces a lease on the partition."""
+        return partition in self.partitions and self.partitions[partition].held
 
-    def term(self, part: Part) -> int:
-        """Of its hold; 0 if it has none."""
-        return self.parts[part].term if self.holds(part) else 0
+    def lease_epoch(self, partition: StatePartition) -> int:
+        """Return the epoch of its lease; 0 if it has none."""
+        return self.partitions[partition].term if self.has_lease(partition) else 0
 
 
-class View:
-    """The other instances. One that was not heard for `silence` seconds is gone.
+class Membership:
+    """The other instances. One without an announcement for `silence` seconds is gone.
 
-    How long that is counts up to this instance's own last announcement that it read back: while the broker is away
-    nobody can be heard, and nobody is gone.
+    The silence is measured up to this instance's own last announcement that it read back: while the broker is down no
+    announcement can arrive, and no instance is gone.
     """
 
-    def __init__(self, me: Identity, silence: float) -> None:
+    def __init__(self, me: InstanceIdentity, silence: float) -> None:
         self._me = me
         self._silence = silence
         self._peers: dict[str, Peer] = {}
-        self._terms: dict[Part, int] = {}
+        self._lease_epochs: dict[StatePartition, int] = {}
         self.contact: float | None = None
-        """When the last of our announcements that was read back was sent; None before the first."""
+        """When this instance's last announcement that was read back was sent; None before the first."""
 
-    def hear(self, announcement: Announcement, at: float) -> Peer | None:
-        """Take note of another's announcement; None: it tells nothing new of anybody who is there."""
-        for part, one in _parts(announcement):
-            self._terms[part] = max(one.term, self.term(part))
+    def receive(self, announcement: Announcement, at: float) -> Peer | None:
+        """Note another instance's announcement; return None if it has nothing new of a live instance."""
+        for partition, one in _partitions(announcement):
+            self._lease_epochs[partition] = max(one.term, self.lease_epoch(partition))
         if announcement.store == self._me.store:
-            return None  # an earlier run of ours, which has ended, for we have its folder
+            return None  # an earlier run of this instance, which has ended: this process has its folder
         known = self._peers.get(announcement.store)
-        if known is not None and _place(announcement) <= _place(known.announcement):
-            return None  # written twice, or late
-        peer = self._peers[announcement.store] = Peer(announcement, at, met=self.contact is not None)
+        if known is not None and _sequence(announcement) <= _sequence(known.announcement):
+            return None  # a duplicate, or late
+        peer = Peer(announcement, at, after_contact=self.contact is not None)
+        self._peers[announcement.store] = peer
         return None if announcement.leaving else peer
 
-    def term(self, part: Part) -> int:
-        """The greatest that anybody ever had of it, of whom was heard; also of who is gone."""
-        return self._terms.get(part, 0)
+    def lease_epoch(self, partition: StatePartition) -> int:
+        """Return the greatest announced epoch of a lease on the partition, also of instances that are gone."""
+        return self._lease_epochs.get(partition, 0)
 
     def knows(self, announcement: Announcement) -> bool:
-        """Whether this process of the instance was heard, since it was gone last."""
+        """Return whether an announcement of this run of the instance was received since it was last gone."""
         known = self._peers.get(announcement.store)
         return known is not None and known.announcement.run == announcement.run
 
     def peers(self) -> list[Peer]:
-        """Those who are there, by name; nobody before the first contact."""
-        there = (peer for peer in self._peers.values() if not (self._is_gone(peer) or peer.announcement.leaving))
-        return sorted(there, key=lambda peer: (peer.announcement.instance, peer.announcement.store))
+        """Return the live instances, by name; none before the first contact."""
+        live = (peer for peer in self._peers.values() if not (self._is_gone(peer) or peer.announcement.leaving))
+        return sorted(live, key=lambda peer: (peer.announcement.instance, peer.announcement.store))
 
-    def sweep(self) -> list[str]:
-        """Forget who is gone; gives their names."""
+    def remove_gone(self) -> list[str]:
+        """Remove the instances that are gone, and return their names."""
         gone = [store for store, peer in self._peers.items() if self.contact is not None and self._is_gone(peer)]
         return [self._peers.pop(store).announcement.instance for store in gone]
 
     def _is_gone(self, peer: Peer) -> bool:
-        return self.contact is None or self.contact - peer.heard >= self._silence
+        return self.contact is None or self.contact - peer.received_at >= self._silence
 
 
-def _place(announcement: Announcement) -> tuple[int, int]:
+def _sequence(announcement: Announcement) -> tuple[int, int]:
     return announcement.run, announcement.number
 
 
-def _parts(announcement: Announcement) -> Iterator[tuple[Part, AnnouncedPart]]:
+def _partitions(announcement: Announcement) -> Iterator[tuple[StatePartition, AnnouncedPart]]:
     for name, state in announcement.states.items():
         for one in state.parts:
-            yield Part(name, one.partition), one
+            yield StatePartition(name, one.partition), one

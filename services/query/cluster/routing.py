@@ -1,4 +1,4 @@
-"""What this instance is to each partition, and who else could answer."""
+"""The routing table: the role of this instance for each partition, and the instances that answer for the others."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """What an instance is to a partition."""
+    """The role of an instance for a partition."""
 
     OWNER = "owner"
-    """The group gave it to this instance, which has caught up."""
+    """The consumer group assigned it to this instance, which has caught up and has the lease."""
     STANDBY = "standby"
-    """A copy that has caught up with all that its owner, who is away, can have shown."""
+    """A replica with the lease: it answers while the owner is away, and has all that the owner can have returned."""
     CATCHING_UP = "catching_up"
-    """Ours, but it does not hold yet what an earlier owner may have shown."""
+    """Assigned to this instance, which does not have all yet that an earlier owner may have returned."""
     ELSEWHERE = "elsewhere"
-    """Another instance's."""
+    """Another instance answers for it."""
 
 
-class Standing(NamedTuple):
-    """How this instance stands to a partition now. `lag` is in records: read, but for these, up to the topic's end."""
+class PartitionStatus(NamedTuple):
+    """The role of this instance for a partition now; `lag` is the number of records that it has not applied yet."""
 
     role: Role
     lag: int
@@ -36,14 +36,14 @@ class Member(NamedTuple):
     url: str
 
 
-class Roles(Protocol):
-    """Asked before every answer, from the event loop: cheap."""
+class Routing(Protocol):
+    """Read before every response, on the event loop: all methods are cheap."""
 
-    def standing(self, state: str, partition: int) -> Standing:
-        """What this instance is to the partition now."""
+    def partition_status(self, state: str, partition: int) -> PartitionStatus:
+        """Return the role and lag of this instance for the partition."""
 
     def owners(self, state: str, partition: int) -> Sequence[Member]:
-        """Who else may answer for it, the owner first; nobody while that is not known."""
+        """Return the other instances that may answer for it, the owner first; none while that is unknown."""
 
     def members(self) -> Sequence[Member]:
-        """All instances that are there, this one among them."""
+        """Return all live instances, this one included."""

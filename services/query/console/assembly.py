@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from contracts import Application
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
 
 
 @asynccontextmanager
-async def console(application: Application, parts: Parts) -> AsyncIterator[Console]:
+async def console(application: Application, dependencies: Dependencies) -> AsyncIterator[Console]:
     """Yield the console's routes; the loop is sampled while it is open."""
-    settings, topics = parts.settings, application.topics
+    settings, topics = dependencies.settings, application.topics
     every_s = settings.scrape_every.total_seconds()
     history, letters = MetricsHistory(application, every_s), DeadLetterLog(topics.dead_letters)
     sources = Sources(
         targets=targets(settings.scrape_targets),
         ends=EndOffsets(settings.client(), (topics.events, topics.feedback, topics.snapshots, topics.dead_letters)),
-        states=parts.states,
-        roles=parts.roles,
-        clock=parts.clock,
+        states=dependencies.states,
+        routing=dependencies.routing,
+        clock=dependencies.clock,
         now=lambda: datetime.now(UTC),
     )
     async with AsyncExitStack() as stack:

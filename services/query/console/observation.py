@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from contracts.metrics import Metric
     from contracts.model.named_state import NamedState
-    from services.query.cluster.routing import Roles
+    from services.query.cluster import Routing
     from services.query.console.end_offsets import Offsets
     from services.query.console.samples import Samples
     from services.query.console.scrape import ScrapeResult
@@ -67,20 +67,20 @@ class Observation:
         return found
 
 
-def observe_states(states: Mapping[str, NamedState], roles: Roles) -> tuple[StateObservation, ...]:
+def observe_states(states: Mapping[str, NamedState], routing: Routing) -> tuple[StateObservation, ...]:
     """Return the roles and the lag of this instance for each state."""
-    return tuple(_observe_state(state, roles) for state in states.values())
+    return tuple(_observe_state(state, routing) for state in states.values())
 
 
-def _observe_state(state: NamedState, roles: Roles) -> StateObservation:
+def _observe_state(state: NamedState, routing: Routing) -> StateObservation:
     counts: Counter[Role] = Counter()
     lag = unowned = 0
     for number in range(state.partitions):
-        standing = roles.standing(state.name, number)
-        counts[standing.role] += 1
-        lag += standing.lag if standing.role is not Role.ELSEWHERE else 0
-        here = standing.role in (Role.OWNER, Role.STANDBY)
-        unowned += not here and not roles.owners(state.name, number)
+        partition_status = routing.partition_status(state.name, number)
+        counts[partition_status.role] += 1
+        lag += partition_status.lag if partition_status.role is not Role.ELSEWHERE else 0
+        here = partition_status.role in (Role.OWNER, Role.STANDBY)
+        unowned += not here and not routing.owners(state.name, number)
     return StateObservation(state.name, state.topic, dict(counts), lag, unowned)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts.model.named_state import NamedState
-    from services.query.cluster.routing import Roles
+    from services.query.cluster import Routing
     from services.query.console.end_offsets import EndOffsets
     from services.query.console.metrics_history import MetricsHistory
 
@@ -32,7 +32,7 @@ class Sources:
     targets: Sequence[ScrapeTarget]
     ends: EndOffsets
     states: Mapping[str, NamedState]
-    roles: Roles
+    routing: Routing
     clock: Callable[[], float]
     now: Callable[[], datetime]
 
@@ -63,8 +63,8 @@ async def look(session: ClientSession, sources: Sources) -> Observation:
         clock=sources.now(),
         parts=parts,
         ends=ends,
-        states=observe_states(sources.states, sources.roles),
-        instances=tuple(sorted(member.instance for member in sources.roles.members())),
+        states=observe_states(sources.states, sources.routing),
+        instances=tuple(sorted(member.instance for member in sources.routing.members())),
     )
 
 

@@ -17,7 +17,7 @@ from services.query.lookup.state_reader import StateReaders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.http.peer_client import PeerClient
     from services.query.http.server import Routes
     from services.query.lookup.authentication import Authenticator
@@ -32,15 +32,19 @@ class StateApi(NamedTuple):
     waiters: KeyWaiters
 
 
-def state_api(parts: Parts, authenticator: Authenticator, peers: PeerClient | None) -> StateApi:
+def state_api(dependencies: Dependencies, authenticator: Authenticator, peers: PeerClient | None) -> StateApi:
     """The API below /v1/states. Without `peers`, no request is forwarded."""
-    guard, readers, forwarder = RequestGuard(parts, authenticator), StateReaders(parts), Forwarder(parts, peers)
-    waiters = KeyWaiters(parts.settings.waits, parts.counts)
-    batches = BatchRoutes(parts, readers, forwarder)
+    guard, readers, forwarder = (
+        RequestGuard(dependencies, authenticator),
+        StateReaders(dependencies),
+        Forwarder(dependencies, peers),
+    )
+    waiters = KeyWaiters(dependencies.settings.waits, dependencies.counts)
+    batches = BatchRoutes(dependencies, readers, forwarder)
     routes: list[Routes] = [
-        StateRoutes(parts, readers),
+        StateRoutes(dependencies, readers),
         batches,
-        PageRoutes(parts, readers, forwarder),
-        KeyRoutes(parts, readers, forwarder, waiters),
+        PageRoutes(dependencies, readers, forwarder),
+        KeyRoutes(dependencies, readers, forwarder, waiters),
     ]
-    return StateApi(guard, routes, FastPath(parts, readers, guard, batches), waiters)
+    return StateApi(guard, routes, FastPath(dependencies, readers, guard, batches), waiters)

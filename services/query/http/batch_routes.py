@@ -20,8 +20,8 @@ from services.query.lookup.problems import Problem, ProblemError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from services.query.cluster.routing import Member
-    from services.query.dependencies import Parts
+    from services.query.cluster import Member
+    from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.http.responses import HttpResponse
     from services.query.lookup.authentication import Principal
@@ -33,8 +33,8 @@ PATH = "/v1/states/{name}:batchGet"
 class BatchRoutes:
     """Answers in the order of the keys, each as if it were requested alone."""
 
-    def __init__(self, parts: Parts, readers: StateReaders, forwarder: Forwarder) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies, readers: StateReaders, forwarder: Forwarder) -> None:
+        self._dependencies = dependencies
         self._readers = readers
         self._forwarder = forwarder
 
@@ -51,7 +51,7 @@ class BatchRoutes:
         found = self.read(reader, sender, batch)
         if self._forwarder.can_forward(request):
             await self._complete(reader, batch, found)
-            await self._retry(reader, sender, batch, found, RetryBudget(request, self._parts.clock))
+            await self._retry(reader, sender, batch, found, RetryBudget(request, self._dependencies.clock))
         return batch_response(found, forwarded=FORWARDED in request.headers).response()
 
     def parse(self, body: bytes) -> BatchRequest:
@@ -60,14 +60,14 @@ class BatchRoutes:
             members = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise ProblemError(Problem("bad_request", f"The body is not JSON: {error.msg}")) from None
-        keys, limit = members.get("keys") if isinstance(members, dict) else None, self._parts.settings.batch_most
+        keys, limit = members.get("keys") if isinstance(members, dict) else None, self._dependencies.settings.batch_most
         if isinstance(keys, list) and len(keys) > limit:
             raise ProblemError(Problem("too_large", f"{len(keys)} keys, and a batch may have {limit}"))
         return validate(BatchRequest, members)
 
     def read(self, reader: StateReader, sender: Principal, batch: BatchRequest) -> list[bytes | Unanswered]:
         """The answers of this instance."""
-        return read_batch(reader, sender, batch.keys, batch.fields, self._parts)
+        return read_batch(reader, sender, batch.keys, batch.fields, self._dependencies)
 
     async def _retry(
         self,

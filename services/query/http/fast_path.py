@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from contracts.metrics import query as metrics
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.http.batch_routes import batch_response
 from services.query.http.key_responses import KeyResponses
 from services.query.http.request_head import RequestHead, parse_head
@@ -21,7 +21,7 @@ from services.query.lookup.decision import NO_CONDITIONS, Conditions
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.http.batch_routes import BatchRoutes
     from services.query.http.request_guard import RequestGuard
     from services.query.http.responses import HttpResponse
@@ -48,14 +48,16 @@ class CachedHead(NamedTuple):
 class FastPath:
     """Answers GET of a key, and batches, that this instance owns. aiohttp gives the same answers, and all others."""
 
-    def __init__(self, parts: Parts, readers: StateReaders, guard: RequestGuard, batches: BatchRoutes) -> None:
+    def __init__(
+        self, dependencies: Dependencies, readers: StateReaders, guard: RequestGuard, batches: BatchRoutes
+    ) -> None:
         self._guard = guard
         self._batches = batches
-        self._now = parts.now
-        self._counts = parts.counts
+        self._now = dependencies.now
+        self._counts = dependencies.counts
         self._readers = {one.state.name.encode(): one for one in readers.all()}
         self._callers: dict[bytes, CachedHead | None] = {}
-        self._responses = {one.state.name: KeyResponses(one, parts.settings.instance) for one in readers.all()}
+        self._responses = {one.state.name: KeyResponses(one, dependencies.settings.instance) for one in readers.all()}
         self._found = {name: _templates(responses) for name, responses in self._responses.items()}
         self._date = 0, b""
 
@@ -99,7 +101,7 @@ class FastPath:
         if not meter.take(1):
             return None
         found = reader.read(key, NO_CONDITIONS if none_match is None else Conditions(none_match))
-        if found.standing.role is Role.ELSEWHERE or catches_up_soon(found.standing):
+        if found.partition_status.role is Role.ELSEWHERE or catches_up_soon(found.partition_status):
             meter.charge(-1)
             return None
         return self._write_key(reader, key, found)
@@ -109,11 +111,11 @@ class FastPath:
         now, name, counts = self._now(), reader.state.name, self._counts
         counts.add(metrics.KEYS, name)
         if isinstance(outcome, Problem):
-            return self._write(problem_response(reader.encoder.describe(key, outcome, found.standing)), now)
+            return self._write(problem_response(reader.encoder.describe(key, outcome, found.partition_status)), now)
         if outcome.unchanged:
-            return self._write(self._responses[name].found(key, outcome, found.standing, now), now)
+            return self._write(self._responses[name].found(key, outcome, found.partition_status, now), now)
         counts.add(metrics.REQUESTS, "200")
-        body = reader.encoder.encode(key, outcome.entry, found.standing, now)
+        body = reader.encoder.encode(key, outcome.entry, found.partition_status, now)
         return self._found[name][role] % (outcome.entry.tag.encode(), lag, len(body), self._http_date(now)) + body
 
     def _answer_batch(self, reader: StateReader, caller: CachedHead, body: bytes, meter: RateMeter) -> bytes | None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from services.query.cluster.routing import Member
-    from services.query.dependencies import Parts
+    from services.query.cluster import Member
+    from services.query.dependencies import Dependencies
     from services.query.http.peer_client import PeerClient
     from services.query.http.responses import HttpResponse
 
@@ -29,8 +29,8 @@ SEQUENCE = "application/json-seq"
 class Forwarder:
     """Forwards requests, unless the cluster has one instance or the request was forwarded already: these get 421."""
 
-    def __init__(self, parts: Parts, peers: PeerClient | None) -> None:
-        self._roles = parts.roles
+    def __init__(self, dependencies: Dependencies, peers: PeerClient | None) -> None:
+        self._routing = dependencies.routing
         self._peers = peers
 
     def can_forward(self, request: web.Request) -> bool:
@@ -39,7 +39,7 @@ class Forwarder:
 
     def owners(self, state: str, partition: int) -> Sequence[Member]:
         """The instances that may answer for the partition. Raises ProblemError (503) while they are unknown."""
-        if not (found := self._roles.owners(state, partition)):
+        if not (found := self._routing.owners(state, partition)):
             raise ProblemError(Problem("unreachable", "The owner is not known yet", retry_after=RETRY_AFTER_S))
         return found
 

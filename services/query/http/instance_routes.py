@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.http.request_context import principal
 from services.query.http.responses import json_response
-from services.query.ingest.ingestion import Part
+from services.query.store import StatePartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from contracts.model.named_state import NamedState
     from contracts.wire.announcement import AnnouncedPart, Announcement
-    from services.query.cluster.cluster import Cluster
+    from services.query.cluster import Cluster
     from services.query.lookup.authentication import Principal
 
 
@@ -41,25 +41,27 @@ class InstanceRoutes:
         return json_response({"instances": instances, "partitions": partitions}).response()
 
 
-def owners_of(announced: Iterable[Announcement]) -> dict[Part, str]:
+def owners_of(announced: Iterable[Announcement]) -> dict[StatePartition, str]:
     """The store of the owner of each partition: of two claims that of the later term, as all instances see it."""
-    claims: dict[Part, tuple[int, str]] = {}
+    claims: dict[StatePartition, tuple[int, str]] = {}
     for one in announced:
         for name, state in one.states.items():
             for part in state.parts:
                 if part.held:
-                    place = Part(name, part.partition)
+                    place = StatePartition(name, part.partition)
                     claims[place] = max(claims.get(place, (0, "")), (part.term, one.store))
     return {place: store for place, (_, store) in claims.items()}
 
 
-def instance_facts(announcement: Announcement, owners: Mapping[Part, str], sender: Principal) -> dict[str, Any]:
+def instance_facts(
+    announcement: Announcement, owners: Mapping[StatePartition, str], sender: Principal
+) -> dict[str, Any]:
     """One instance, with the states in the scope of the sender. `owns` has the partitions that it owns."""
     owns: dict[str, list[int]] = defaultdict(list)
     states = {name: state for name, state in announcement.states.items() if sender.reads(name)}
     for name, state in states.items():
         numbers = [part.partition for part in state.parts]
-        owns[name] += [one for one in numbers if owners.get(Part(name, one)) == announcement.store]
+        owns[name] += [one for one in numbers if owners.get(StatePartition(name, one)) == announcement.store]
     return {
         "instance": announcement.instance,
         "url": announcement.url,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from services.query.http.responses import JSON, SECURITY, Headers, HttpResponse
 
 if TYPE_CHECKING:
-    from services.query.cluster.routing import Standing
+    from services.query.cluster import PartitionStatus
     from services.query.lookup.decision import FoundEntry
     from services.query.lookup.state_reader import StateReader
 
@@ -33,11 +33,11 @@ class KeyResponses:
         )
 
     def found(
-        self, key: str, found: FoundEntry, standing: Standing, now: int, value: bytes | None = None
+        self, key: str, found: FoundEntry, partition_status: PartitionStatus, now: int, value: bytes | None = None
     ) -> HttpResponse:
         """200 with the entry, or 304."""
-        headers = self.headers(found.entry.tag, standing.role.value, str(standing.lag))
+        headers = self.headers(found.entry.tag, partition_status.role.value, str(partition_status.lag))
         if found.unchanged:
             return HttpResponse(304, headers, b"")
-        body = self._encoder.encode(key, found.entry, standing, now, value)
+        body = self._encoder.encode(key, found.entry, partition_status, now, value)
         return HttpResponse(200, (("Content-Type", JSON), *headers), body)

@@ -20,7 +20,7 @@ from services.query.lookup.projection import parse_paths, project
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.lookup.key_waiters import KeyWaiters
     from services.query.lookup.state_reader import LookupResult, StateReader, StateReaders
@@ -33,12 +33,14 @@ PATH = "/v1/states/{name}/{key:[^/]+}"
 class KeyRoutes:
     """Answers requests about one key."""
 
-    def __init__(self, parts: Parts, readers: StateReaders, forwarder: Forwarder, waiters: KeyWaiters) -> None:
-        self._parts = parts
+    def __init__(
+        self, dependencies: Dependencies, readers: StateReaders, forwarder: Forwarder, waiters: KeyWaiters
+    ) -> None:
+        self._dependencies = dependencies
         self._readers = readers
         self._forwarder = forwarder
         self._waiters = waiters
-        instance = parts.settings.instance
+        instance = dependencies.settings.instance
         self._responses = {one.state.name: KeyResponses(one, instance) for one in readers.all()}
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
@@ -48,19 +50,19 @@ class KeyRoutes:
     async def get(self, request: web.Request) -> web.Response:
         """The entry of the key that meets the conditions of the request. Raises ProblemError."""
         reader, key, query = self._reader(request), key_of_request(request), parse_query(KeyParameters, request)
-        if query.wait > (longest_s := self._parts.settings.wait_most.total_seconds()):
+        if query.wait > (longest_s := self._dependencies.settings.wait_most.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: at most {longest_s:g} seconds"))
         conditions = Conditions(request.headers.get("If-None-Match"), query.at_least, query.exactly)
         if query.event is not None:
             conditions = conditions._replace(event_offset=reader.event_offset(key, query.event))
-        request.setdefault(UNTIL, self._parts.clock() + query.wait)  # a retry gets no more time
+        request.setdefault(UNTIL, self._dependencies.clock() + query.wait)  # a retry gets no more time
         found = await self._read(request, reader, key, conditions)
         if found.belongs_to_peer and self._forwarder.can_forward(request):
             return (await self._forward(request, reader, found.partition)).response()
         entry = _entry_of(reader, key, found)
         value = None if entry.unchanged else _select(entry.entry.value, query.fields)
         responses = self._responses[reader.state.name]
-        return responses.found(key, entry, found.standing, self._parts.now(), value).response()
+        return responses.found(key, entry, found.partition_status, self._dependencies.now(), value).response()
 
     async def get_versions(self, request: web.Request) -> web.Response:
         """All versions kept of the key's present window, the earliest first. Raises ProblemError."""
@@ -69,10 +71,12 @@ class KeyRoutes:
         found, versions = reader.read_versions(key)
         if found.belongs_to_peer and self._forwarder.can_forward(request):
             return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
-        latest, standing = _entry_of(reader, key, found).entry, found.standing
-        encode, now = reader.encoder.encode, self._parts.now()
-        answers = (encode(key, one, standing, now, _select(one.value, fields)) for one in versions)
-        headers = self._responses[reader.state.name].headers(latest.tag, standing.role.value, str(standing.lag))
+        latest, partition_status = _entry_of(reader, key, found).entry, found.partition_status
+        encode, now = reader.encoder.encode, self._dependencies.now()
+        answers = (encode(key, one, partition_status, now, _select(one.value, fields)) for one in versions)
+        headers = self._responses[reader.state.name].headers(
+            latest.tag, partition_status.role.value, str(partition_status.lag)
+        )
         body = b'{"versions":[%b]}' % b",".join(answers)
         return HttpResponse(200, (("Content-Type", JSON), *headers), body).response()
 
@@ -81,34 +85,34 @@ class KeyRoutes:
         sender = principal(request)
         reader = self._readers.get(request.match_info["name"], sender)
         sender.check(reader.state.name, key_of_request(request))
-        self._parts.counts.add(metrics.KEYS, reader.state.name)
+        self._dependencies.counts.add(metrics.KEYS, reader.state.name)
         return reader
 
     async def _read(self, request: web.Request, reader: StateReader, key: str, conditions: Conditions) -> LookupResult:
         """The result once the conditions are met, the time is over, or another instance owns the key."""
         while True:
             found = reader.read(key, conditions)
-            left_s = request[UNTIL] - self._parts.clock()
+            left_s = request[UNTIL] - self._dependencies.clock()
             if left_s <= 0 or not _may_change(found):
                 return found
             is_here = partial(reader.is_answered_here, found.partition)
             await self._waiters.wait(reader.state.name, key, left_s, is_here)
-            request[WAITED] = self._parts.clock()
+            request[WAITED] = self._dependencies.clock()
 
     async def _forward(self, request: web.Request, reader: StateReader, partition: int) -> HttpResponse:
         """The owner's response; the owner waits in place of this instance. Raises ProblemError (503)."""
-        left_s = max(0.0, request[UNTIL] - self._parts.clock())
+        left_s = max(0.0, request[UNTIL] - self._dependencies.clock())
         try:
             return await self._forwarder.forward_read(request, reader.state.name, partition, left_s)
         finally:
             if left_s:  # once: an instance that is cut off must not hold the client for all of its time
-                request.setdefault(WAITED, min(self._parts.clock(), request[UNTIL]))
+                request.setdefault(WAITED, min(self._dependencies.clock(), request[UNTIL]))
 
 
 def _entry_of(reader: StateReader, key: str, found: LookupResult) -> FoundEntry:
     """The entry. Raises ProblemError with the problem that was found in its place."""
     if isinstance(found.outcome, Problem):
-        raise ProblemError(reader.encoder.describe(key, found.outcome, found.standing))
+        raise ProblemError(reader.encoder.describe(key, found.outcome, found.partition_status))
     return found.outcome
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import orjson
 from aiohttp import web
 
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.http.forwarding import sequence_response
 from services.query.http.parameters import PageParameters, parse_query
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
@@ -22,8 +22,8 @@ from services.query.lookup.state_reader import ANSWERING_ROLES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from services.query.cluster.routing import Member, Standing
-    from services.query.dependencies import Parts
+    from services.query.cluster import Member, PartitionStatus
+    from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.http.responses import HttpResponse
     from services.query.lookup.state_reader import StateReader, StateReaders
@@ -41,8 +41,8 @@ class PageItems(NamedTuple):
 class PageRoutes:
     """Answers requests for pages of keys."""
 
-    def __init__(self, parts: Parts, readers: StateReaders, forwarder: Forwarder) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies, readers: StateReaders, forwarder: Forwarder) -> None:
+        self._dependencies = dependencies
         self._readers = readers
         self._forwarder = forwarder
 
@@ -56,7 +56,7 @@ class PageRoutes:
         reader = self._readers.get(request.match_info["name"], sender)
         query = parse_query(PageParameters, request)
         sender.check(reader.state.name, query.prefix)
-        if query.limit > (most := self._parts.settings.page_most):
+        if query.limit > (most := self._dependencies.settings.page_most):
             raise ProblemError(Problem("bad_request", f"limit: at most {most} keys"))
         charge(request, query.limit)
         where = _parse_where(reader, query)
@@ -70,8 +70,8 @@ class PageRoutes:
         items = merge_pages([own, *found], query.limit)
         return _respond(items, forwarded=FORWARDED in request.headers).response()
 
-    def _roles_of(self, reader: StateReader, partitions: Iterable[int]) -> dict[int, Standing]:
-        return {one: self._parts.roles.standing(reader.state.name, one) for one in partitions}
+    def _roles_of(self, reader: StateReader, partitions: Iterable[int]) -> dict[int, PartitionStatus]:
+        return {one: self._dependencies.routing.partition_status(reader.state.name, one) for one in partitions}
 
     def _read(
         self, reader: StateReader, query: PageParameters, where: Mapping[str, str], partitions: Sequence[int]
@@ -85,14 +85,16 @@ class PageRoutes:
         if any(at.role not in ANSWERING_ROLES for at in by_partition.values()):
             detail = "Some partitions are moving to another instance"
             raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))
-        now, encode = self._parts.now(), reader.encoder.encode
+        now, encode = self._dependencies.now(), reader.encoder.encode
         items = []
         for key, entry in page.items:
             value = None if paths is None else project(entry.value, paths)
             items.append((key, encode(key, entry, by_partition[entry.partition], now, value)))
         return PageItems(items, page.after)
 
-    def _owners(self, reader: StateReader, by_partition: Mapping[int, Standing]) -> dict[tuple[Member, ...], list[int]]:
+    def _owners(
+        self, reader: StateReader, by_partition: Mapping[int, PartitionStatus]
+    ) -> dict[tuple[Member, ...], list[int]]:
         """The partitions of other instances, by owners. Raises ProblemError (503): a partial page would be wrong."""
         found: dict[tuple[Member, ...], list[int]] = {}
         for one, at in sorted(by_partition.items()):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import SecretStr
 
-    from services.query.cluster.routing import Member
+    from services.query.cluster import Member
     from services.query.http.responses import Headers
 
 log = logging.getLogger(__name__)

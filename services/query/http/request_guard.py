@@ -12,7 +12,7 @@ from services.query.lookup.rate_limit import RateMeters
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Authenticator, Principal
     from services.query.lookup.rate_limit import RateMeter
 
@@ -25,11 +25,11 @@ OTHER_HOST = (
 class RequestGuard:
     """Checks host, token and rate. Other instances have no rate limit."""
 
-    def __init__(self, parts: Parts, authenticator: Authenticator) -> None:
+    def __init__(self, dependencies: Dependencies, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
-        self._counts = parts.counts
-        self._meters = RateMeters(parts.settings.rate, parts.clock)
-        self.hosts = AllowedHosts(parts.settings)
+        self._counts = dependencies.counts
+        self._meters = RateMeters(dependencies.settings.rate, dependencies.clock)
+        self.hosts = AllowedHosts(dependencies.settings)
 
     def authenticate(self, authorization: str | None) -> Principal | None:
         """The principal of an Authorization header; None for an unknown token."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.http.peer_client import FORWARDED
 from services.query.http.responses import PASSING
 from services.query.lookup.problems import ProblemError
@@ -15,7 +15,7 @@ from services.query.lookup.problems import ProblemError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from services.query.cluster.routing import Standing
+    from services.query.cluster import PartitionStatus
     from services.query.lookup.problems import Problem
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -28,9 +28,9 @@ WAITED = web.RequestKey("waited", float)
 """When a request last waited for a version, by the instance's clock. Its retry budget begins anew then."""
 
 
-def catches_up_soon(standing: Standing) -> bool:
+def catches_up_soon(partition_status: PartitionStatus) -> bool:
     """Whether this instance is about to answer for the partition."""
-    return standing.role is Role.CATCHING_UP and standing.lag < NEAR
+    return partition_status.role is Role.CATCHING_UP and partition_status.lag < NEAR
 
 
 def is_passing(problem: Problem) -> bool:

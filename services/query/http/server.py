@@ -23,7 +23,7 @@ from services.query.lookup.problems import Problem, ProblemError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.http.fast_path import FastPath
     from services.query.http.request_guard import RequestGuard
     from services.query.settings import QuerySettings
@@ -51,13 +51,19 @@ class HttpServer:
     """The HTTP server of one instance. With `fast_path`, it answers the most frequent reads without aiohttp."""
 
     def __init__(
-        self, parts: Parts, guard: RequestGuard, routes: Iterable[Routes], fast_path: FastPath | None = None
+        self,
+        dependencies: Dependencies,
+        guard: RequestGuard,
+        routes: Iterable[Routes],
+        fast_path: FastPath | None = None,
     ) -> None:
-        self._parts = parts
+        self._dependencies = dependencies
         self._guard = guard
         self._fast_path = fast_path
         self._pacer = RequestPacer()
-        self._application = web.Application(middlewares=[self._respond], client_max_size=parts.settings.largest_request)
+        self._application = web.Application(
+            middlewares=[self._respond], client_max_size=dependencies.settings.largest_request
+        )
         for one in routes:
             self._application.add_routes(one.routes())
         self._application.on_response_prepare.append(_set_headers)
@@ -65,7 +71,7 @@ class HttpServer:
     @asynccontextmanager
     async def serving(self, listening: socket.socket | None = None) -> AsyncIterator[int]:
         """Serve on the socket, or where the settings say; yields the port. Raises PortTakenError."""
-        settings = self._parts.settings
+        settings = self._dependencies.settings
         stop_s = settings.stop_within.total_seconds()
         runner, opened = web.AppRunner(self._application, shutdown_timeout=stop_s), set[FastConnection]()
         await runner.setup()
@@ -88,7 +94,7 @@ class HttpServer:
 
     @web.middleware
     async def _respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        began, response = self._parts.clock(), None
+        began, response = self._dependencies.clock(), None
         await self._pacer.next()
         try:
             self._guard.check_host(request)
@@ -96,7 +102,7 @@ class HttpServer:
             if request.path.startswith(GUARDED):
                 admitted = self._guard.admit(credentials_of(request), request.remote or "")
                 request[PRINCIPAL], request[METER] = admitted
-            response = await with_retries(request, handler, RetryBudget(request, self._parts.clock))
+            response = await with_retries(request, handler, RetryBudget(request, self._dependencies.clock))
         except ProblemError as error:
             response = problem_response(error.problem, _headers_of(request, error)).response()
         except web.HTTPException as error:
@@ -111,14 +117,14 @@ class HttpServer:
             if request.writer.output_size:  # the response has begun, and cannot become another
                 raise
             response = problem_response(Problem("failed", "The log of the service has the reason")).response()
-        self._parts.counts.add(metrics.REQUESTS, str(response.status))
+        self._dependencies.counts.add(metrics.REQUESTS, str(response.status))
         if isinstance(response, web.Response):  # streams stay open
-            self._parts.counts.observe(metrics.REQUEST_SECONDS, self._parts.clock() - began)
+            self._dependencies.counts.observe(metrics.REQUEST_SECONDS, self._dependencies.clock() - began)
         return response
 
     def _check_size(self, request: web.Request) -> None:
         """Check the length of the body before it is read. Raises ProblemError (413)."""
-        most = self._parts.settings.largest_request
+        most = self._dependencies.settings.largest_request
         if (request.content_length or 0) > most:
             raise ProblemError(Problem("too_large", f"The body of a request may have {most} bytes"))
 

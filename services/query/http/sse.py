@@ -19,11 +19,11 @@ from services.query.push.filter import Filter
 from services.query.push.stream_items import ProgressMark, StreamRefused, StreamReset, SubscriptionDenied
 
 if TYPE_CHECKING:
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.push.client_stream import ClientStream
     from services.query.push.push_service import PushService
     from services.query.push.stream_items import StreamItem
-    from services.query.store.entry import Order
+    from services.query.store import EntryOrder
 
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 RETRY = b"retry: 1000\n\n"
@@ -33,9 +33,9 @@ RETRY = b"retry: 1000\n\n"
 class EventStreams:
     """Event streams of single keys. A stream ends when its client is gone or reads nothing, or the service stops."""
 
-    def __init__(self, parts: Parts, push: PushService) -> None:
-        self._counts = parts.counts
-        self._clock = parts.clock
+    def __init__(self, dependencies: Dependencies, push: PushService) -> None:
+        self._counts = dependencies.counts
+        self._clock = dependencies.clock
         self._push = push
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
@@ -75,7 +75,7 @@ def _parse_current(request: web.Request) -> bool:
     return value == "true"
 
 
-def _parse_last_event(request: web.Request) -> Order | None:
+def _parse_last_event(request: web.Request) -> EntryOrder | None:
     """The version that the client has, by the id of the last event that it received."""
     last = request.headers.get("Last-Event-ID")
     if not last:

@@ -12,7 +12,7 @@ from services.query.http.responses import json_response
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import StateReader, StateReaders
 
@@ -22,8 +22,8 @@ PATH = "/v1/states"
 class StateRoutes:
     """Lists the states in the scope of the token."""
 
-    def __init__(self, parts: Parts, readers: StateReaders) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies, readers: StateReaders) -> None:
+        self._dependencies = dependencies
         self._readers = readers
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
@@ -34,20 +34,22 @@ class StateRoutes:
         """The states by name, with schema, partitions, keys and lag."""
         sender = principal(request)
         states = [self._describe(one, sender) for one in self._readers.all() if sender.reads(one.state.name)]
-        return json_response({"instance": self._parts.settings.instance, "states": states}).response()
+        return json_response({"instance": self._dependencies.settings.instance, "states": states}).response()
 
     def _describe(self, reader: StateReader, sender: Principal) -> dict[str, Any]:
         """One state. The number of its keys is only for a principal that may read them all."""
         state, options = reader.state, reader.state.query
         reads_all = sender.reads_all(state.name)
-        by_partition = [(one, self._parts.roles.standing(state.name, one)) for one in range(state.partitions)]
+        by_partition = [
+            (one, self._dependencies.routing.partition_status(state.name, one)) for one in range(state.partitions)
+        ]
         return {
             "name": state.name,
             "topic": state.topic,
-            "keys": reader.store.keys() if reads_all else None,
-            "lag": {"records": sum(standing.lag for _, standing in by_partition)},
+            "keys": reader.store.key_count() if reads_all else None,
+            "lag": {"records": sum(partition_status.lag for _, partition_status in by_partition)},
             "partitions": [{"partition": one, "role": at.role, "lag": {"records": at.lag}} for one, at in by_partition],
-            "misplaced": self._parts.misplaced.get(state.name, 0) if reads_all else None,
+            "misplaced": self._dependencies.misplaced.get(state.name, 0) if reads_all else None,
             "lifetime_s": None if state.lifetime is None else state.lifetime.total_seconds(),
             "stale_after_s": options.stale_after.total_seconds(),
             "history": options.history,

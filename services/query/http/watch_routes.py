@@ -13,17 +13,17 @@ from services.query.push.push_service import PushService
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.limits import WatchLimits
 
 
 class WatchRoutes:
     """The routes. `service` takes the changes of the stores; its `run` must end before the server does."""
 
-    def __init__(self, parts: Parts, limits: WatchLimits | None = None) -> None:
-        self.service = PushService(parts, limits or parts.settings.watch_limits())
-        self._events = EventStreams(parts, self.service)
-        self._sockets = WebSockets(parts, self.service, frozenset(parts.settings.origins))
+    def __init__(self, dependencies: Dependencies, limits: WatchLimits | None = None) -> None:
+        self.service = PushService(dependencies, limits or dependencies.settings.watch_limits())
+        self._events = EventStreams(dependencies, self.service)
+        self._sockets = WebSockets(dependencies, self.service, frozenset(dependencies.settings.origins))
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""

@@ -29,7 +29,7 @@ from services.query.push.stream_items import (
 )
 
 if TYPE_CHECKING:
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.lookup.rate_limit import RateMeter
     from services.query.push.client_stream import ClientStream
     from services.query.push.push_service import PushService
@@ -47,11 +47,11 @@ class WatchConnection:
     """One WebSocket: executes the commands of its client, and encodes the items of its stream."""
 
     def __init__(
-        self, parts: Parts, push: PushService, stream: ClientStream, meter: RateMeter, *, relays: bool
+        self, dependencies: Dependencies, push: PushService, stream: ClientStream, meter: RateMeter, *, relays: bool
     ) -> None:
         self._meter = meter
-        self._counts = parts.counts
-        self._clock = parts.clock
+        self._counts = dependencies.counts
+        self._clock = dependencies.clock
         self._push = push
         self._relays = relays
         self._stream = stream
@@ -138,8 +138,8 @@ class WatchConnection:
 class WebSockets:
     """Opens WebSockets. `origins` are the pages that may connect, besides those that this instance serves."""
 
-    def __init__(self, parts: Parts, push: PushService, origins: frozenset[str]) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies, push: PushService, origins: frozenset[str]) -> None:
+        self._dependencies = dependencies
         self._push = push
         self._origins = origins
 
@@ -156,7 +156,7 @@ class WebSockets:
         relays = FORWARDED in request.headers and sender in (PEER, ANONYMOUS)
         with self._push.stream(sender, relays=relays) as stream, suppress(ConnectionError):
             writer = ClientWriter(request, await socket.prepare(request), limits.stalled_s)
-            connection = WatchConnection(self._parts, self._push, stream, request[METER], relays=relays)
+            connection = WatchConnection(self._dependencies, self._push, stream, request[METER], relays=relays)
             await self._serve(connection, stream, socket, writer)
         return socket
 

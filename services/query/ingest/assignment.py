@@ -1,121 +1,129 @@
-"""The partitions that are followed, how far each was read, and how one is read from its beginning. In the thread."""
+"""The partitions that are read, the position of each, and how one is read again from its beginning.
+
+Runs in the ingest thread.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from services.query.ingest.ingestion import Part, Progress
+from services.query.ingest.ingestion import ReadProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from services.query.ingest.batch_reader import Reader
-    from services.query.ingest.freshness import Freshness
-    from services.query.store.store import Store
+    from services.query.ingest.batch_reader import BatchReader
+    from services.query.ingest.freshness import FreshnessTracker
+    from services.query.store import StatePartition, Store
 
 log = logging.getLogger(__name__)
 
-NEAR = 10_000
+NEARLY_CAUGHT_UP = 10_000
 
 
-class Followed:
-    """`topics` and `stores` by state. What is assigned to the reader can be made again from this, and the stores."""
+class Assignment:
+    """The assigned partitions. `topics` and `stores` are by state.
+
+    The consumer's own assignment can be made again from this and the stores.
+    """
 
     def __init__(
-        self, reader: Reader, topics: Mapping[str, str], stores: Mapping[str, Store], freshness: Freshness
+        self, reader: BatchReader, topics: Mapping[str, str], stores: Mapping[str, Store], freshness: FreshnessTracker
     ) -> None:
         self._reader = reader
         self._freshness = freshness
         self._topics = topics
         self._stores = stores
-        self._parts: set[Part] = set()
-        self._forgetting: list[Part] = []
-        self.progress: dict[Part, Progress] = {}
+        self._partitions: set[StatePartition] = set()
+        self._clearing: list[StatePartition] = []
+        self.progress: dict[StatePartition, ReadProgress] = {}
 
-    def __contains__(self, part: Part) -> bool:
-        return part in self._parts
+    def __contains__(self, partition: StatePartition) -> bool:
+        return partition in self._partitions
 
     @property
-    def busy(self) -> bool:
-        """Whether there is something to forget."""
-        return bool(self._forgetting)
+    def is_clearing(self) -> bool:
+        """Whether a partition has entries that must be deleted before it is read."""
+        return bool(self._clearing)
 
-    def begin(self, part: Part) -> None:
-        """Follow it from where its store is; what an earlier process has forgotten half is forgotten first."""
-        if part in self._parts:
+    def add(self, partition: StatePartition) -> None:
+        """Read the partition from its store's position, after clearing what an earlier process cleared in part."""
+        if partition in self._partitions:
             return
-        self._parts.add(part)
-        if self._stores[part.state].half_forgotten(part.partition):
-            self._forgetting.append(part)
+        self._partitions.add(partition)
+        if self._stores[partition.state].is_clear_pending(partition.number):
+            self._clearing.append(partition)
         else:
-            self._read(part)
+            self._read(partition)
 
-    def end(self, part: Part) -> None:
-        """Follow it no more."""
-        if part not in self._parts:
+    def remove(self, partition: StatePartition) -> None:
+        """Stop reading the partition."""
+        if partition not in self._partitions:
             return
-        self._parts.remove(part)
-        self.progress.pop(part, None)
-        if part in self._forgetting:
-            self._forgetting.remove(part)
+        self._partitions.remove(partition)
+        self.progress.pop(partition, None)
+        if partition in self._clearing:
+            self._clearing.remove(partition)
         else:
-            self._reader.end(self._topics[part.state], part.partition)
+            self._reader.remove(self._topics[partition.state], partition.number)
 
-    def restart(self, part: Part, why: str, tell: Callable[[], bool]) -> None:
-        """Forget all of it, and read it from its beginning; not if it cannot be told to who answers."""
-        if part in self._forgetting:
+    def restart(self, partition: StatePartition, reason: str, notify: Callable[[], bool]) -> None:
+        """Clear the partition and read it from its beginning, unless `notify` fails: readers must know first."""
+        if partition in self._clearing:
             return
-        log.warning("a partition is read from its beginning", extra={"facts": {**part._asdict(), "reason": why}})
-        self.progress.pop(part, None)  # before anybody takes it for that of the new beginning
-        if tell():
-            self._forgetting.append(part)
-            self._reader.end(self._topics[part.state], part.partition)
+        facts = {"state": partition.state, "partition": partition.number, "reason": reason}
+        log.warning("a partition is read from its beginning", extra={"facts": facts})
+        self.progress.pop(partition, None)  # or it would be taken for that of the new beginning
+        if notify():
+            self._clearing.append(partition)
+            self._reader.remove(self._topics[partition.state], partition.number)
 
-    def forget(self) -> None:
-        """Go on forgetting, a little: others are read meanwhile."""
-        if self._forgetting:
-            part = self._forgetting[0]
-            if self._stores[part.state].forget(part.partition):
-                self._forgetting.remove(part)
-                self._read(part)
+    def clear_some(self) -> None:
+        """Delete some entries of a partition that is being cleared; other partitions are read in between."""
+        if self._clearing:
+            partition = self._clearing[0]
+            if self._stores[partition.state].clear_partition(partition.number):
+                self._clearing.remove(partition)
+                self._read(partition)
 
-    def lost(self, part: Part, offsets: Iterable[int]) -> bool:
-        """Whether a removal can be missing before these, which are read next: it was away for too long."""
-        if part not in self._parts or part in self._forgetting:
+    def may_miss_tombstone(self, partition: StatePartition, offsets: Iterable[int]) -> bool:
+        """Return whether compaction can have removed a tombstone before these offsets, which are read next."""
+        if partition not in self._partitions or partition in self._clearing:
             return False
-        return self._freshness.lost(part, self._position(part), offsets)
+        return self._freshness.may_miss_tombstone(partition, self._position(partition), offsets)
 
-    def ask(self, ends: Mapping[Part, int], at: int) -> None:
-        """These were the partitions' ends then."""
-        followed = {part: end for part, end in ends.items() if part in self.progress}
-        self._freshness.ask(followed, at, {part: self.progress[part].position for part in followed})
+    def set_end_offsets(self, ends: Mapping[StatePartition, int], at: int) -> None:
+        """Note the partitions' end offsets at that time."""
+        known = {partition: end for partition, end in ends.items() if partition in self.progress}
+        self._freshness.set_end_offsets(known, at, {one: self.progress[one].position for one in known})
 
-    def mend(self) -> None:
-        """Read everything on from where its store is: what was read and not written is read again."""
-        parts = [part for part in self._parts if part not in self._forgetting]
-        self._reader.place({(self._topics[part.state], part.partition): self._position(part) for part in parts})
+    def rewind(self) -> None:
+        """Read all partitions from their stores' positions: records that were read and not written are read again."""
+        partitions = [one for one in self._partitions if one not in self._clearing]
+        self._reader.replace({(self._topics[one.state], one.number): self._position(one) for one in partitions})
 
-    def kept_up(self, state: str) -> bool:
-        """Whether all that is followed of the state is read, but for NEAR records of each partition."""
-        known = [self.progress.get(part) for part in self._parts if part.state == state]
-        return bool(known) and all(one and one.end is not None and one.lag < NEAR for one in known)
+    def is_nearly_caught_up(self, state: str) -> bool:
+        """Return whether each assigned partition of the state lacks fewer than NEARLY_CAUGHT_UP records."""
+        known = [self.progress.get(one) for one in self._partitions if one.state == state]
+        return bool(known) and all(one and one.end is not None and one.lag < NEARLY_CAUGHT_UP for one in known)
 
-    def reached(self, part: Part, position: int) -> None:
-        """Readers see all before this."""
-        if part not in self._parts or part in self._forgetting:
+    def reached(self, partition: StatePartition, position: int) -> None:
+        """Note that readers see all records before this position."""
+        if partition not in self._partitions or partition in self._clearing:
             return
-        before, end = self.progress.get(part), self._reader.known_end(self._topics[part.state], part.partition)
+        before = self.progress.get(partition)
+        end = self._reader.known_end(self._topics[partition.state], partition.number)
         position = max(position, before.position if before else 0)
-        self.progress[part] = Progress(position, max(position, end or 0))
-        self._freshness.reached({part: position})
+        self.progress[partition] = ReadProgress(position, max(position, end or 0))
+        self._freshness.reached({partition: position})
 
-    def _read(self, part: Part) -> None:
-        position = self._position(part)
+    def _read(self, partition: StatePartition) -> None:
+        position = self._position(partition)
         if position is not None:
-            self.progress[part] = Progress(position, None)
-        self._freshness.begin(part, position)
-        self._reader.begin(self._topics[part.state], part.partition, position)
+            self.progress[partition] = ReadProgress(position, None)
+        self._freshness.start(partition, position)
+        self._reader.add(self._topics[partition.state], partition.number, position)
 
-    def _position(self, part: Part) -> int | None:
-        return self._stores[part.state].position(part.partition)
+    def _position(self, partition: StatePartition) -> int | None:
+        return self._stores[partition.state].position(partition.number)

@@ -1,4 +1,4 @@
-"""Reads partitions by plain assignment: few records at a time while it keeps up, many while it catches up."""
+"""Reads assigned partitions in batches: small ones while it keeps up, large ones while it catches up."""
 
 from __future__ import annotations
 
@@ -11,71 +11,70 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, Message
 
-FLOW: dict[str, str | int | float | bool] = {
-    "auto.offset.reset": "error",  # the store must be emptied first
-    "enable.partition.eof": True,  # an end that is no record's: compaction or a transaction took the last
-    "fetch.wait.max.ms": 50,  # how long a new assignment may have to wait for the answer to the fetch before
+CONSUMER_CONFIG: dict[str, str | int | float | bool] = {
+    "auto.offset.reset": "error",  # the store must be cleared first
+    "enable.partition.eof": True,  # reports an end that has no record: compaction or a transaction removed the last
+    "fetch.wait.max.ms": 50,  # a new assignment may wait this long for the response to the fetch before it
     "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second
     "queued.max.messages.kbytes": 32 * 1024,
 }
 POLL_S = 0.05
-FEW = 100
-"""A batch of these is written in about a millisecond."""
-MANY = 10_000
-GATHER_S = 0.003
-"""How long it waits for more when records come one soon after the other: a transaction for each would cost more."""
-AT_ONCE = 500
-"""The client makes objects of so many records without letting the event loop in between."""
+SMALL_BATCH = 100
+"""Written in about a millisecond."""
+LARGE_BATCH = 10_000
+LINGER_S = 0.003
+"""The wait for more records when they arrive close together: one transaction for each record would cost more."""
+CONSUME_SIZE = 500
+"""The client creates so many message objects while it holds the interpreter's lock."""
 
 
-class Reader:
-    """A consumer in the one thread that reads."""
+class BatchReader:
+    """Wraps the consumer in the one thread that reads."""
 
     def __init__(self, consumer: Consumer, clock: Callable[[], float]) -> None:
         self._consumer = consumer
         self._clock = clock
         self._ended = clock()
-        self._most = FEW
+        self._limit = SMALL_BATCH
 
-    def begin(self, topic: str, partition: int, position: int | None) -> None:
-        """Read from there on; None: from the beginning."""
+    def add(self, topic: str, partition: int, position: int | None) -> None:
+        """Read the partition from this position; None: from its beginning."""
         self._consumer.incremental_assign([TopicPartition(topic, partition, _offset(position))])
 
-    def end(self, topic: str, partition: int) -> None:
-        """Read it no more."""
+    def remove(self, topic: str, partition: int) -> None:
+        """Stop reading the partition."""
         self._consumer.incremental_unassign([TopicPartition(topic, partition)])
 
-    def place(self, positions: Mapping[tuple[str, int], int | None]) -> None:
-        """Read these, by topic and partition, and nothing else, from these positions on."""
-        places = [TopicPartition(*one, _offset(position)) for one, position in positions.items()]
-        self._consumer.assign(places)
+    def replace(self, positions: Mapping[tuple[str, int], int | None]) -> None:
+        """Read these partitions, by topic and number, from these positions, and no others."""
+        self._consumer.assign([TopicPartition(*one, _offset(position)) for one, position in positions.items()])
 
     def known_end(self, topic: str, partition: int) -> int | None:
-        """The partition's end, as the last answer to a fetch told it."""
+        """Return the partition's end offset in the last fetch response."""
         _, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
         return end if end >= 0 else None
 
     def read(self, *, wait: bool) -> Iterator[list[Message]]:
-        """What there is, a piece at a time; may wait a little for the first. After a full one it may be twice as much.
+        """Yield a batch in pieces; may wait briefly for the first. After a full batch the limit of the next doubles.
 
-        Raises KafkaException: what was read before is lost then, unless all is placed again.
+        Raises KafkaException: then `replace` must be called, or the records read before are lost.
         """
         first = self._consumer.poll(POLL_S if wait else 0)
         if first is None:
-            self._most = FEW
+            self._limit = SMALL_BATCH
             return
-        begun, read = self._clock(), 1
+        began, count = self._clock(), 1
         yield [first]
-        wait_s = GATHER_S if begun - self._ended < GATHER_S else 0
-        while read < self._most:
-            more = self._consumer.consume(min(AT_ONCE, self._most - read), wait_s)
+        wait_s = LINGER_S if began - self._ended < LINGER_S else 0
+        while count < self._limit:
+            more = self._consumer.consume(min(CONSUME_SIZE, self._limit - count), wait_s)
             if not more:
                 break
-            read += len(more)
+            count += len(more)
             wait_s = 0
             yield more
         self._ended = self._clock()
-        self._most = min(MANY, 2 * self._most) if read >= self._most else FEW
+        self._limit = min(LARGE_BATCH, 2 * self._limit) if count >= self._limit else SMALL_BATCH
 
 
 def _offset(position: int | None) -> int:

@@ -1,4 +1,4 @@
-"""What the follower's thread hands to the event loop: many things at a time, in order, and never more than it takes."""
+"""Passes changes from the ingest thread to the event loop: in batches, in order, with backpressure."""
 
 from __future__ import annotations
 
@@ -9,78 +9,79 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from services.query.ingest.ingestion import Listener
-    from services.query.store.entry import Change
+    from services.query.ingest.ingestion import ChangeListener
+    from services.query.store import Change
 
-MOST = 50_000
-"""How many changes may wait for the event loop, before the thread waits for it."""
-PATIENCE_S = 0.1
+CAPACITY = 50_000
+"""The number of changes that may wait for the event loop before the thread waits for it."""
+WAIT_S = 0.1
 
 
-class Outbox:
-    """Written by the thread, emptied by the event loop."""
+class ChangeQueue:
+    """Filled by the thread, emptied by the event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, listener: Listener, stopping: Callable[[], bool]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, listener: ChangeListener, stopping: Callable[[], bool]) -> None:
         self._loop = loop
         self._listener = listener
         self._stopping = stopping
         self._lock = threading.Lock()
         self._changes: list[Change] = []
         self._taken = threading.Event()
-        self._told = threading.Event()
-        self._told.set()
+        self._notified = threading.Event()
+        self._notified.set()
 
-    def add(self, changes: list[Change]) -> None:
-        """Readers see these now. Waits while the event loop is far behind, and a little while it tells of others.
+    def put(self, changes: list[Change]) -> None:
+        """Add changes that readers see now. Waits while the queue is full, and briefly while the listener runs.
 
-        Both at once would take turns with the interpreter, and a thousand who watch one key would be told later.
+        Thread and listener would otherwise take turns with the interpreter, and a thousand watchers of one key would
+        be notified later.
         """
         if not changes:
             return
         with self._lock:
-            called = bool(self._changes)
+            scheduled = bool(self._changes)
             self._changes += changes
-            full = len(self._changes) > MOST
+            full = len(self._changes) > CAPACITY
             self._taken.clear()
-        if not called:
-            self._loop.call_soon_threadsafe(self._hand_over)
-        self._told.wait(PATIENCE_S)
+        if not scheduled:
+            self._loop.call_soon_threadsafe(self._notify)
+        self._notified.wait(WAIT_S)
         if full:
             self._wait(self._taken)
 
-    def ask(self, done: Callable[[], None]) -> bool:
-        """Have this done in the event loop, after what was handed over before; False when it stops meanwhile.
+    def call(self, function: Callable[[], None]) -> bool:
+        """Call the function on the event loop, after the changes that were put before; False if the service stops.
 
-        Raises what it raises.
+        Raises what the function raises.
         """
-        answered = threading.Event()
+        returned = threading.Event()
         failed: list[Exception] = []
 
-        def do() -> None:
+        def run() -> None:
             try:
-                done()
-            except Exception as error:  # noqa: BLE001 (the thread that waits is told, and ends of it)
+                function()
+            except Exception as error:  # noqa: BLE001 (raised again in the thread that waits)
                 failed.append(error)
-            answered.set()
+            returned.set()
 
-        self._loop.call_soon_threadsafe(do)
-        there = self._wait(answered)
+        self._loop.call_soon_threadsafe(run)
+        completed = self._wait(returned)
         if failed:
             raise failed[0]
-        return there
+        return completed
 
-    def _hand_over(self) -> None:
+    def _notify(self) -> None:
         with self._lock:
             changes, self._changes = self._changes, []
         self._taken.set()
-        self._told.clear()
+        self._notified.clear()
         try:
             self._listener.changed(changes)
         finally:
-            self._told.set()
+            self._notified.set()
 
     def _wait(self, event: threading.Event) -> bool:
-        while not event.wait(PATIENCE_S):
+        while not event.wait(WAIT_S):
             if self._stopping():
                 return False
         return True

@@ -1,4 +1,4 @@
-"""A consumer that lives in one thread of its own, and tells the event loop what it hears."""
+"""A Kafka consumer with a thread of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from contracts.model.topics import READ_COMMITTED
-from services.query.cluster.errors import ClientFailedError
+from services.query.ingest.errors import KafkaClientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,17 +24,17 @@ QUIET = {
     "enable.auto.commit": False,
     "topic.metadata.refresh.interval.ms": 5000,
     "reconnect.backoff.ms": 50,
-    "reconnect.backoff.max.ms": 500,  # how much later than its broker an instance is back
+    "reconnect.backoff.max.ms": 500,  # the delay until it notices that the broker is back
 }
 
 Config = dict[str, str | int | float | bool]
 
 
-class Polling:
-    """Runs `work` again and again in the thread, until it is cancelled; closing is left undone after a while.
+class ConsumerThread:
+    """Calls `work` repeatedly in the thread until `run` is cancelled; closing the consumer has a timeout.
 
-    When `run` ends the work has ended too, so what it uses may be closed; it must not take long. `failure` words what
-    a fatal error means to it.
+    When `run` returns, the last call has returned, so what it uses may be closed; a call must be short. `failure` makes
+    the exception for a fatal error.
     """
 
     def __init__(
@@ -47,16 +47,16 @@ class Polling:
         settings: Config = {**QUIET, **client, **READ_COMMITTED, **config}
         self.consumer = Consumer({**settings, "error_cb": self._on_error}, logger=log)
         self._name = name
-        self._failure = failure or (lambda error: ClientFailedError(name, error.name(), error.str()))
+        self._failure = failure or (lambda error: KafkaClientError(name, error.name(), error.str()))
         self._stopping = threading.Event()
 
     @property
     def stopping(self) -> bool:
-        """Whether the work shall end: it must not wait for the event loop then."""
+        """Whether the thread stops: the work must not wait for the event loop then."""
         return self._stopping.is_set()
 
     async def run(self, work: Callable[[Consumer], None]) -> None:
-        """Work until cancelled. Raises what the work raises."""
+        """Call the work until cancelled. Raises what the work raises."""
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, self._name)
         working = loop.run_in_executor(thread, self._work, work)
         try:
@@ -73,13 +73,13 @@ class Polling:
                 work(self.consumer)
             except KafkaException as raised:
                 error: KafkaError = raised.args[0]
-                if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001  # so it is called
+                if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001  # a public name
                     raise self._failure(error) from raised
                 self._on_error(error)
                 self._stopping.wait(POLL_S)
 
     async def _close(self, loop: asyncio.AbstractEventLoop) -> None:
-        """While the broker is away closing takes long, and nobody waits for what it would do."""
+        """Close in the background: while the broker is down closing takes long, and its effect is not needed."""
         closed = asyncio.Event()
 
         def close() -> None:
@@ -94,7 +94,9 @@ class Polling:
             async with asyncio.timeout(CLOSE_S):
                 await closed.wait()
         except TimeoutError:
-            log.warning("the broker is away, so its client was not closed", extra={"facts": {"client": self._name}})
+            log.warning(
+                "a client was not closed, because the broker does not respond", extra={"facts": {"client": self._name}}
+            )
 
     def _on_error(self, error: KafkaError) -> None:
         log.warning("kafka", extra={"facts": {"client": self._name, "code": error.name(), "detail": error.str()}})

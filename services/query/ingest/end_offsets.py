@@ -1,6 +1,6 @@
-"""Where partitions end now, asked of the brokers.
+"""Requests the end offsets of partitions from the brokers.
 
-By a consumer that joins no group: an admin client that was asked while its broker went away never answered again
+With a consumer that joins no group: an admin client whose broker stops while it waits never responds again
 (librdkafka 2.16).
 """
 
@@ -16,30 +16,32 @@ from contracts.model.topics import READ_COMMITTED
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from services.query.ingest.ingestion import Part
+    from services.query.store import StatePartition
 
 log = logging.getLogger(__name__)
 
-ANSWER_S = 5.0
+RESPONSE_TIMEOUT_S = 5.0
 LATEST = -1
-"""In place of a time: the end."""
+"""In place of a timestamp: the end."""
 QUIET = {"enable.auto.commit": False, "log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
-class Ends:
-    """Blocks while it asks. `topics` by state."""
+class EndOffsetReader:
+    """Blocks while it waits for the brokers. `topics` gives the topic of each state."""
 
     def __init__(self, client: Mapping[str, str], group: str, topics: Mapping[str, str]) -> None:
         self._consumer = Consumer({**QUIET, **client, **READ_COMMITTED, "group.id": group})
         self._topics = topics
 
-    def ask(self, parts: Collection[Part]) -> dict[Part, int]:
-        """By partition; without those that the brokers do not tell within some seconds."""
-        asked = {(self._topics[part.state], part.partition): part for part in parts}
-        places = [TopicPartition(topic, number, LATEST) for topic, number in asked]
+    def read(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
+        """Return the end offset of each partition; without those that the brokers do not return in time."""
+        requested = {(self._topics[one.state], one.number): one for one in partitions}
+        times = [TopicPartition(topic, number, LATEST) for topic, number in requested]
         try:
-            told = self._consumer.offsets_for_times(places, timeout=ANSWER_S) if places else []
+            found = self._consumer.offsets_for_times(times, timeout=RESPONSE_TIMEOUT_S) if times else []
         except KafkaException as error:
-            log.warning("the ends are not known", extra={"facts": {"detail": str(error)}})
+            log.warning("end offsets are unknown", extra={"facts": {"detail": str(error)}})
             return {}
-        return {asked[one.topic, one.partition]: one.offset for one in told if one.error is None and one.offset >= 0}
+        return {
+            requested[one.topic, one.partition]: one.offset for one in found if one.error is None and one.offset >= 0
+        }

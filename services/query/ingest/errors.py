@@ -1,13 +1,32 @@
-"""What ends the follower, and with it the service."""
+"""Errors that stop ingest, and with it the service."""
 
 from __future__ import annotations
 
-from services.query.errors import RetryableError
+from contracts.errors import RetryableError
+from services.query.errors import QueryServiceError
 
 
-class FollowingFailed(RetryableError):
-    """The consumer met an error that it cannot survive."""
+class IngestionError(QueryServiceError, RetryableError):
+    """The consumer reported an error that it cannot recover from."""
 
     def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"The topics cannot be followed ({code}: {detail}): start the service again, it goes on there")
+        super().__init__(
+            f"The topics cannot be read ({code}: {detail}): start the service again, it goes on from its store"
+        )
         self.code = code
+
+
+class KafkaClientError(QueryServiceError, RetryableError):
+    """A Kafka client reported a fatal error."""
+
+    def __init__(self, client: str, code: str, detail: str) -> None:
+        super().__init__(f"The client of the {client} has failed ({code}: {detail}): check what the brokers permit it")
+        self.code = code
+
+
+class UndecodableRecordError(Exception):
+    """A record that is not one of the state. `reason` contains nothing of its content."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

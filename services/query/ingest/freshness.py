@@ -1,4 +1,4 @@
-"""When all that was on a partition was here for the last time. In the follower's thread."""
+"""Tracks when the store last had all records of each partition. Runs in the ingest thread."""
 
 from __future__ import annotations
 
@@ -8,72 +8,73 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from services.query.ingest.ingestion import Part
-    from services.query.ingest.tombstones import Removals
-    from services.query.store.store import Store
+    from services.query.ingest.tombstones import TombstoneRetention
+    from services.query.store import StatePartition, Store
 
 
-class Asked(NamedTuple):
-    """A partition's end, and when it was asked for."""
+class EndOffset(NamedTuple):
+    """A partition's end offset, and the time at which it was requested."""
 
-    end: int
+    offset: int
     at: int
 
 
-class Freshness:
-    """Notes it in the stores, and tells whether a partition has to be read from its beginning for it was away too long.
+class FreshnessTracker:
+    """Writes these times to the stores, and detects partitions that were not read for longer than tombstones are kept.
 
-    One that is read from its beginning is not judged before its end was reached: otherwise a topic that keeps removals
-    for a shorter time than reading it takes would be read for ever.
+    A partition that is read from its beginning is not checked before it has reached its end: a topic that keeps
+    tombstones for less time than reading it takes would otherwise be read again and again.
     """
 
-    def __init__(self, stores: Mapping[str, Store], removals: Removals) -> None:
+    def __init__(self, stores: Mapping[str, Store], retention: TombstoneRetention) -> None:
         self._stores = stores
-        self._removals = removals
-        self._judged: set[Part] = set()
-        self._asked: dict[Part, Asked] = {}
+        self._retention = retention
+        self._checked: set[StatePartition] = set()
+        self._ends: dict[StatePartition, EndOffset] = {}
 
-    def begin(self, part: Part, position: int | None) -> None:
-        """It is read from there on; None: from its beginning."""
-        self._asked.pop(part, None)
+    def start(self, partition: StatePartition, position: int | None) -> None:
+        """Note that the partition is read from this position; None: from its beginning."""
+        self._ends.pop(partition, None)
         if position is None:
-            self._judged.discard(part)
-            self._stores[part.state].freshen({part.partition: self._removals.now()})
+            self._checked.discard(partition)
+            self._stores[partition.state].mark_caught_up({partition.number: self._retention.now()})
         else:
-            self._judged.add(part)
+            self._checked.add(partition)
 
-    def ask(self, ends: Mapping[Part, int], at: int, positions: Mapping[Part, int]) -> None:
-        """These were their ends then; an earlier question that is not answered yet goes on."""
-        for part, end in ends.items():
-            self._asked.setdefault(part, Asked(end, at))
+    def set_end_offsets(
+        self, ends: Mapping[StatePartition, int], at: int, positions: Mapping[StatePartition, int]
+    ) -> None:
+        """Note the end offsets at that time; an earlier one that is not reached yet stays."""
+        for partition, end in ends.items():
+            self._ends.setdefault(partition, EndOffset(end, at))
         self.reached(positions)
 
-    def reached(self, positions: Mapping[Part, int]) -> None:
-        """Readers see all before these."""
-        fresh: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        for part, position in positions.items():
-            asked = self._asked.get(part)
-            if asked is not None and position >= asked.end:
-                del self._asked[part]
-                self._judged.add(part)
-                fresh[part.state][part.partition] = asked.at
-        for state, times in fresh.items():
-            self._stores[state].freshen(times)
+    def reached(self, positions: Mapping[StatePartition, int]) -> None:
+        """Note that readers see all records before these positions."""
+        caught_up: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for partition, position in positions.items():
+            end = self._ends.get(partition)
+            if end is not None and position >= end.offset:
+                del self._ends[partition]
+                self._checked.add(partition)
+                caught_up[partition.state][partition.number] = end.at
+        for state, times in caught_up.items():
+            self._stores[state].mark_caught_up(times)
 
-    def lost(self, part: Part, position: int | None, offsets: Iterable[int]) -> bool:
-        """Whether a removal can be missing at the position, or between these offsets, which are read next.
+    def may_miss_tombstone(self, partition: StatePartition, position: int | None, offsets: Iterable[int]) -> bool:
+        """Return whether compaction can have removed a tombstone at the position, or between these next offsets.
 
-        Compaction leaves a hole where it took one away. So nothing is lost where there is none, whatever the clock
-        says: one that jumps ahead would have every instance read everything anew.
+        Compaction leaves a gap in the offsets where it removed a record. So without a gap nothing is missing, whatever
+        the clock shows: a clock that jumps ahead would otherwise make every instance read everything again.
         """
-        fresh = self._stores[part.state].fresh(part.partition)
-        if part not in self._judged or not self._removals.lost(part.state, fresh):
+        caught_up_at = self._stores[partition.state].caught_up_at(partition.number)
+        if partition not in self._checked or not self._retention.is_exceeded(partition.state, caught_up_at):
             return False
-        return fresh is None or missing(position, offsets)
+        return caught_up_at is None or has_gap(position, offsets)
 
 
-def missing(position: int | None, offsets: Iterable[int]) -> bool:
-    """Whether there are holes from a position on to the last of these offsets, which are in order."""
+def has_gap(position: int | None, offsets: Iterable[int]) -> bool:
+    """Return whether offsets are missing between the position and the last of these, which are in order."""
     for offset in offsets:
         if position is not None and offset > position:
             return True

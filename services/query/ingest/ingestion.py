@@ -1,7 +1,8 @@
-"""How far the stores are behind their topics, and who says which partitions are followed: the seam to the cluster.
+"""The interface of ingest: which partitions to read, how far each is read, and who is notified of changes.
 
-The follower has a consumer of its own, in no group: whoever is a member of the group says what to follow, as owner or
-for a standby copy. So a copy that becomes the owner goes on as it is, without a seek.
+The consumer of ingest is in no group. A separate member of the consumer group learns the assignment, and the cluster
+assigns partitions here, for an owner and for a replica alike. So a replica that becomes the owner goes on without a
+seek.
 """
 
 from __future__ import annotations
@@ -9,64 +10,75 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from services.query.store.entry import Change
-
-
-class Part(NamedTuple):
-    """A partition of a state's topic."""
-
-    state: str
-    partition: int
+    from services.query.store import Change, StatePartition
 
 
-class Progress(NamedTuple):
-    """How far a partition was followed."""
+class ReadProgress(NamedTuple):
+    """How far a partition is read."""
 
     position: int
     """The offset of the first record that readers do not see yet."""
     end: int | None
-    """The partition's end, as the broker told it last; None until it did. While the broker is away it stands still."""
+    """The partition's end offset in the last response of the broker; None before the first."""
 
     @property
     def lag(self) -> int:
-        """Records between the two; 0 until the end is known."""
+        """The number of records between position and end; 0 until the end is known."""
         return max(0, (self.end or 0) - self.position)
 
 
-class Listener(Protocol):
-    """Is told what the follower did; always in the event loop."""
+class ChangeListener(Protocol):
+    """Receives what ingest did, always on the event loop."""
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Readers can see these since just now, in this order."""
+        """Receive changes that readers can see since just now, in their order."""
 
-    def restarted(self, part: Part) -> None:
-        """All that is held of it will be removed as soon as this returns, and read from the topic's beginning.
+    def restarted(self, partition: StatePartition) -> None:
+        """Receive a partition that is cleared as soon as this returns, and read again from the topic's beginning.
 
-        It happens when the topic no longer has the record at the position. Until the partition has caught up again,
-        what the store says of its keys is not true.
+        This happens when the topic no longer has the record at the position. What the store returns for the
+        partition's keys is wrong until it has caught up again.
         """
 
 
-class Following(Protocol):
-    """Keeps the stores up with their topics. From the event loop; nothing but `run` and `ends` takes time."""
+class ChangeListeners:
+    """A ChangeListener that calls others, in the order in which they were added."""
 
-    def follow(self, part: Part) -> None:
-        """Read it from where the store is on, from its beginning if nothing of it is there."""
+    def __init__(self) -> None:
+        self.on_changed: list[Callable[[Sequence[Change]], None]] = []
+        self.on_restarted: list[Callable[[StatePartition], None]] = []
 
-    def leave(self, part: Part) -> None:
-        """Read it no more. What is in the store stays, and is where `follow` goes on."""
+    def changed(self, changes: Sequence[Change]) -> None:
+        """See `ChangeListener.changed`."""
+        for listener in self.on_changed:
+            listener(changes)
 
-    def progress(self, part: Part) -> Progress | None:
-        """How far it is; None when it is not followed, or was not begun yet."""
+    def restarted(self, partition: StatePartition) -> None:
+        """See `ChangeListener.restarted`."""
+        for listener in self.on_restarted:
+            listener(partition)
 
-    async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
-        """Where the partitions end now, asked of the brokers; what they do not tell within some seconds is left out.
 
-        A partition whose position reaches this end has all that anybody can have read when this was called.
+class Ingestion(Protocol):
+    """Reads topics into the stores. Called from the event loop; only `run` and `end_offsets` take time."""
+
+    def assign(self, partition: StatePartition) -> None:
+        """Read the partition from the store's position, or from its beginning if the store has nothing of it."""
+
+    def unassign(self, partition: StatePartition) -> None:
+        """Stop reading the partition. The store keeps its entries and position."""
+
+    def progress(self, partition: StatePartition) -> ReadProgress | None:
+        """Return how far the partition is read; None if it is not assigned, or not started yet."""
+
+    async def end_offsets(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
+        """Request the current end offsets from the brokers; partitions without a response in time are left out.
+
+        A partition whose position reaches this offset has all that any client can have read when this was called.
         """
         ...
 
     async def run(self) -> None:
-        """Follow until cancelled. Raises what it cannot survive: a full disk, for one."""
+        """Read until cancelled. Raises what it cannot recover from, such as a full disk."""

@@ -1,4 +1,4 @@
-"""Follows the topics of all named states in one thread: reads, decodes, writes, and tells the event loop."""
+"""Ingest from Kafka: one thread reads the topics of all named states, decodes, writes, and notifies the event loop."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaError
 
 from contracts.errors import DeclarationError
-from services.query.ingest.assignment import Followed
-from services.query.ingest.batch_reader import FLOW, Reader
-from services.query.ingest.change_queue import Outbox
-from services.query.ingest.consumer_thread import Polling
-from services.query.ingest.decode import Decoder, Garbage, Read
-from services.query.ingest.end_offsets import Ends
-from services.query.ingest.errors import FollowingFailed
-from services.query.ingest.freshness import Freshness
-from services.query.ingest.ingestion import Part
-from services.query.ingest.misplaced import Misplaced
-from services.query.ingest.tombstones import NEVER_LOST
-from services.query.store.entry import made
+from services.query.ingest.assignment import Assignment
+from services.query.ingest.batch_reader import CONSUMER_CONFIG, BatchReader
+from services.query.ingest.change_queue import ChangeQueue
+from services.query.ingest.consumer_thread import ConsumerThread
+from services.query.ingest.decode import RawRecord, UpdateDecoder
+from services.query.ingest.end_offsets import EndOffsetReader
+from services.query.ingest.errors import IngestionError, UndecodableRecordError
+from services.query.ingest.freshness import FreshnessTracker
+from services.query.ingest.misplaced import MisplacedKeys
+from services.query.ingest.tombstones import UNLIMITED
+from services.query.store import StatePartition
+from services.query.store.entry import make_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
     from contracts.model.named_state import NamedState
-    from services.query.ingest.ingestion import Listener, Progress
-    from services.query.ingest.tombstones import Removals
-    from services.query.store.store import Store, Update
+    from services.query.ingest.ingestion import ChangeListener, ReadProgress
+    from services.query.ingest.tombstones import TombstoneRetention
+    from services.query.store import Store, Update
 
 log = logging.getLogger(__name__)
 
-GROUP = "stateloop-query-follower"
-"""The client wants a name; it joins no group and commits nothing."""
+GROUP = "stateloop-query-ingest"
+"""The client requires a group id; it joins no group and commits nothing."""
 
 
-class Source(NamedTuple):
-    """A state that is followed, and where to."""
+class StateSource(NamedTuple):
+    """A named state, the store that its records go to, and their decoder."""
 
     state: NamedState
     store: Store
-    decoder: Decoder
+    decoder: UpdateDecoder
 
 
-class Gathered:
-    """What was read of one state, and is written next."""
+class PendingWrite:
+    """The records of one state that were read and are written next."""
 
     __slots__ = ("offsets", "updates")
 
@@ -60,176 +60,186 @@ class Gathered:
         self.offsets: defaultdict[int, list[int]] = defaultdict(list)
 
 
-class Tally:
-    """What was read since the start, by state. The thread counts, anybody may look."""
+class IngestCounts:
+    """Counters since the start, by state. Written by the thread, read from anywhere."""
 
     def __init__(self, states: Iterable[str]) -> None:
         self.records = dict.fromkeys(states, 0)
-        self.garbage = dict.fromkeys(self.records, 0)
+        self.undecodable = dict.fromkeys(self.records, 0)
         self.rounds = 0
 
 
-class Follower:
-    """See `Following`. Raises DeclarationError for two states of one topic."""
+class KafkaIngestion:
+    """See `Ingestion`. Raises DeclarationError if two states have one topic."""
 
     def __init__(
         self,
         client: Mapping[str, str],
         states: Mapping[str, NamedState],
         stores: Mapping[str, Store],
-        listener: Listener,
-        removals: Removals = NEVER_LOST,
+        listener: ChangeListener,
+        retention: TombstoneRetention = UNLIMITED,
     ) -> None:
         _check_topics(states)
-        self._sources = {one.topic: Source(one, stores[name], Decoder(one)) for name, one in states.items()}
-        self._topics = {name: one.topic for name, one in states.items()}
+        self._sources = {one.topic: StateSource(one, stores[name], UpdateDecoder(one)) for name, one in states.items()}
+        topics = {name: one.topic for name, one in states.items()}
         self._listener = listener
-        self._polling = Polling(client, {**FLOW, "group.id": GROUP}, "follower")
-        self._ends = Ends(client, GROUP, self._topics)
-        self._asking = ThreadPoolExecutor(1, "ends")
-        self._reader = Reader(self._polling.consumer, time.monotonic)
-        self._removals = removals
-        self._followed = Followed(self._reader, self._topics, stores, Freshness(stores, removals))
-        self._orders: deque[Callable[[], None]] = deque()
-        self._torn = False
-        self._rebuilding = dict(stores)
-        self.tally = Tally(states)
-        self.misplaced = Misplaced(states, stores)
+        self._thread = ConsumerThread(client, {**CONSUMER_CONFIG, "group.id": GROUP}, "ingest")
+        self._end_offsets = EndOffsetReader(client, GROUP, topics)
+        self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
+        self._reader = BatchReader(self._thread.consumer, time.monotonic)
+        self._retention = retention
+        self._assignment = Assignment(self._reader, topics, stores, FreshnessTracker(stores, retention))
+        self._commands: deque[Callable[[], None]] = deque()
+        self._interrupted = False
+        self._bulk_loading = dict(stores)
+        self.counts = IngestCounts(states)
+        self.misplaced = MisplacedKeys(states, stores)
 
-    def follow(self, part: Part) -> None:
-        """See `Following`."""
-        self._orders.append(partial(self._followed.begin, part))
+    def assign(self, partition: StatePartition) -> None:
+        """See `Ingestion`."""
+        self._commands.append(partial(self._assignment.add, partition))
 
-    def leave(self, part: Part) -> None:
-        """See `Following`."""
-        self._orders.append(partial(self._followed.end, part))
+    def unassign(self, partition: StatePartition) -> None:
+        """See `Ingestion`."""
+        self._commands.append(partial(self._assignment.remove, partition))
 
-    def progress(self, part: Part) -> Progress | None:
-        """See `Following`."""
-        return self._followed.progress.get(part)
+    def progress(self, partition: StatePartition) -> ReadProgress | None:
+        """See `Ingestion`."""
+        return self._assignment.progress.get(partition)
 
-    async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
-        """See `Following`."""
-        return await asyncio.get_running_loop().run_in_executor(self._asking, self._ends.ask, parts)
+    async def end_offsets(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
+        """See `Ingestion`."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._end_offset_thread, self._end_offsets.read, partitions)
 
     async def run(self) -> None:
-        """See `Following`. Raises FollowingFailed, StoreError."""
-        self._outbox = Outbox(asyncio.get_running_loop(), self._listener, lambda: self._polling.stopping)
-        looking = asyncio.create_task(self._look())
+        """See `Ingestion`. Raises IngestionError, StoreError."""
+        self._changes = ChangeQueue(asyncio.get_running_loop(), self._listener, lambda: self._thread.stopping)
+        freshness = asyncio.create_task(self._track_freshness())
         try:
-            await self._polling.run(self._work)
+            await self._thread.run(self._run_round)
         finally:
-            looking.cancel()
-            self._asking.shutdown(wait=False, cancel_futures=True)
+            freshness.cancel()
+            self._end_offset_thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _look(self) -> None:
-        """Note again and again that all of the topics is here, as long as it is."""
-        while self._removals.kept:
-            at = self._removals.now()
-            ends = await self.ends(tuple(self._followed.progress))
-            self._orders.append(partial(self._followed.ask, ends, at))
-            await asyncio.sleep(self._removals.every)
+    async def _track_freshness(self) -> None:
+        """Note at intervals, while the store has all records, that it has."""
+        while self._retention.retention_ms:
+            at = self._retention.now()
+            ends = await self.end_offsets(tuple(self._assignment.progress))
+            self._commands.append(partial(self._assignment.set_end_offsets, ends, at))
+            await asyncio.sleep(self._retention.check_interval_s)
 
-    def _work(self, _: Consumer) -> None:
-        """One round, in the thread. The client may fail anywhere in it, and is called again."""
-        self.tally.rounds += 1
-        if self._torn:
-            log.warning("reads again what was not written")
-            self._followed.mend()
-        self._torn = True
-        self._follow()
-        self._take(self._reader.read(wait=not self._followed.busy))
-        self._sweep()
-        self._settle()
-        self._torn = False
+    def _run_round(self, _: Consumer) -> None:
+        """Run one round, in the thread. If the client raises anywhere in it, the next round starts with a rewind."""
+        self.counts.rounds += 1
+        if self._interrupted:
+            log.warning("records that were not written are read again")
+            self._assignment.rewind()
+        self._interrupted = True
+        self._run_commands()
+        self._ingest(self._reader.read(wait=not self._assignment.is_clearing))
+        self._drop_expired()
+        self._finish_bulk_loads()
+        self._interrupted = False
 
-    def _follow(self) -> None:
-        """Do what was ordered."""
-        while self._orders:
-            self._orders.popleft()()
-        self._followed.forget()
+    def _run_commands(self) -> None:
+        while self._commands:
+            self._commands.popleft()()
+        self._assignment.clear_some()
 
-    def _take(self, pieces: Iterable[list[Message]]) -> None:
-        """Decode each piece as it comes, while the processor has it at hand, and write all at once."""
-        gathered: defaultdict[str, Gathered] = defaultdict(Gathered)
-        troubles = []
+    def _ingest(self, pieces: Iterable[list[Message]]) -> None:
+        """Decode each piece while the processor has it in its cache, and write the whole batch at once."""
+        pending: defaultdict[str, PendingWrite] = defaultdict(PendingWrite)
+        errors = []
         for messages in pieces:
             for message in messages:
                 if message.error() is None:
                     topic = message.topic() or ""
-                    self._gather(self._sources[topic], _read(message), gathered[topic])
+                    self._decode(self._sources[topic], _raw_record(message), pending[topic])
                 else:
-                    troubles.append(message)
-        for topic, one in gathered.items():
+                    errors.append(message)
+        for topic, one in pending.items():
             self._write(self._sources[topic], one)
-        for message in troubles:
-            self._face(message)
+        for message in errors:
+            self._handle_error(message)
 
-    def _gather(self, source: Source, read: Read, gathered: Gathered) -> None:
-        gathered.offsets[read.partition].append(read.offset)
+    def _decode(self, source: StateSource, record: RawRecord, pending: PendingWrite) -> None:
+        pending.offsets[record.partition].append(record.offset)
         try:
-            update = source.decoder.decode(read)
-        except Garbage as error:
-            self.tally.garbage[source.state.name] += 1
-            place = {"topic": source.state.topic, "partition": read.partition, "offset": read.offset}
-            log.warning("a record is passed over", extra={"facts": {**place, "reason": error.reason}})
+            update = source.decoder.decode(record)
+        except UndecodableRecordError as error:
+            self.counts.undecodable[source.state.name] += 1
+            facts = {"topic": source.state.topic, "partition": record.partition, "offset": record.offset}
+            log.warning("a record is skipped", extra={"facts": {**facts, "reason": error.reason}})
             return
         if update is not None:
-            gathered.updates.append(update)
+            pending.updates.append(update)
 
-    def _sweep(self) -> None:
-        """Drop what nobody remembers by the clock: no record need come for that."""
+    def _drop_expired(self) -> None:
+        """Drop windows that expired by the clock; no record has to arrive for that."""
         for source in self._sources.values():
-            source.store.sweep()
+            source.store.drop_expired()
 
-    def _settle(self) -> None:
-        """Of states that are read for the first time since the start: say that they are."""
-        for name in [name for name in self._rebuilding if self._followed.kept_up(name)]:
-            self._outbox.ask(self._rebuilding.pop(name).settle)
+    def _finish_bulk_loads(self) -> None:
+        """Switch the stores that caught up for the first time since the start from fast loading to fast reading."""
+        for name in [name for name in self._bulk_loading if self._assignment.is_nearly_caught_up(name)]:
+            self._changes.call(self._bulk_loading.pop(name).finish_bulk_load)
 
-    def _write(self, source: Source, gathered: Gathered) -> None:
-        """Write a batch, and tell of it."""
-        name, updates = source.state.name, gathered.updates
-        lost = {one for one, offsets in gathered.offsets.items() if self._lost(Part(name, one), offsets)}
-        if lost:
-            updates = [one for one in updates if one.partition not in lost]
-        positions = {one: offsets[-1] + 1 for one, offsets in gathered.offsets.items() if one not in lost}
+    def _write(self, source: StateSource, pending: PendingWrite) -> None:
+        """Write a batch, and pass its changes on."""
+        name, updates = source.state.name, pending.updates
+        restarted = {
+            one
+            for one, offsets in pending.offsets.items()
+            if self._restart_if_stale(StatePartition(name, one), offsets)
+        }
+        if restarted:
+            updates = [one for one in updates if one.partition not in restarted]
+        positions = {one: offsets[-1] + 1 for one, offsets in pending.offsets.items() if one not in restarted}
         if not positions:
             return
-        self.misplaced.look(name, updates)
-        self._outbox.add(source.store.apply(updates, positions))
-        for partition, position in positions.items():
-            self._followed.reached(Part(name, partition), position)
-        self.tally.records[name] += sum(len(gathered.offsets[one]) for one in positions)
+        self.misplaced.check(name, updates)
+        self._changes.put(source.store.apply(updates, positions))
+        for number, position in positions.items():
+            self._assignment.reached(StatePartition(name, number), position)
+        self.counts.records[name] += sum(len(pending.offsets[one]) for one in positions)
 
-    def _lost(self, part: Part, offsets: Iterable[int]) -> bool:
-        """Whether it has to be read from its beginning; then that is done."""
-        lost = self._followed.lost(part, offsets)
-        if lost:
-            self._restart(part, "it was away for longer than its topic keeps removals")
-        return lost
+    def _restart_if_stale(self, partition: StatePartition, offsets: Iterable[int]) -> bool:
+        """Read the partition from its beginning if it may miss a tombstone; return whether it does."""
+        stale = self._assignment.may_miss_tombstone(partition, offsets)
+        if stale:
+            self._restart(partition, "it was not read for longer than its topic keeps tombstones")
+        return stale
 
-    def _restart(self, part: Part, why: str) -> None:
-        self._followed.restart(part, why, lambda: self._outbox.ask(lambda: self._listener.restarted(part)))
+    def _restart(self, partition: StatePartition, reason: str) -> None:
+        def notify() -> bool:
+            return self._changes.call(lambda: self._listener.restarted(partition))
 
-    def _face(self, message: Message) -> None:
-        """What the client says in place of a record."""
-        error, part = message.error(), self._part(message)
+        self._assignment.restart(partition, reason, notify)
+
+    def _handle_error(self, message: Message) -> None:
+        """Handle a message that the client returns in place of a record."""
+        error, partition = message.error(), self._partition(message)
         if error is None:
             return
         if error.fatal():
-            raise FollowingFailed(error.name(), error.str())
-        if part is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the client's public name)
-            if not self._lost(part, [message.offset() or 0]):  # the last records may be among those that are gone
-                self._followed.reached(part, message.offset() or 0)
-        elif part is not None and part in self._followed and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-            self._restart(part, "its topic no longer has what comes next")
+            raise IngestionError(error.name(), error.str())
+        if partition is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (a public name)
+            offset = message.offset() or 0
+            if not self._restart_if_stale(partition, [offset]):  # compaction may have removed the last records
+                self._assignment.reached(partition, offset)
+        elif (
+            partition is not None and partition in self._assignment and error.code() == KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 (a public name)
+        ):
+            self._restart(partition, "its topic no longer has the next record")
         else:
             log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
 
-    def _part(self, message: Message) -> Part | None:
-        source, partition = self._sources.get(message.topic() or ""), message.partition()
-        return None if source is None or partition is None else Part(source.state.name, partition)
+    def _partition(self, message: Message) -> StatePartition | None:
+        source, number = self._sources.get(message.topic() or ""), message.partition()
+        return None if source is None or number is None else StatePartition(source.state.name, number)
 
 
 def _check_topics(states: Mapping[str, NamedState]) -> None:
@@ -239,6 +249,7 @@ def _check_topics(states: Mapping[str, NamedState]) -> None:
             raise DeclarationError(f"state {name!r}", f"has the topic of {other!r}", "Declare one state of a topic")
 
 
-def _read(message: Message) -> Read:
+def _raw_record(message: Message) -> RawRecord:
     _, timestamp = message.timestamp()
-    return made(Read, (message.key(), message.value(), message.partition() or 0, message.offset() or 0, timestamp))
+    fields = (message.key(), message.value(), message.partition() or 0, message.offset() or 0, timestamp)
+    return make_tuple(RawRecord, fields)

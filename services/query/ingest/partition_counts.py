@@ -1,50 +1,101 @@
-"""Looks whether topics still have as many partitions as keys were spread over at the start."""
+"""The number of partitions of each state's topic: read from the brokers at the start, and watched from then on."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import AdminClient
 
-from services.query.errors import PartitionsChangedError
+from services.query.errors import NoBrokerError, NoTopicError, PartitionsChangedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from contracts.model.named_state import NamedState
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 5.0
-ANSWER_S = 2.0
-GROUP = "stateloop-query-partitions"
-"""The client wants a name; it joins no group."""
+RESPONSE_TIMEOUT_S = 2.0
+BROKER_TIMEOUT_S = 60.0
+TOPIC_TIMEOUT_S = 3.0
+"""The wait for a topic that a broker does not list: another broker may just have created it."""
+RETRY_S = 0.2
+CHECK_INTERVAL_S = 5.0
+GROUP = "stateloop-query-partition-counts"
+"""The client requires a group id; it joins no group."""
 
 
-async def watched(states: Iterable[NamedState], client: Mapping[str, str]) -> None:
-    """Look until cancelled. Raises PartitionsChangedError: where a key is has changed, and answers would be wrong."""
+def with_partition_counts(
+    states: Mapping[str, NamedState], client: Mapping[str, str], stopping: Callable[[], bool] = lambda: False
+) -> dict[str, NamedState] | None:
+    """Return the states with the number of partitions of their topics; None when the service stops.
+
+    Topics may have been created with another number than the application declares. Waits for a broker. Raises
+    NoBrokerError, NoTopicError.
+    """
+    found = _read_counts({state.topic for state in states.values()}, client, stopping)
+    if found is None:
+        return None
+    for state in states.values():
+        if not found.get(state.topic):
+            raise NoTopicError(state.topic, client["bootstrap.servers"])
+    return {name: replace(state, partitions=found[state.topic]) for name, state in states.items()}
+
+
+async def watch_partition_counts(states: Iterable[NamedState], client: Mapping[str, str]) -> None:
+    """Check the counts until cancelled. Raises PartitionsChangedError: keys are then in other partitions."""
     known = {state.topic: state.partitions for state in states}
     consumer = Consumer({"log_level": 0, "reconnect.backoff.max.ms": 500, **client, "group.id": GROUP})
-    thread = ThreadPoolExecutor(1, "partitions")
+    thread = ThreadPoolExecutor(1, "partition-counts")
     try:
         while True:
             for topic, count in known.items():
-                found = await asyncio.get_running_loop().run_in_executor(thread, _count, consumer, topic)
+                found = await asyncio.get_running_loop().run_in_executor(thread, _read_count, consumer, topic)
                 if found and found != count:
                     raise PartitionsChangedError(topic, count, found)
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
 
 
-def _count(consumer: Consumer, topic: str) -> int:
-    """0 while nobody tells, or the topic is not there: that is noticed by who reads it."""
+def _read_counts(
+    topics: Collection[str], client: Mapping[str, str], stopping: Callable[[], bool]
+) -> dict[str, int] | None:
+    admin = AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 1000})
+    deadline, listed_at = time.monotonic() + BROKER_TIMEOUT_S, float("inf")
+    while not stopping():
+        try:
+            listed = admin.list_topics(timeout=RESPONSE_TIMEOUT_S).topics
+        except KafkaException as error:
+            if time.monotonic() >= deadline:
+                raise NoBrokerError(client["bootstrap.servers"], error.args[0].str()) from error
+        else:
+            found = {name: len(topic.partitions) for name, topic in listed.items()}
+            listed_at = min(listed_at, time.monotonic())
+            if time.monotonic() >= _retry_until(topics, found, listed_at, deadline):
+                return found
+            time.sleep(RETRY_S)
+    return None
+
+
+def _retry_until(topics: Collection[str], found: Mapping[str, int], listed_at: float, deadline: float) -> float:
+    """Return until when to list again: for topics that are being created, or may be soon."""
+    if any(found.get(topic) == 0 for topic in topics):
+        return deadline
+    return listed_at if all(topic in found for topic in topics) else min(deadline, listed_at + TOPIC_TIMEOUT_S)
+
+
+def _read_count(consumer: Consumer, topic: str) -> int:
+    """Return the count; 0 without a response or without the topic, which the reader of the topic reports."""
     try:
-        found = consumer.list_topics(topic, ANSWER_S).topics.get(topic)
+        found = consumer.list_topics(topic, RESPONSE_TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
-        log.warning("the number of partitions is not known", extra={"facts": {"topic": topic, "detail": str(error)}})
+        log.warning("the partition count is unknown", extra={"facts": {"topic": topic, "detail": str(error)}})
         return 0
     return 0 if found is None or found.error is not None else len(found.partitions)

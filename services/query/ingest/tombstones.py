@@ -1,4 +1,4 @@
-"""For how long topics keep the records that remove keys: compaction takes those away too in the end."""
+"""Reads for how long topics keep tombstones: compaction removes them too in the end."""
 
 from __future__ import annotations
 
@@ -21,82 +21,87 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANSWER_S = 5.0
-PATIENCE_S = 10.0
+RESPONSE_TIMEOUT_S = 5.0
+TIMEOUT_S = 10.0
+"""For the responses about all topics together."""
 SLICE_S = 0.1
-"""After how long it is looked whether it shall stop."""
+"""The interval at which a stop is noticed."""
 DAY_MS = 24 * 3600 * 1000
-"""Kafka's own default."""
-MOST_S = 60.0
-LEAST_S = 1.0
-SHARE = 8
+"""The default of Kafka's delete.retention.ms."""
+MAX_INTERVAL_S = 60.0
+MIN_INTERVAL_S = 1.0
+INTERVALS_PER_RETENTION = 8
 
 
-class Removals(NamedTuple):
-    """For how many milliseconds a removal is kept at least, by state; never lost in states that are not here.
+class TombstoneRetention(NamedTuple):
+    """The minimum time that a tombstone is kept, in milliseconds, by state; states that are not here keep them forever.
 
-    `now` is in milliseconds since 1970, and goes on while the service is away.
+    `now` is in milliseconds since 1970, on a clock that goes on while the service is stopped.
     """
 
-    kept: Mapping[str, int]
+    retention_ms: Mapping[str, int]
     now: Callable[[], int]
 
     @property
-    def every(self) -> float:
-        """After how many seconds to note again that all of a topic is here: often enough to be sure of it in time."""
-        least = min(self.kept.values(), default=DAY_MS) / 1000 / SHARE
-        return max(LEAST_S, min(MOST_S, least))
+    def check_interval_s(self) -> float:
+        """The interval at which to note that a store has all records: several times within the shortest retention."""
+        interval = min(self.retention_ms.values(), default=DAY_MS) / 1000 / INTERVALS_PER_RETENTION
+        return max(MIN_INTERVAL_S, min(MAX_INTERVAL_S, interval))
 
-    def lost(self, state: str, fresh: int | None) -> bool:
-        """Whether a removal can have come and gone since all of the topic was here, None: nobody knows when."""
-        kept = self.kept.get(state)
-        if kept is None:
+    def is_exceeded(self, state: str, caught_up_at: int | None) -> bool:
+        """Return whether a tombstone can have been written and removed since the store had all records.
+
+        `caught_up_at` is None where that time is unknown.
+        """
+        retention = self.retention_ms.get(state)
+        if retention is None:
             return False
-        return fresh is None or self.now() - fresh > max(kept, SHARE * self.every * 1000)
+        shortest = INTERVALS_PER_RETENTION * self.check_interval_s * 1000
+        return caught_up_at is None or self.now() - caught_up_at > max(retention, shortest)
 
 
-NEVER_LOST = Removals({}, lambda: 0)
+UNLIMITED = TombstoneRetention({}, lambda: 0)
 
 
-def kept(
+def read_tombstone_retention(
     states: Iterable[NamedState], client: Mapping[str, str], stopping: Callable[[], bool] = lambda: False
 ) -> dict[str, int] | None:
-    """What the brokers say, for `Removals.kept`; a day for a topic of which they say nothing, None if it shall stop.
+    """Return the brokers' setting for `TombstoneRetention.retention_ms`; None when the service stops.
 
-    Takes PATIENCE_S at the most, for all topics together.
+    A day is assumed for a topic without a response. Takes TIMEOUT_S at most.
     """
     topics = {
         state.topic: state.name for state in states if state.key is None or state.windowed
-    }  # those with a key ignore removals
+    }  # the others ignore tombstones
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     if not resources:
         return {}
-    admin = AdminClient({**client, "log_level": 0})  # has to live until all is answered
-    asked = admin.describe_configs(resources, request_timeout=ANSWER_S)
-    if not _waited(asked.values(), stopping):
+    admin = AdminClient({**client, "log_level": 0})  # must stay alive until all responses are here
+    responses = admin.describe_configs(resources, request_timeout=RESPONSE_TIMEOUT_S)
+    if not _wait_for(responses.values(), stopping):
         return None
     found = {}
-    for resource, future in asked.items():
+    for resource, future in responses.items():
         config = _config(resource.name, future)
         if "compact" in config.get("cleanup.policy", "compact"):
             found[topics[resource.name]] = int(config.get("delete.retention.ms", DAY_MS))
     return found
 
 
-def _waited(asked: Collection[Future[Any]], stopping: Callable[[], bool]) -> bool:
-    """Whether all that will come has come; False: it shall stop."""
-    deadline = time.monotonic() + PATIENCE_S
-    while wait(asked, SLICE_S).not_done and time.monotonic() < deadline:
+def _wait_for(responses: Collection[Future[Any]], stopping: Callable[[], bool]) -> bool:
+    """Wait for all responses, until the timeout. Return False when the service stops."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while wait(responses, SLICE_S).not_done and time.monotonic() < deadline:
         if stopping():
             return False
     return True
 
 
-def _config(topic: str, answer: Future[dict[str, ConfigEntry]]) -> dict[str, str]:
-    """The topic's settings; none where the brokers told none."""
+def _config(topic: str, response: Future[dict[str, ConfigEntry]]) -> dict[str, str]:
+    """Return the topic's settings; none where the brokers did not respond."""
     try:
-        return {name: entry.value or "" for name, entry in answer.result(0).items()}
+        return {name: entry.value or "" for name, entry in response.result(0).items()}
     except (KafkaException, TimeoutError) as error:
-        facts = {"topic": topic, "detail": str(error) or "no answer"}
-        log.warning("how long a topic keeps removals is not known: a day is taken", extra={"facts": facts})
+        facts = {"topic": topic, "detail": str(error) or "no response"}
+        log.warning("the retention of tombstones of a topic is unknown: one day is assumed", extra={"facts": facts})
         return {}

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.lookup.decision import iso
 
 if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
-    from services.query.cluster.routing import Standing
+    from services.query.cluster import PartitionStatus
     from services.query.lookup.problems import Problem
-    from services.query.store.entry import Entry
+    from services.query.store import Entry
 
 ROLES = {role: role.value.encode() for role in Role}
 SECONDS_CACHED = 100_000
@@ -33,24 +33,26 @@ class AnswerEncoder:
             b'"age_ms":%%d,"source":{"topic":' + topic + b',"partition":%d,"offset":%%d},"lag":{"records":%d},'
             b'"role":"%b","instance":' + own + b',"value":%%b}'
         )
-        self._templates: dict[int, tuple[Standing, bytes]] = {}
+        self._templates: dict[int, tuple[PartitionStatus, bytes]] = {}
 
-    def encode(self, key: str, entry: Entry, standing: Standing, now: int, value: bytes | None = None) -> bytes:
+    def encode(
+        self, key: str, entry: Entry, partition_status: PartitionStatus, now: int, value: bytes | None = None
+    ) -> bytes:
         """The answer about an entry, with the record's own text as its value, or `value` if it is given."""
-        return fill(self.template(entry.partition, standing), key, entry, now, value)
+        return fill(self.template(entry.partition, partition_status), key, entry, now, value)
 
-    def template(self, partition: int, standing: Standing) -> bytes:
-        """An answer of this partition, for `fill`. It is cached until the standing changes."""
+    def template(self, partition: int, partition_status: PartitionStatus) -> bytes:
+        """An answer of this partition, for `fill`. It is cached until the partition_status changes."""
         cached = self._templates.get(partition)
-        if cached is None or cached[0] != standing:
-            cached = standing, self._format % (partition, standing.lag, ROLES[standing.role])
+        if cached is None or cached[0] != partition_status:
+            cached = partition_status, self._format % (partition, partition_status.lag, ROLES[partition_status.role])
             self._templates[partition] = cached
         return cached[1]
 
-    def describe(self, key: str, problem: Problem, standing: Standing) -> Problem:
+    def describe(self, key: str, problem: Problem, partition_status: PartitionStatus) -> Problem:
         """The problem with the key, and with the role and lag of this instance."""
         facts = {"state": self.state.name, "key": key, **problem.facts}
-        context = {"lag": {"records": standing.lag}, "role": standing.role, "instance": self._instance}
+        context = {"lag": {"records": partition_status.lag}, "role": partition_status.role, "instance": self._instance}
         return problem._replace(facts=facts | context)
 
 

@@ -14,7 +14,7 @@ from services.query.lookup.projection import parse_paths, project
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import LookupResult, StateReader
 
@@ -31,11 +31,11 @@ class Unanswered(NamedTuple):
 
 
 def read_batch(
-    reader: StateReader, principal: Principal, keys: Sequence[str], fields: str | None, parts: Parts
+    reader: StateReader, principal: Principal, keys: Sequence[str], fields: str | None, dependencies: Dependencies
 ) -> list[bytes | Unanswered]:
     """The answer or the problem of each key, as JSON. Keys beyond the scope are not read."""
-    name, now = reader.state.name, parts.now()
-    parts.counts.add(metrics.KEYS, name, by=len(keys))
+    name, now = reader.state.name, dependencies.now()
+    dependencies.counts.add(metrics.KEYS, name, by=len(keys))
     if principal.reads_all(name):
         return _read(reader, keys, fields, now)
     allowed = [principal.reads_key(name, key) for key in keys]
@@ -63,12 +63,12 @@ def _read(reader: StateReader, keys: Sequence[str], fields: str | None, now: int
 def _encode(
     reader: StateReader, key: str, found: LookupResult, now: int, paths: Sequence[tuple[str, ...]] | None = None
 ) -> bytes | Unanswered:
-    outcome, standing, partition = found
+    outcome, partition_status, partition = found
     if isinstance(outcome, Problem):
-        text = orjson.dumps(reader.encoder.describe(key, outcome, standing).members())
+        text = orjson.dumps(reader.encoder.describe(key, outcome, partition_status).members())
         return Unanswered(partition, outcome.kind, text) if outcome.kind in PASSING else text
     try:
         value = None if paths is None else project(outcome.entry.value, paths)
     except ProblemError as error:
         return encode_problem(key, error.problem)
-    return reader.encoder.encode(key, outcome.entry, standing, now, value)
+    return reader.encoder.encode(key, outcome.entry, partition_status, now, value)

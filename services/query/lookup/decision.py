@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
 
 if TYPE_CHECKING:
-    from services.query.cluster.routing import Standing
+    from services.query.cluster import PartitionStatus
     from services.query.lookup.version_reference import VersionReference
-    from services.query.store.entry import Entry
+    from services.query.store import Entry
 
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999, the last time that ISO 8601 with four digits can express."""
@@ -50,12 +50,12 @@ class FoundEntry(NamedTuple):
 NO_CONDITIONS = Conditions()
 
 
-def decide(stored: StoredKey, standing: Standing, conditions: Conditions) -> FoundEntry | Problem:
+def decide(stored: StoredKey, partition_status: PartitionStatus, conditions: Conditions) -> FoundEntry | Problem:
     """The entry or the problem. Only an instance that has all records that any owner served answers from its store."""
-    if standing.role is Role.ELSEWHERE:
+    if partition_status.role is Role.ELSEWHERE:
         return Problem("elsewhere", "Send the request to the owner of the key's partition: see /v1/instances")
-    if standing.role is Role.CATCHING_UP:
-        return Problem("catching_up", f"{standing.lag} records are not read yet", retry_after=RETRY_AFTER_S)
+    if partition_status.role is Role.CATCHING_UP:
+        return Problem("catching_up", f"{partition_status.lag} records are not read yet", retry_after=RETRY_AFTER_S)
     if conditions.at_least and not (stored.latest and conditions.at_least.is_reached_by(stored.latest)):
         return _version_behind(stored.latest)
     if conditions.event_offset is not None and not _has_merged(stored, conditions.event_offset):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contracts.metrics.counts import Counts
-    from services.query.store.entry import Change
+    from services.query.store import Change
 
 CHECK_EVERY_S = 0.2
 """How often waiting requests check that this instance still answers for their key."""

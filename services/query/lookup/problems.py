@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from services.query.errors import QueryError
+from services.query.errors import QueryServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
         return {"type": self.kind, "title": title, "status": status, "detail": self.detail, **self.facts}
 
 
-class ProblemError(QueryError):
+class ProblemError(QueryServiceError):
     """A request is answered with a problem, and with these headers."""
 
     def __init__(self, problem: Problem, headers: tuple[tuple[str, str], ...] = ()) -> None:

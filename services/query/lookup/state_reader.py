@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.wire.partition import partition
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.lookup.answer_encoder import AnswerEncoder, fill
 from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry, StoredKey, decide
 from services.query.lookup.problems import Problem, ProblemError
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contracts.model.named_state import NamedState
-    from services.query.cluster.routing import Standing
-    from services.query.dependencies import Parts
+    from services.query.cluster import PartitionStatus
+    from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Principal
-    from services.query.store.entry import Entry
+    from services.query.store import Entry
 
 ANSWERING_ROLES = (Role.OWNER, Role.STANDBY)
 _MS = timedelta(milliseconds=1)
@@ -37,7 +37,7 @@ class LookupResult(NamedTuple):
     """The decision on one key, and what this instance is to the key's partition."""
 
     outcome: FoundEntry | Problem
-    standing: Standing
+    partition_status: PartitionStatus
     partition: int
 
     @property
@@ -49,12 +49,12 @@ class LookupResult(NamedTuple):
 class StateReader:
     """A state with its store and the encoder of its answers."""
 
-    def __init__(self, state: NamedState, parts: Parts) -> None:
+    def __init__(self, state: NamedState, dependencies: Dependencies) -> None:
         self.state = state
-        self.store = parts.stores[state.name]
-        self.encoder = AnswerEncoder(state, parts.settings.instance)
-        self._standing = partial(parts.roles.standing, state.name)
-        self._misplaced = parts.misplaced
+        self.store = dependencies.stores[state.name]
+        self.encoder = AnswerEncoder(state, dependencies.settings.instance)
+        self._partition_status = partial(dependencies.routing.partition_status, state.name)
+        self._misplaced = dependencies.misplaced
         self._event_offset = None if state.event_offset is None else state.event_offset.split(".")
         lifetime, options = state.lifetime, state.query
         remember = options.remember if options.remember is not None else lifetime
@@ -75,7 +75,7 @@ class StateReader:
         if conditions.as_of is not None:
             return self.read_versions(key, conditions)[0]
         latest = self.store.get(key)
-        return self._decide(key, latest, latest, conditions, self._standing)
+        return self._decide(key, latest, latest, conditions, self._partition_status)
 
     def read_versions(self, key: str, conditions: Conditions = NO_CONDITIONS) -> tuple[LookupResult, Sequence[Entry]]:
         """The same, with all versions kept of the present window, from one snapshot of the store."""
@@ -85,34 +85,42 @@ class StateReader:
         if latest is not None and conditions.as_of is not None:
             order = conditions.as_of.resolve(latest)
             requested = next((one for one in versions if one.order == order), None)
-        return self._decide(key, latest, requested, conditions, self._standing), versions
+        return self._decide(key, latest, requested, conditions, self._partition_status), versions
 
     def read_many(self, keys: Sequence[str]) -> list[LookupResult]:
         """The results of many keys, from one snapshot of the store."""
-        standing, entries = cache(self._standing), self.store.gets(keys)
+        partition_status, entries = cache(self._partition_status), self.store.get_many(keys)
         return [
-            self._decide(key, latest, latest, NO_CONDITIONS, standing)
+            self._decide(key, latest, latest, NO_CONDITIONS, partition_status)
             for key, latest in zip(keys, entries, strict=True)
         ]
 
     def encode_many(self, keys: Sequence[str], now: int) -> list[bytes | LookupResult]:
         """The same, as JSON where the entry is simply the answer: the fast path of batches."""
-        standing, entries, living = cache(self._standing), self.store.gets(keys), self.store.living_since()
-        template_of = cache(lambda number: self._template(number, standing(number)))
+        partition_status, entries, living = (
+            cache(self._partition_status),
+            self.store.get_many(keys),
+            self.store.oldest_live_window(),
+        )
+        template_of = cache(lambda number: self._template(number, partition_status(number)))
         found: list[bytes | LookupResult] = []
         for key, entry in zip(keys, entries, strict=True):
-            if entry is not None and entry.life >= living and (template := template_of(entry.partition)) is not None:
+            if (
+                entry is not None
+                and entry.window_start >= living
+                and (template := template_of(entry.partition)) is not None
+            ):
                 found.append(fill(template, key, entry, now))
             else:
-                found.append(self._decide(key, entry, entry, NO_CONDITIONS, standing))
+                found.append(self._decide(key, entry, entry, NO_CONDITIONS, partition_status))
         return found
 
     def is_answered_here(self, partition: int) -> bool:
         """Whether this instance answers for the partition now."""
-        return self._standing(partition).role in ANSWERING_ROLES
+        return self._partition_status(partition).role in ANSWERING_ROLES
 
-    def _template(self, partition: int, standing: Standing) -> bytes | None:
-        return self.encoder.template(partition, standing) if standing.role in ANSWERING_ROLES else None
+    def _template(self, partition: int, partition_status: PartitionStatus) -> bytes | None:
+        return self.encoder.template(partition, partition_status) if partition_status.role in ANSWERING_ROLES else None
 
     def _decide(
         self,
@@ -120,18 +128,18 @@ class StateReader:
         latest: Entry | None,
         requested: Entry | None,
         conditions: Conditions,
-        standing_of: Callable[[int], Standing],
+        partition_status_of: Callable[[int], PartitionStatus],
     ) -> LookupResult:
-        """The decision on a key that was read. The standing must be read after the store, not before."""
+        """The decision on a key that was read. The partition_status must be read after the store, not before."""
         number = partition(key.encode(), self.state.partitions) if latest is None else latest.partition
-        standing = standing_of(number)
-        is_expired = latest is not None and self.store.ended(latest)
+        partition_status = partition_status_of(number)
+        is_expired = latest is not None and self.store.is_expired(latest)
         since = self._remembered_since() if latest is None else 0
         merged = None if conditions.event_offset is None else self._merged(latest)
-        outcome = decide(StoredKey(latest, is_expired, requested, since, merged), standing, conditions)
+        outcome = decide(StoredKey(latest, is_expired, requested, since, merged), partition_status, conditions)
         if latest is None and self._misplaced.get(self.state.name) and isinstance(outcome, Problem):
             outcome = self._unless_misplaced(outcome)
-        return LookupResult(outcome, standing, number)
+        return LookupResult(outcome, partition_status, number)
 
     def _merged(self, latest: Entry | None) -> int | None:
         """The largest offset of the events merged into the entry. It is parsed on demand, for few requests need it."""
@@ -153,8 +161,8 @@ class StateReader:
 class StateReaders:
     """The readers of all states of this instance."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._readers = {name: StateReader(state, parts) for name, state in parts.states.items()}
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._readers = {name: StateReader(state, dependencies) for name, state in dependencies.states.items()}
 
     def get(self, name: str, principal: Principal) -> StateReader:
         """The reader of this state. Raises ProblemError (403, 404).

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from services.query.store.entry import Entry, Order
+    from services.query.store import Entry, EntryOrder
 
 REFERENCE = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}$"
 TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})$"
@@ -20,7 +20,7 @@ class VersionReference(NamedTuple):
     epoch: int | None
     version: int
 
-    def resolve(self, latest: Entry) -> Order:
+    def resolve(self, latest: Entry) -> EntryOrder:
         """The complete order, where `latest` is the latest entry of the key."""
         start, epoch, _ = latest.order
         start = start if self.window_start is None else self.window_start
@@ -39,7 +39,7 @@ def parse_reference(text: str | None) -> VersionReference | None:
     return VersionReference(before[0] if before else None, before[1] if len(before) > 1 else None, version)
 
 
-def parse_tag(tag: str) -> Order | None:
+def parse_tag(tag: str) -> EntryOrder | None:
     """The order of the entry that has this tag; None if no entry can have it."""
     found = re.fullmatch(TAG, tag)
     return None if found is None else (int(found[1] or 0), int(found[2] or 0), int(found[3]))

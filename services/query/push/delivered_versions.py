@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from services.query.store.entry import Order
+    from services.query.store import EntryOrder
 
 
 class DeliveredVersions:
@@ -20,7 +20,7 @@ class DeliveredVersions:
 
     def __init__(self, limit: int, on_forget: Callable[[str], None] | None = None) -> None:
         self._limit = limit
-        self._orders: OrderedDict[str, Order] = OrderedDict()
+        self._orders: OrderedDict[str, EntryOrder] = OrderedDict()
         self._windows: list[tuple[int, str]] = []
         self._on_forget = on_forget
 
@@ -34,11 +34,11 @@ class DeliveredVersions:
         """The keys that are remembered."""
         return list(self._orders)
 
-    def get(self, key: str) -> Order | None:
+    def get(self, key: str) -> EntryOrder | None:
         """The order of the last version of the key."""
         return self._orders.get(key)
 
-    def advance(self, key: str, order: Order) -> bool:
+    def advance(self, key: str, order: EntryOrder) -> bool:
         """Record a version; returns False, and records nothing, if it is not newer than the last one."""
         before = self._orders.get(key)
         if before is not None and order <= before:

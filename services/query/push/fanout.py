@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.push.routing_table import RoutingTable
     from services.query.push.subscription import Subscription
-    from services.query.store.entry import Change, Entry
+    from services.query.store import Change, Entry
 
 
 class ChangeFanout:

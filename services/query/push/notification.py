@@ -10,7 +10,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.query.store.entry import Order
+    from services.query.store import EntryOrder
 
 
 class NotificationKind(StrEnum):
@@ -44,7 +44,7 @@ class Notification:
         key: str,
         at: float,
         *,
-        order: Order | None = None,
+        order: EntryOrder | None = None,
         tag: str = "",
         partition: int = -1,
         offset: int = -1,

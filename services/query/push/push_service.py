@@ -22,13 +22,12 @@ from services.query.push.subscription_router import SubscriptionRouter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from services.query.dependencies import Parts
-    from services.query.ingest.ingestion import Part
+    from services.query.dependencies import Dependencies
     from services.query.limits import WatchLimits
     from services.query.lookup.authentication import Principal
     from services.query.push.filter import Filter
     from services.query.push.stream_items import ProgressMark
-    from services.query.store.entry import Change, Entry, Order
+    from services.query.store import Change, Entry, EntryOrder, StatePartition
 
 GOLDEN = 0.618
 """The fractional parts of its multiples are spread evenly, however many there are."""
@@ -39,16 +38,16 @@ REFRESH_EVERY_S = 0.1
 class PushService:
     """All streams of this instance. It listens to the changes of the stores."""
 
-    def __init__(self, parts: Parts, limits: WatchLimits) -> None:
+    def __init__(self, dependencies: Dependencies, limits: WatchLimits) -> None:
         self.limits = limits
-        self._parts = parts
-        self._routing = RoutingTable(parts.states, parts.roles)
-        instance = parts.settings.instance
-        self._encoders = {name: AnswerEncoder(state, instance) for name, state in parts.states.items()}
-        self.fanout = ChangeFanout(parts.states, self._routing, self._answer, parts.clock, self._present)
-        self._scanner = StoreScanner(parts.stores, self.fanout, self._routing)
-        self._relays = PeerRelays(parts.settings.peer_token, self._since, self._flush, parts.clock)
-        self._router = SubscriptionRouter(parts, self._routing, self.fanout, self._scanner, self._relays)
+        self._dependencies = dependencies
+        self._routing = RoutingTable(dependencies.states, dependencies.routing)
+        instance = dependencies.settings.instance
+        self._encoders = {name: AnswerEncoder(state, instance) for name, state in dependencies.states.items()}
+        self.fanout = ChangeFanout(dependencies.states, self._routing, self._answer, dependencies.clock, self._present)
+        self._scanner = StoreScanner(dependencies.stores, self.fanout, self._routing)
+        self._relays = PeerRelays(dependencies.settings.peer_token, self._since, self._flush, dependencies.clock)
+        self._router = SubscriptionRouter(dependencies, self._routing, self.fanout, self._scanner, self._relays)
         self._budget = QueueBudget(limits.all_waiting_bytes, self._cut_off)
         self._streams: dict[ClientStream, None] = {}
         self._unflushed: dict[ClientStream, None] = {}
@@ -61,9 +60,9 @@ class PushService:
         self.fanout.changed(changes)
         self._flush()
 
-    def restarted(self, part: Part) -> None:
+    def restarted(self, partition: StatePartition) -> None:
         """See Listener."""
-        self.fanout.forget(part.state, part.partition)
+        self.fanout.forget(partition.state, partition.number)
 
     async def run(self) -> None:
         """Follow the partitions until cancelled; then end all streams."""
@@ -83,7 +82,7 @@ class PushService:
                 self._router.move(subscription, change)
         self._router.refresh_members()
         self._flush()
-        self._parts.counts.set(metrics.WAITING_BYTES, self._budget.used)
+        self._dependencies.counts.set(metrics.WAITING_BYTES, self._budget.used)
 
     @contextmanager
     def stream(self, principal: Principal, *, relays: bool = False) -> Iterator[ClientStream]:
@@ -95,11 +94,13 @@ class PushService:
         if self._connections[name] >= limit and not relays:
             raise ProblemError(Problem("too_many", f"{name} has {limit} watching connections"))
         limits = self.limits.relayed() if relays else self.limits
-        queue = SendQueue[Subscription](limits.waiting_keys, limits.waiting_bytes, self._parts.clock, self._budget)
+        queue = SendQueue[Subscription](
+            limits.waiting_keys, limits.waiting_bytes, self._dependencies.clock, self._budget
+        )
         stream = ClientStream(principal, self._scanner, queue, self._on_put)
         self._connections[name] += 1
         self._streams[stream] = None
-        self._parts.counts.set(metrics.STREAMS, len(self._streams))
+        self._dependencies.counts.set(metrics.STREAMS, len(self._streams))
         ticking = asyncio.get_running_loop().create_task(self._tick(stream))
         try:
             yield stream
@@ -108,7 +109,7 @@ class PushService:
             for subscription in list(stream.subscriptions):
                 self.unsubscribe(stream, subscription)
             del self._streams[stream]
-            self._parts.counts.set(metrics.STREAMS, len(self._streams))
+            self._dependencies.counts.set(metrics.STREAMS, len(self._streams))
             self._connections[name] -= 1
 
     def reauthenticate(self, present: Callable[[Principal], Principal | None]) -> None:
@@ -122,7 +123,7 @@ class PushService:
                 self._end_denied(stream)
 
     def subscribe(
-        self, stream: ClientStream, name: str, wanted: Filter, *, current: bool, after: Order | None = None
+        self, stream: ClientStream, name: str, wanted: Filter, *, current: bool, after: EntryOrder | None = None
     ) -> None:
         """Add a subscription. `current`: with the present values first. `after`: the client has this version.
 
@@ -152,7 +153,7 @@ class PushService:
         self._router.stop(subscription)
         self.fanout.remove(subscription)
         state = subscription.filter.state
-        self._parts.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(state), state)
+        self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(state), state)
         stream.withdraw(subscription)
         return True
 
@@ -161,7 +162,9 @@ class PushService:
         states: dict[str, Any] = {}
         for name in sorted({one.filter.state for one in stream.subscriptions.values()}):
             local = self._routing.local_partitions(name)
-            states[name] = {"lag": {"records": sum(self._parts.roles.standing(name, one).lag for one in local)}}
+            states[name] = {
+                "lag": {"records": sum(self._dependencies.routing.partition_status(name, one).lag for one in local)}
+            }
             if mark.complete:
                 states[name]["positions"] = {str(one): at for one, at in self.fanout.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
@@ -173,12 +176,12 @@ class PushService:
         subscription = Subscription(name, wanted, stream, current=current, limit=self.limits.remembered)
         stream.add(subscription)
         self.fanout.add(subscription)
-        self._parts.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(wanted.state), wanted.state)
+        self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(wanted.state), wanted.state)
         return subscription
 
     def _check(self, wanted: Filter, *, current: bool) -> None:
         """Raises ProblemError for a filter that cannot be served."""
-        state = self._parts.states.get(wanted.state)
+        state = self._dependencies.states.get(wanted.state)
         if state is None:
             detail = f"{wanted.state!r} is no state: GET /v1/states lists them"
             raise ProblemError(Problem("unknown_state", detail))
@@ -195,7 +198,7 @@ class PushService:
             if self._budget.used <= self._budget.limit * 3 // 4:
                 break
             stream.cut_off(problem)
-            self._parts.counts.add(metrics.CUT_OFF)
+            self._dependencies.counts.add(metrics.CUT_OFF)
 
     def _end_denied(self, stream: ClientStream) -> None:
         """End the subscriptions that are beyond the scope of the principal."""
@@ -210,12 +213,12 @@ class PushService:
         return self._router.since(subscription, url)
 
     def _present(self, state: str, key: str) -> Entry | None:
-        return self._parts.stores[state].get(key)
+        return self._dependencies.stores[state].get(key)
 
     def _answer(self, state: str, key: str, entry: Entry) -> bytes:
         """The JSON that a GET of the key returns at the moment when a client is about to receive it."""
-        standing = self._parts.roles.standing(state, entry.partition)
-        return self._encoders[state].encode(key, entry, standing, self._parts.now())
+        partition_status = self._dependencies.routing.partition_status(state, entry.partition)
+        return self._encoders[state].encode(key, entry, partition_status, self._dependencies.now())
 
     def _on_put(self, stream: ClientStream) -> None:
         self._unflushed[stream] = None
@@ -235,5 +238,5 @@ class PushService:
             for subscription in stream.subscriptions.values():
                 self._scanner.deliver_expired(subscription)
             stream.mark()
-            self._parts.counts.add(metrics.CONFLATED, by=stream.queue.conflated - counted)
+            self._dependencies.counts.add(metrics.CONFLATED, by=stream.queue.conflated - counted)
             counted = stream.queue.conflated

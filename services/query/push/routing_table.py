@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contracts.model.named_state import NamedState
-    from services.query.cluster.routing import Roles
+    from services.query.cluster import Routing
 
 LOCAL = ""
 """The route to a partition that this instance serves. The route to another instance is its URL."""
@@ -30,9 +30,9 @@ class RoutingTable:
     All streams therefore move at one moment, and read what they may have missed at that moment.
     """
 
-    def __init__(self, states: Mapping[str, NamedState], roles: Roles) -> None:
+    def __init__(self, states: Mapping[str, NamedState], routing: Routing) -> None:
         self._states = states
-        self._roles = roles
+        self._routing = routing
         self._routes: dict[tuple[str, int], str | None] = {}
 
     def route(self, state: str, partition: int) -> str | None:
@@ -63,7 +63,7 @@ class RoutingTable:
         return changes
 
     def _find(self, state: str, partition: int) -> str | None:
-        if self._roles.standing(state, partition).role in ANSWERING_ROLES:
+        if self._routing.partition_status(state, partition).role in ANSWERING_ROLES:
             return LOCAL
-        owners = self._roles.owners(state, partition)
+        owners = self._routing.owners(state, partition)
         return owners[0].url if owners else None

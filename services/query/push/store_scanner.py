@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from services.query.push.filter import RecordFields
 from services.query.push.notification import NotificationKind
 from services.query.push.routing_table import LOCAL
-from services.query.store.entry import Entry
+from services.query.store import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from services.query.push.notification import Notification
     from services.query.push.routing_table import RoutingTable
     from services.query.push.subscription import StoreScan, Subscription
-    from services.query.store.store import Store
+    from services.query.store import Store
 
 PAGE_MAX = 100
 """The largest number of keys per page: about a millisecond, in which the event loop does nothing else."""
@@ -41,7 +41,7 @@ class StoreScanner:
             delivered = subscription.was_delivered(key)
             kind = NotificationKind.REMOVED if delivered else NotificationKind.NEVER_SEEN
             subscription.deliver_gone(self._fanout.gone_notification(kind, state, key))
-        elif store.ended(entry):
+        elif store.is_expired(entry):
             subscription.mark_delivered(key, entry.order)
             subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.EXPIRED, state, key, entry))
         else:
@@ -92,7 +92,7 @@ class StoreScanner:
         """Deliver the keys whose window has expired since the last call."""
         state = subscription.filter.state
         store = self._stores[state]
-        for key in subscription.pop_expired(lambda start: store.ended(Entry(start, 0, 0, 0, 0, 0, b""))):
+        for key in subscription.pop_expired(lambda start: store.is_expired(Entry(start, 0, 0, 0, 0, 0, b""))):
             subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.EXPIRED, state, key))
 
     def _is_active(self, scan: StoreScan, partition: int) -> bool:

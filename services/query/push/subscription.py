@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from services.query.push.filter import Filter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
-    from services.query.store.entry import Order
+    from services.query.store import EntryOrder
 
 FIRST_PAGE = 10
 """Keys of the first page of a scan: values may be large."""
@@ -107,15 +107,15 @@ class Subscription:
         if delivered or self.is_relayed or not self.filter.where:
             self.sink.put(self, notification)
 
-    def mark_delivered(self, key: str, order: Order) -> bool:
+    def mark_delivered(self, key: str, order: EntryOrder) -> bool:
         """Record that the client has this version; returns False if it has this one or a newer one already."""
         return self._delivered.advance(key, order)
 
-    def has_version(self, key: str, order: Order) -> bool:
+    def has_version(self, key: str, order: EntryOrder) -> bool:
         """Whether this is the last delivered version of the key."""
         return self._delivered.get(key) == order
 
-    def has_at_least(self, key: str, order: Order) -> bool:
+    def has_at_least(self, key: str, order: EntryOrder) -> bool:
         """Whether this version or a newer one was delivered: a scan may be ahead of the changes."""
         delivered = self._delivered.get(key)
         return delivered is not None and delivered >= order

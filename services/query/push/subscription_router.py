@@ -10,13 +10,13 @@ from services.query.push.subscription import StoreScan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
     from services.query.push.fanout import ChangeFanout
     from services.query.push.peer_relays import PeerRelays
     from services.query.push.routing_table import RouteChange, RoutingTable
     from services.query.push.store_scanner import StoreScanner
     from services.query.push.subscription import Subscription
-    from services.query.store.entry import Order
+    from services.query.store import EntryOrder
 
 
 class SubscriptionRouter:
@@ -26,16 +26,21 @@ class SubscriptionRouter:
     """
 
     def __init__(
-        self, parts: Parts, routing: RoutingTable, fanout: ChangeFanout, scanner: StoreScanner, relays: PeerRelays
+        self,
+        dependencies: Dependencies,
+        routing: RoutingTable,
+        fanout: ChangeFanout,
+        scanner: StoreScanner,
+        relays: PeerRelays,
     ) -> None:
-        self._parts = parts
+        self._dependencies = dependencies
         self._routing = routing
         self._fanout = fanout
         self._scanner = scanner
         self._relays = relays
         self._others: set[str] = set()
 
-    def start(self, subscription: Subscription, after: Order | None) -> None:
+    def start(self, subscription: Subscription, after: EntryOrder | None) -> None:
         """Deliver the present values, if the client wants them. `after`: the client has this version of its key."""
         state, key = subscription.filter.state, subscription.filter.key
         if key is None:
@@ -80,12 +85,12 @@ class SubscriptionRouter:
 
     def refresh_members(self) -> None:
         """Relay subscriptions to many keys from all other instances that are in the cluster."""
-        own = self._parts.settings.instance
-        others = {one.url for one in self._parts.roles.members() if one.instance != own}
+        own = self._dependencies.settings.instance
+        others = {one.url for one in self._dependencies.routing.members() if one.instance != own}
         if others == self._others:
             return
         self._others = others
-        for state in self._parts.states:
+        for state in self._dependencies.states:
             for one in self._fanout.subscriptions(state):
                 if one.filter.key is None and not one.is_relayed:
                     self._relays.route(one, others)
@@ -98,7 +103,9 @@ class SubscriptionRouter:
         """The offsets after which the instance must deliver, of the partitions that it serves."""
         state = subscription.filter.state
         partitions = (
-            range(self._parts.states[state].partitions) if subscription.partition is None else (subscription.partition,)
+            range(self._dependencies.states[state].partitions)
+            if subscription.partition is None
+            else (subscription.partition,)
         )
         return {
             one: self._delivered_offset(subscription, one)

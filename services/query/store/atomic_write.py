@@ -1,4 +1,4 @@
-"""Writes a small file whole or not at all."""
+"""Writes a small file as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write(path: Path, content: bytes, new: Path) -> None:
-    """Have this content under that path, on disk when it returns; it is written to `new` first. Raises OSError."""
+def write_atomically(path: Path, content: bytes, new: Path) -> None:
+    """Replace the file's content, which is on disk when this returns; `new` is its temporary file. Raises OSError."""
     with new.open("wb") as file:
         file.write(content)
         file.flush()
@@ -18,6 +18,6 @@ def write(path: Path, content: bytes, new: Path) -> None:
     new.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)  # without it the machine may come up with the file as it was before
+        os.fsync(folder)  # or the machine may start with the file as it was before
     finally:
         os.close(folder)

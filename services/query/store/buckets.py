@@ -1,4 +1,4 @@
-"""Time, cut into buckets: a state whose lives end is forgotten a whole bucket at a time, never key by key."""
+"""Time buckets: expired windows are deleted one bucket at a time, never key by key."""
 
 from __future__ import annotations
 
@@ -10,58 +10,57 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
 
 SLOTS = 3
-"""How many buckets there are at a time, and so databases in turn: few, for a key has to be looked for in each."""
+"""The number of buckets at a time, each with its databases; small, because a lookup may search each of them."""
+
+MIN_WINDOW_START = -(1 << 63)
+"""Earlier than every window."""
 
 
-ALWAYS = -(1 << 63)
-"""Before every life."""
-
-
-class Buckets(NamedTuple):
-    """Which bucket a life is in, and which are still remembered. In milliseconds; 0: lives do not end."""
+class TimeBuckets(NamedTuple):
+    """Maps windows to buckets, and finds the buckets that are still remembered. In milliseconds; 0: no expiry."""
 
     lifetime: int
     remembered: int
-    """From a life's beginning until it may be forgotten."""
+    """From a window's start until its entries may be deleted."""
 
     @property
     def width(self) -> int:
-        """Half of what is remembered, so that at most SLOTS buckets are, wherever the watermark is."""
+        """Half of the remembered time, so that it overlaps at most SLOTS buckets, wherever the watermark is."""
         return -(-self.remembered // (SLOTS - 1))
 
-    def of(self, life: int) -> int:
-        """The bucket of a life that began then."""
-        return life // self.width if self.remembered else 0
+    def of(self, window_start: int) -> int:
+        """Return the bucket of a window."""
+        return window_start // self.width if self.remembered else 0
 
     def oldest(self, watermark: int) -> int:
-        """The first bucket of which something is still remembered."""
+        """Return the first bucket that is still remembered in part."""
         return (watermark - self.remembered) // self.width if self.remembered else 0
 
-    def ended(self, life: int, watermark: int) -> bool:
-        """Whether a life that began then has ended."""
-        return life < self.living_since(watermark)
+    def is_expired(self, window_start: int, watermark: int) -> bool:
+        """Return whether a window has expired."""
+        return window_start < self.oldest_live_window(watermark)
 
-    def living_since(self, watermark: int) -> int:
-        """The earliest life that has not ended."""
-        return watermark - self.lifetime if self.lifetime else ALWAYS
+    def oldest_live_window(self, watermark: int) -> int:
+        """Return the start of the oldest window that has not expired."""
+        return watermark - self.lifetime if self.lifetime else MIN_WINDOW_START
 
-    def over(self, bucket: int, watermark: int) -> bool:
-        """Whether all lives of a bucket have ended."""
-        return self.remembered > 0 and self.ended((bucket + 1) * self.width - 1, watermark)
+    def is_bucket_expired(self, bucket: int, watermark: int) -> bool:
+        """Return whether all windows of a bucket have expired."""
+        return self.remembered > 0 and self.is_expired((bucket + 1) * self.width - 1, watermark)
 
 
-def buckets(state: NamedState) -> Buckets:
-    """Those of a state: it is remembered for another lifetime, if it does not say for how long."""
+def time_buckets(state: NamedState) -> TimeBuckets:
+    """Return the buckets of a state. By default a window is remembered for one lifetime after its expiry."""
     if state.lifetime is None or state.life is None:
-        return Buckets(0, 0)
+        return TimeBuckets(0, 0)
     remember = state.lifetime if state.query.remember is None else state.query.remember
-    return Buckets(_ms(state.lifetime), _ms(state.lifetime + remember))
+    return TimeBuckets(_ms(state.lifetime), _ms(state.lifetime + remember))
 
 
 def clock_watermark(state: NamedState, now: int) -> int | None:
-    """The watermark that the clock gives: a life ends `lifetime` before it. None where lives do not end by the clock.
+    """Return the watermark by the clock; None for a state whose windows do not expire by the clock.
 
-    Later than a beginning by the grace, within which a state still takes records.
+    It is behind the clock by the grace, within which a state still accepts late records.
     """
     if not state.expires_by_clock or state.lifetime is None or state.life is None:
         return None

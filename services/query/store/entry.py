@@ -1,20 +1,27 @@
-"""What the service holds of a key, and what happens to it."""
+"""The entry of a key: one version of its value, and where it came from."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-Order = tuple[int, int, int]
-"""The beginning of the life, the epoch, and the version within both."""
+EntryOrder = tuple[int, int, int]
+"""Window start, epoch, and the version within both."""
 
-made = tuple.__new__
-"""Makes a NamedTuple at half of what it costs to call its class: this is done for every record."""
+make_tuple = tuple.__new__
+"""Makes a NamedTuple at half the cost of calling its class; used once per record."""
+
+
+class StatePartition(NamedTuple):
+    """A partition of a named state, by the number that it has in the state's topic."""
+
+    state: str
+    number: int
 
 
 class Entry(NamedTuple):
-    """One version of a key. Times are in milliseconds since 1970; `life` is 0 in a state without lives."""
+    """One version of a key. Times are in milliseconds since 1970; `window_start` is 0 in a state without windows."""
 
-    life: int
+    window_start: int
     epoch: int
     """0 where the records have none."""
     version: int
@@ -25,18 +32,20 @@ class Entry(NamedTuple):
     """JSON, as it was on the topic."""
 
     @property
-    def order(self) -> Order:
-        """Of two entries of one key, the one with the greater order is the later; readers never go back in it."""
-        return self.life, self.epoch, self.version
+    def order(self) -> EntryOrder:
+        """The sort key of a key's entries: the entry with the greatest order is the current one."""
+        return self.window_start, self.epoch, self.version
 
     @property
     def tag(self) -> str:
-        """Names this version of the key: of ETags, and of events of a watch."""
-        return f"{self.life}.{self.epoch}.{self.version}" if self.life or self.epoch else str(self.version)
+        """The version tag of this entry, used in ETags and as the id of watch events."""
+        if self.window_start or self.epoch:
+            return f"{self.window_start}.{self.epoch}.{self.version}"
+        return str(self.version)
 
 
 class Change(NamedTuple):
-    """A key has a new entry, which readers can see already; None: it was removed by a record without value."""
+    """A change of a key that readers already see: its new entry, or None if a tombstone deleted it."""
 
     state: str
     key: str

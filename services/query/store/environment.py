@@ -1,4 +1,4 @@
-"""LMDB as the store uses it: the databases of one state, in one file, opened once."""
+"""The LMDB environment of one state: its databases, in one file, opened once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from services.query.store.buckets import SLOTS
-from services.query.store.errors import LITTLE, Damaged, NotWritten, StoreClosed
+from services.query.store.errors import LOW_SPACE, StoreClosedError, StoreDamagedError, StoreWriteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,70 +19,71 @@ if TYPE_CHECKING:
 
     from lmdb import Environment, Transaction, _Database
 
-AT_LEAST = 1 << 40
-"""What the file may grow to, in bytes, or to the size of its disk if that is more: only addresses are taken for it."""
+MIN_MAP_SIZE = 1 << 40
+"""The file may grow to this size in bytes, or to that of its disk if that is more: it only reserves addresses."""
 READERS = 16
-PAGES = 16
-"""Of one database, made anew by one update at the most: leaves, what is split off, and the upper pages of each."""
-LISTED = 16
-"""Bytes for each page of the file: the list of those that are free, which a dropped bucket makes long, and its copy."""
-SPARE = LITTLE
-"""Bytes for what all updates make anew once, and for what others take of the disk meanwhile."""
+PAGES_PER_UPDATE = 16
+"""The maximum number of pages of one database that one update rewrites: leaves, splits, and the pages above them."""
+FREE_LIST_BYTES = 16
+"""Bytes per page of the file for the list of free pages, which a dropped bucket makes long, and its copy."""
+RESERVE = LOW_SPACE
+"""Bytes for the pages that every transaction rewrites, and for what other processes write meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The databases of one bucket; the buckets take the slots in turn."""
+    """The databases of one bucket; buckets use the slots in turn."""
 
     entries: _Database
     """By key."""
     history: _Database
     """Earlier entries, by key and version."""
     index: _Database
-    """Keys, by index, mark and key."""
+    """Keys, by index, hash of the value, and key."""
 
     @property
     def databases(self) -> tuple[_Database, ...]:
-        """All three."""
+        """All three databases."""
         return self.entries, self.history, self.index
 
 
 class Databases:
-    """The environment of a store, and its databases. Raises Damaged."""
+    """The environment of a store, and its databases. Raises StoreDamagedError."""
 
     def __init__(self, folder: Path, indexes: int, *, history: bool) -> None:
-        """An update writes as much as a database of its own for each index. With `history` also what was there before.
+        """Open the environment. Each index adds the writes of one more database to an update.
 
-        How much that is nobody knows beforehand, so it is not written in a map.
+        With `history` an update also writes the earlier entry. Its size is unknown beforehand, so a memory map is not
+        used for writing.
         """
         self._folder = folder
         self._in_use = threading.Lock()
         self._closed = False
         self._file = folder / "data.mdb"
-        rebuilds = not self._file.exists() or self._file.stat().st_size >= AT_LEAST
+        rebuilds = not self._file.exists() or self._file.stat().st_size >= MIN_MAP_SIZE
         self._open(mapped=rebuilds and not history)
-        self._page: int = self.environment.stat()["psize"]  # the machine's, which need not be 4096
-        self._each = self._page * PAGES * (1 + indexes)
+        self._page: int = self.environment.stat()["psize"]  # that of the machine, which need not be 4096
+        self._each = self._page * PAGES_PER_UPDATE * (1 + indexes)
 
     def _open(self, *, mapped: bool) -> None:
-        """Open it to be written `mapped`, in memory, which makes the file as large as its map.
+        """Open the environment; if `mapped`, writes go to a memory map, and the file is as large as the map.
 
-        A rebuild makes nearly a page anew for each key, and would spend a third of its time on calls that write one.
-        Later that would cost readers more: to write such pages to the disk, the system interrupts them for each.
-        Raises NotWritten, Damaged.
+        A rebuild rewrites nearly one page per key, and would spend a third of its time on system calls. After the
+        rebuild a map would slow readers down: the system interrupts them for each page that it writes to the disk.
+        Raises StoreWriteError, StoreDamagedError.
         """
         disk, self.mapped = os.statvfs(self._folder), mapped
-        if mapped and (free := self._free()) < SPARE:
-            raise NotWritten(self._folder, "its databases may have to be made", free, SPARE)
+        if mapped and (free := self._free()) < RESERVE:
+            raise StoreWriteError(self._folder, "its databases may have to be created", free, RESERVE)
         try:
             self.environment: Environment = lmdb.open(
                 str(self._folder),
-                map_size=max(AT_LEAST, disk.f_frsize * disk.f_blocks),
+                map_size=max(MIN_MAP_SIZE, disk.f_frsize * disk.f_blocks),
                 max_dbs=1 + 3 * SLOTS,
                 max_readers=READERS,
-                sync=False,  # the folder knows whether the machine went down
+                sync=False,  # the folder records whether the machine went down
                 metasync=False,
-                readahead=False,  # keys are read in no order
+                readahead=False,  # keys are read in random order
                 meminit=False,
                 writemap=mapped,
             )
@@ -90,37 +91,37 @@ class Databases:
             self.facts = self.environment.open_db(b"facts")
             self.slots = tuple(self._slot(number) for number in range(SLOTS))
         except lmdb.Error as error:
-            if (free := self._free()) < LITTLE:
-                raise NotWritten(self._folder, str(error), free) from error
-            raise Damaged(self._folder, str(error)) from error
+            if (free := self._free()) < LOW_SPACE:
+                raise StoreWriteError(self._folder, str(error), free) from error
+            raise StoreDamagedError(self._folder, str(error)) from error
 
     @contextmanager
     def writing(self) -> Iterator[Transaction[bytes]]:
-        """All that is written with it, or nothing. Raises NotWritten, StoreClosed."""
+        """Yield a transaction that is written as a whole or not at all. Raises StoreWriteError, StoreClosedError."""
         try:
             with self._in_use:
                 if self._closed:
-                    raise StoreClosed(self._folder)
-                self.require()
+                    raise StoreClosedError(self._folder)
+                self.require_space()
                 with self.environment.begin(write=True) as transaction:
                     yield transaction
         except lmdb.Error as error:
-            raise NotWritten(self._folder, str(error), self._free()) from error
+            raise StoreWriteError(self._folder, str(error), self._free()) from error
 
-    def require(self, updates: int = 0, size: int = 0) -> None:
-        """See that the disk has room for so many updates more of so many bytes, and their end. Raises NotWritten.
+    def require_space(self, updates: int = 0, size: int = 0) -> None:
+        """Check that the disk has room for these updates of these bytes, and the commit. Raises StoreWriteError.
 
-        Only in a map, where the system ends the process without a word when a page finds no room. Else LMDB says so.
+        Only for a map, where the system kills the process when a page has no room; otherwise LMDB reports it.
         """
         if not self.mapped:
             return
-        need = SPARE + LISTED * self._pages() + updates * self._each + size
+        need = RESERVE + FREE_LIST_BYTES * self._pages() + updates * self._each + size
         free = self._free()
         if free < need:
-            raise NotWritten(self._folder, f"{need / 1e6:,.0f} MB may be needed for what comes next", free, need)
+            raise StoreWriteError(self._folder, f"{need / 1e6:,.0f} MB may be needed for the next writes", free, need)
 
-    def settle(self) -> bool:
-        """Open it anew, not mapped, if it is; tells whether it did. Nobody may be reading. Raises Damaged."""
+    def finish_bulk_load(self) -> bool:
+        """Reopen a mapped environment without the map; return whether it did. Requires that no read is in progress."""
         with self._in_use:
             if self._closed or not self.mapped:
                 return False
@@ -131,7 +132,7 @@ class Databases:
         return True
 
     def close(self) -> None:
-        """Force all to disk, and close, once nothing is being written: closed under a writer, LMDB ends the process."""
+        """Sync to disk and close, after the writer has finished: LMDB crashes if it is closed during a write."""
         with self._in_use:
             self._closed = True
             self.environment.sync(True)  # noqa: FBT003 (takes no keyword)

@@ -1,26 +1,27 @@
-"""What can be the matter with a store. What it holds can always be read from the topic again."""
+"""Errors of a store. Everything that a store holds can be read from its topic again."""
 
 from __future__ import annotations
 
 import errno
 from typing import TYPE_CHECKING
 
-from contracts.errors import StateloopError
+from contracts.errors import PermanentError, RetryableError
+from services.query.errors import QueryServiceError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-LITTLE = 4 << 20
-"""Bytes: with less of them free, a write that fails does so for want of room, whatever the system calls it."""
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+LOW_SPACE = 4 << 20
+"""Bytes: with less free space than this a failed write is reported as a full disk, whatever the system reports."""
 
 
-class StoreError(StateloopError):
-    """The base."""
+class StoreError(QueryServiceError):
+    """The base of a store's errors."""
 
 
-class FolderInUse(StoreError):
+class FolderInUseError(StoreError, PermanentError):
     """Another process has the store open."""
 
     def __init__(self, folder: Path, pid: str) -> None:
@@ -30,59 +31,61 @@ class FolderInUse(StoreError):
         self.folder = folder
 
 
-class NotOurs(StoreError):
-    """The folder holds files, and none says that it is a store: nothing is overwritten."""
+class ForeignFolderError(StoreError, PermanentError):
+    """The folder holds files of something else; nothing is overwritten."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"{folder} is not empty, and holds no store: empty it, or name another folder")
         self.folder = folder
 
 
-class FolderUnusable(StoreError):
-    """The folder cannot be made, read or written."""
+class FolderUnusableError(StoreError, PermanentError):
+    """The folder cannot be created, read or written."""
 
     def __init__(self, folder: Path, error: OSError) -> None:
         detail = error.strerror or str(error)
-        do = "make room on its disk" if error.errno in FULL else "make it writable for this user"
+        remedy = "make room on its disk" if error.errno in DISK_FULL else "make it writable for this user"
         super().__init__(
-            f"{folder} cannot be used ({detail}): {do} and start the service again, or name another folder by "
+            f"{folder} cannot be used ({detail}): {remedy} and start the service again, or name another folder by "
             "STATELOOP_QUERY_DATA"
         )
         self.folder = folder
 
 
-class Damaged(StoreError):
-    """The file cannot be opened."""
+class StoreDamagedError(StoreError, PermanentError):
+    """The database file cannot be opened."""
 
     def __init__(self, folder: Path, detail: str) -> None:
-        super().__init__(f"{folder} cannot be opened ({detail}): delete it, all in it is read from the topic again")
+        super().__init__(
+            f"{folder} cannot be opened ({detail}): delete it, all its content is read from the topic again"
+        )
         self.folder = folder
 
 
-class NotWritten(StoreError):
-    """A batch could not be written, and none of it was. `free` is what the disk had then, of `need`, in bytes."""
+class StoreWriteError(StoreError, RetryableError):
+    """A batch was not written. The disk had `free` bytes of the `need`ed ones."""
 
-    def __init__(self, folder: Path, detail: str, free: int, need: int = LITTLE) -> None:
-        told = f"({detail}; {free / 1e6:,.0f} MB are free)"
-        again = "and start the service again: it goes on where it was"
+    def __init__(self, folder: Path, detail: str, free: int, need: int = LOW_SPACE) -> None:
+        cause = f"({detail}; {free / 1e6:,.0f} MB are free)"
+        again = "and start the service again: it goes on from its store"
         super().__init__(
-            f"The disk of {folder} is full {told}: make room {again}"
+            f"The disk of {folder} is full {cause}: make room {again}"
             if free < need
-            else f"{folder} could not be written {told}: the system's log says what its disk has. Mend it {again}. Or "
+            else f"{folder} could not be written {cause}: the system's log has the cause. Repair the disk {again}. Or "
             "name a folder on another disk by STATELOOP_QUERY_DATA: all is read from the topics again then"
         )
         self.folder = folder
 
 
-class StoreClosed(StoreError):
-    """Nothing can be written any more: the service is about to end."""
+class StoreClosedError(StoreError, RetryableError):
+    """The store is closed, because the service stops."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"{folder} was closed: start the service again, it goes on where it was")
+        super().__init__(f"{folder} was closed: start the service again, it goes on from its store")
         self.folder = folder
 
 
-class NotIndexed(StoreError):
+class NotIndexedError(StoreError, PermanentError):
     """The state is filtered by a field that has no index."""
 
     def __init__(self, state: str, path: str, indexes: tuple[str, ...]) -> None:

@@ -1,10 +1,10 @@
-"""Finds keys by the value of a field."""
+"""The index of a state: finds keys by the value of a field."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.store.packing import HEAD, MARK, NO_MARK, marks
+from services.query.store.packing import HASH_SIZE, HEADER, NO_HASH, field_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from lmdb import Transaction, _Database
 
 
-class Index:
-    """The declared indexes of a state, all in one database: by number, mark and key."""
+class FieldIndex:
+    """The declared indexes of a state, all in one database: by index number, hash of the value, and key."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = tuple(tuple(one.split(".")) for one in paths)
-        self._end = HEAD.size + MARK * len(paths)
+        self._end = HEADER.size + HASH_SIZE * len(paths)
 
-    def marks(self, value: bytes) -> bytes:
-        """Those of an entry's value."""
-        return marks(value, self._paths) if self._paths else b""
+    def hashes(self, value: bytes) -> bytes:
+        """Return the hashes of the indexed fields of an entry's value."""
+        return field_hashes(value, self._paths) if self._paths else b""
 
-    def marks_of(self, data: bytes) -> bytes:
-        """Those that a packed entry has."""
-        return data[HEAD.size : self._end]
+    def hashes_of(self, data: bytes) -> bytes:
+        """Return the hashes in a packed entry."""
+        return data[HEADER.size : self._end]
 
     def move(self, txn: Transaction[bytes], database: _Database, name: bytes, old: bytes, new: bytes) -> None:
-        """A key had these marks and has those; none at all if it comes or goes."""
+        """Replace the hashes of a key; `old` is empty for a new key, `new` for a deleted one."""
         if old == new:
             return
         before, after = set(_entries(old)), set(_entries(new))
@@ -38,10 +38,10 @@ class Index:
             txn.put(one + name, b"", db=database)
 
     def find(
-        self, txn: Transaction[bytes], database: _Database, number: int, mark: bytes, start: bytes
+        self, txn: Transaction[bytes], database: _Database, number: int, value_hash: bytes, start: bytes
     ) -> Iterator[bytes]:
-        """The keys with that mark, from a start on."""
-        prefix = bytes([number]) + mark
+        """Yield the keys whose field has this hash, from a start key on."""
+        prefix = bytes([number]) + value_hash
         with txn.cursor(database) as cursor:
             if cursor.set_range(prefix + start):
                 for one in cursor.iternext(keys=True, values=False):
@@ -50,8 +50,8 @@ class Index:
                     yield one[len(prefix) :]
 
 
-def _entries(marks: bytes) -> Iterator[bytes]:
-    for number, at in enumerate(range(0, len(marks), MARK)):
-        one = marks[at : at + MARK]
-        if one != NO_MARK:
+def _entries(hashes: bytes) -> Iterator[bytes]:
+    for number, at in enumerate(range(0, len(hashes), HASH_SIZE)):
+        one = hashes[at : at + HASH_SIZE]
+        if one != NO_HASH:
             yield bytes([number]) + one

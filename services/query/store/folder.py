@@ -1,4 +1,4 @@
-"""The folder of a store: whose it is, in which format, and whether what is in it survived."""
+"""The folder of a store: its lock, its format, and whether its content survived the last stop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from services.query.store import atomic_write
-from services.query.store.errors import FolderInUse, FolderUnusable, NotOurs
+from services.query.store.atomic_write import write_atomically
+from services.query.store.errors import FolderInUseError, FolderUnusableError, ForeignFolderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,88 +20,88 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FORMAT = 2
-ABOUT = "store.json"
+DESCRIPTION = "store.json"
 LOCK = "lock"
-NEW = f"{ABOUT}.new"
-"""What is being written, and is left by a process that was killed at it."""
+NEW = f"{DESCRIPTION}.new"
+"""The temporary file, which stays when a process is killed while it writes."""
 DATA = ("data.mdb", "lock.mdb")
 
 
-class Folder:
-    """Ours alone while it is open; emptied when it does not hold what this release wrote of the same state.
+class StoreFolder:
+    """Locks the folder while it is open, and empties it unless this release wrote it for the same state.
 
-    Nothing is forced to disk while it is open: a process that is killed loses nothing, but a machine that goes down
-    does. So if the machine was started since, and the store was not closed before, it begins anew. `boot` names the
-    start of the machine. Raises FolderInUse, NotOurs, FolderUnusable.
+    An open store is not synced to disk: a killed process loses nothing, a machine that goes down does. So the store
+    starts empty if it was not closed before the machine's last start, which `boot` identifies. Raises FolderInUseError,
+    ForeignFolderError, FolderUnusableError.
     """
 
     def __init__(self, path: Path, shape: Mapping[str, Any], boot: str) -> None:
         self.path = path
-        self._about = {"format": FORMAT, "shape": dict(shape), "boot": boot}
+        self._description = {"format": FORMAT, "shape": dict(shape), "boot": boot}
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise FolderUnusable(path, error) from error
+            raise FolderUnusableError(path, error) from error
         try:
-            self._take()
+            self._lock_exclusively()
             self._check()
             self._write(closed=False)
         except OSError as error:
             os.close(self._lock)
-            raise FolderUnusable(path, error) from error
+            raise FolderUnusableError(path, error) from error
         except BaseException:
             os.close(self._lock)
             raise
 
     def close(self) -> None:
-        """All is on disk: say so if there is room for that, and let others have it."""
+        """Record that everything is on disk, if there is room for that, and release the lock."""
         try:
             self._write(closed=True)
-        except OSError as error:  # why the service ends is more than this
+        except OSError as error:  # the error that stops the service matters more
             facts = {"folder": str(self.path), "detail": str(error)}
-            log.warning("that the store was closed could not be noted", extra={"facts": facts})
+            log.warning("the closing of the store could not be recorded", extra={"facts": facts})
         self.release()
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         os.close(self._lock)
 
-    def _take(self) -> None:
+    def _lock_exclusively(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise FolderInUse(self.path, os.pread(self._lock, 100, 0).decode() or "unknown") from error
+            raise FolderInUseError(self.path, os.pread(self._lock, 100, 0).decode() or "unknown") from error
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, str(os.getpid()).encode(), 0)
 
     def _check(self) -> None:
-        about = self._read()
-        if about is None:
-            if any(one.name not in {LOCK, ABOUT, NEW} for one in self.path.iterdir()):
-                raise NotOurs(self.path)
+        description = self._read()
+        if description is None:
+            if any(one.name not in {LOCK, DESCRIPTION, NEW} for one in self.path.iterdir()):
+                raise ForeignFolderError(self.path)
             return
-        if why := self._unfit(about):
-            log.warning("the store begins anew", extra={"facts": {"folder": str(self.path), "reason": why}})
+        if reason := self._unusable(description):
+            log.warning("the store starts empty", extra={"facts": {"folder": str(self.path), "reason": reason}})
             for name in DATA:
                 (self.path / name).unlink(missing_ok=True)
 
-    def _unfit(self, about: Mapping[str, Any]) -> str | None:
-        if about.get("format") != FORMAT:
-            return f"its format is {about.get('format')}, and this release's is {FORMAT}"
-        if about.get("shape") != self._about["shape"]:
-            return "the state is declared otherwise than when it was written"
-        if not about.get("closed") and about.get("boot") != self._about["boot"]:
+    def _unusable(self, description: Mapping[str, Any]) -> str | None:
+        if description.get("format") != FORMAT:
+            return f"its format is {description.get('format')}, and this release's is {FORMAT}"
+        if description.get("shape") != self._description["shape"]:
+            return "the declaration of the state has changed"
+        if not description.get("closed") and description.get("boot") != self._description["boot"]:
             return "the machine went down while it was open"
         return None
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            found = orjson.loads((self.path / ABOUT).read_bytes())
+            found = orjson.loads((self.path / DESCRIPTION).read_bytes())
         except (FileNotFoundError, orjson.JSONDecodeError):
             return None
         return found if isinstance(found, dict) and "format" in found else None
 
     def _write(self, *, closed: bool) -> None:
-        about = orjson.dumps({**self._about, "closed": closed}, option=orjson.OPT_INDENT_2)
-        atomic_write.write(self.path / ABOUT, about, self.path / NEW)
+        description = orjson.dumps({**self._description, "closed": closed}, option=orjson.OPT_INDENT_2)
+        write_atomically(self.path / DESCRIPTION, description, self.path / NEW)

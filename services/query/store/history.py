@@ -1,4 +1,4 @@
-"""The earlier entries of the keys' present lives."""
+"""The earlier entries of the keys' current windows."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ if TYPE_CHECKING:
 
     from lmdb import Transaction, _Database
 
-    from services.query.store.entry import Order
+    from services.query.store import EntryOrder
 
-PLACE = struct.Struct(">QQ")
+VERSION = struct.Struct(">QQ")
 """Epoch and version."""
-ZERO = 1 << 63
-"""Both may be negative, and are to be in order."""
+OFFSET = 1 << 63
+"""Added to both, which may be negative, so that their bytes sort like the numbers."""
 
 
 class History:
-    """Keeps so many earlier entries of each key, of its present life."""
+    """Stores up to `limit` earlier entries of each key's current window."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
 
-    def push(self, txn: Transaction[bytes], database: _Database, name: bytes, order: Order, data: bytes) -> None:
-        """Keep what was the entry until now, of this order, and let go of the earliest if there are too many."""
-        if not self._most:
+    def push(self, txn: Transaction[bytes], database: _Database, name: bytes, order: EntryOrder, data: bytes) -> None:
+        """Add the entry that is replaced now, of this order, and delete the oldest above the limit."""
+        if not self._limit:
             return
         prefix = _prefix(name)
-        txn.put(_named(prefix, order), data, db=database)
-        held = [one for one, _ in self._held(txn, database, prefix)]
-        for one in held[: -self._most]:
+        txn.put(_version_key(prefix, order), data, db=database)
+        stored = [one for one, _ in self._entries(txn, database, prefix)]
+        for one in stored[: -self._limit]:
             txn.delete(one, db=database)
 
     def clear(self, txn: Transaction[bytes], database: _Database, name: bytes) -> None:
-        """The life is over."""
-        if self._most:
-            for one in [one for one, _ in self._held(txn, database, _prefix(name))]:
+        """Delete the history of a key, whose window is over."""
+        if self._limit:
+            for one in [one for one, _ in self._entries(txn, database, _prefix(name))]:
                 txn.delete(one, db=database)
 
     def all(self, txn: Transaction[bytes], database: _Database, name: bytes) -> list[bytes]:
-        """The entries, the earliest first."""
-        return [data for _, data in self._held(txn, database, _prefix(name))] if self._most else []
+        """Return the earlier entries, oldest first."""
+        return [data for _, data in self._entries(txn, database, _prefix(name))] if self._limit else []
 
-    def _held(self, txn: Transaction[bytes], database: _Database, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def _entries(self, txn: Transaction[bytes], database: _Database, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         with txn.cursor(database) as cursor:
             if not cursor.set_range(prefix):
                 return
@@ -56,10 +56,10 @@ class History:
 
 
 def _prefix(name: bytes) -> bytes:
-    """Of one length for all keys, so that no key's history lies within another's."""
+    """Return a prefix of fixed length, so that no key's history lies within another's."""
     return blake2b(name, digest_size=16).digest()
 
 
-def _named(prefix: bytes, order: Order) -> bytes:
+def _version_key(prefix: bytes, order: EntryOrder) -> bytes:
     _, epoch, version = order
-    return prefix + PLACE.pack((epoch + ZERO) % (1 << 64), (version + ZERO) % (1 << 64))
+    return prefix + VERSION.pack((epoch + OFFSET) % (1 << 64), (version + OFFSET) % (1 << 64))

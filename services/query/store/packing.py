@@ -1,4 +1,4 @@
-"""An entry as bytes: a head of fixed length, the marks of its indexed fields, and its value as it was on the topic."""
+"""The binary format of an entry: a header of fixed length, hashes of its indexed fields, and its value as JSON."""
 
 from __future__ import annotations
 
@@ -9,63 +9,65 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.query.store.entry import Entry, made
+from services.query.store.entry import Entry, make_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.query.store.entry import Order
+    from services.query.store.entry import EntryOrder
 
-HEAD = struct.Struct("<qqqqqi")
-"""Life, epoch, version, event time, offset, partition."""
+HEADER = struct.Struct("<qqqqqi")
+"""Window start, epoch, version, event time, offset, partition."""
 ORDER = struct.Struct("<qqq")
-PLACE = struct.Struct("<i")
-PLACE_AT = HEAD.size - PLACE.size
-MARK = 8
-NO_MARK = bytes(MARK)
-"""Of a field that is absent, null, an object or a list: no filter finds it."""
+PARTITION = struct.Struct("<i")
+PARTITION_AT = HEADER.size - PARTITION.size
+HASH_SIZE = 8
+NO_HASH = bytes(HASH_SIZE)
+"""The hash of a field that is absent, null, an object or a list: no filter matches it."""
 
 
-def pack(entry: Entry, marks: bytes) -> bytes:
-    """The bytes of an entry."""
-    life, epoch, version, event_time, partition, offset, value = entry
-    return HEAD.pack(life, epoch, version, event_time, offset, partition) + marks + value
+def pack(entry: Entry, hashes: bytes) -> bytes:
+    """Return the bytes of an entry."""
+    window_start, epoch, version, event_time, partition, offset, value = entry
+    return HEADER.pack(window_start, epoch, version, event_time, offset, partition) + hashes + value
 
 
 def unpack(data: bytes, indexes: int) -> Entry:
-    """The entry, of a state with so many indexes."""
-    life, epoch, version, event_time, offset, partition = HEAD.unpack_from(data)
-    return made(Entry, (life, epoch, version, event_time, partition, offset, data[HEAD.size + MARK * indexes :]))
+    """Return the entry; `indexes` is the number of indexes of its state."""
+    window_start, epoch, version, event_time, offset, partition = HEADER.unpack_from(data)
+    return make_tuple(
+        Entry, (window_start, epoch, version, event_time, partition, offset, data[HEADER.size + HASH_SIZE * indexes :])
+    )
 
 
-def order(data: bytes) -> Order:
-    """The entry's order."""
+def order(data: bytes) -> EntryOrder:
+    """Return the order of a packed entry."""
     return ORDER.unpack_from(data)
 
 
 def partition(data: bytes) -> int:
-    """The entry's partition."""
-    return PLACE.unpack_from(data, PLACE_AT)[0]  # type: ignore[no-any-return]
+    """Return the partition of a packed entry."""
+    return PARTITION.unpack_from(data, PARTITION_AT)[0]  # type: ignore[no-any-return]
 
 
-def mark_at(data: bytes, index: int) -> bytes:
-    """The mark of the entry's field of that index."""
-    start = HEAD.size + MARK * index
-    return data[start : start + MARK]
+def hash_at(data: bytes, index: int) -> bytes:
+    """Return the hash of one indexed field of a packed entry."""
+    start = HEADER.size + HASH_SIZE * index
+    return data[start : start + HASH_SIZE]
 
 
-def marks(value: bytes, paths: Sequence[tuple[str, ...]]) -> bytes:
-    """The marks of a value's fields at these paths."""
+def field_hashes(value: bytes, paths: Sequence[tuple[str, ...]]) -> bytes:
+    """Return the hashes of a value's fields at these paths."""
     if not paths:
         return b""
     document = orjson.loads(value)
-    return b"".join(_marked(_field(document, path)) for path in paths)
+    return b"".join(_field_hash(_field(document, path)) for path in paths)
 
 
 @functools.lru_cache(4096)
-def mark(text: str) -> bytes:
-    """Stands for a field's value in an index. Two values share one in 2^64 cases."""
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=MARK).digest()
+def value_hash(text: str) -> bytes:
+    """Return the hash that represents a field's value in an index; two values collide once in 2^64 cases."""
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=HASH_SIZE).digest()
 
 
 def _field(document: Any, path: tuple[str, ...]) -> Any:
@@ -76,8 +78,8 @@ def _field(document: Any, path: tuple[str, ...]) -> Any:
     return document
 
 
-def _marked(value: Any) -> bytes:
-    """Anything but a string is named by its JSON text. Of objects and lists only some could be written."""
+def _field_hash(value: Any) -> bytes:
+    """Hash a string as it is, other values by their JSON. Objects and lists have none: filters cannot name them."""
     if value is None or isinstance(value, dict | list):
-        return NO_MARK
-    return mark(value if isinstance(value, str) else orjson.dumps(value).decode())
+        return NO_HASH
+    return value_hash(value if isinstance(value, str) else orjson.dumps(value).decode())

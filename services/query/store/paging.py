@@ -1,4 +1,4 @@
-"""Pages through keys: the buckets merged, bounded in what it looks at, for it runs on the event loop."""
+"""Reads pages of keys from the merged buckets. The work per page is bounded, because it runs on the event loop."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.types.key import LARGEST_KEY
-from services.query.store.packing import mark, mark_at, order, partition, unpack
-from services.query.store.store import Page
+from services.query.store.packing import hash_at, order, partition, unpack, value_hash
+from services.query.store.store import EntryPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from services.query.store.entry import Entry
     from services.query.store.environment import Slot
-    from services.query.store.field_index import Index
+    from services.query.store.field_index import FieldIndex
 
-LOOKED_AT = 2000
-"""How many keys that are not on the page it passes before it ends: some milliseconds."""
+MAX_SKIPPED = 2000
+"""The number of keys that a page skips at most before it ends: some milliseconds."""
 
 
-class Wanted(NamedTuple):
+class PageRequest(NamedTuple):
     """See `Store.page`."""
 
     prefix: str
@@ -33,41 +33,41 @@ class Wanted(NamedTuple):
 
 
 class Pager:
-    """Makes the pages of a state with these indexed paths."""
+    """Reads the pages of a state with these indexed paths."""
 
-    def __init__(self, paths: Sequence[str], index: Index) -> None:
+    def __init__(self, paths: Sequence[str], index: FieldIndex) -> None:
         self._numbers = {path: number for number, path in enumerate(paths)}
         self._index = index
 
     def page(
-        self, txn: Transaction[bytes], slots: Sequence[Slot], wanted: Wanted, ended: Callable[[int], bool]
-    ) -> Page:
-        """The page. Entries whose life, by its beginning, has ended are passed over."""
-        begin = wanted.prefix.encode(errors="surrogatepass")
-        marks = {self._numbers[path]: mark(text) for path, text in wanted.where.items()}
-        walks = [self._walk(txn, slot, _start(begin, wanted.after), marks) for slot in slots]
+        self, txn: Transaction[bytes], slots: Sequence[Slot], request: PageRequest, is_expired: Callable[[int], bool]
+    ) -> EntryPage:
+        """Return the page, without entries whose window has expired."""
+        prefix = request.prefix.encode(errors="surrogatepass")
+        hashes = {self._numbers[path]: value_hash(text) for path, text in request.where.items()}
+        walks = [self._walk(txn, slot, _start(prefix, request.after), hashes) for slot in slots]
         items: list[tuple[str, Entry]] = []
-        passed = 0
+        skipped = 0
         for name, data in merge(*walks, key=lambda one: one[0]):
-            if not name.startswith(begin):
+            if not name.startswith(prefix):
                 break
             if (
-                partition(data) in wanted.partitions
-                and not ended(order(data)[0])
-                and all(mark_at(data, number) == one for number, one in marks.items())
+                partition(data) in request.partitions
+                and not is_expired(order(data)[0])
+                and all(hash_at(data, number) == one for number, one in hashes.items())
             ):
                 items.append((name.decode(), unpack(data, len(self._numbers))))
             else:
-                passed += 1
-            if len(items) == wanted.limit or passed == LOOKED_AT:
-                return Page(items, name.decode())
-        return Page(items, None)
+                skipped += 1
+            if len(items) == request.limit or skipped == MAX_SKIPPED:
+                return EntryPage(items, name.decode())
+        return EntryPage(items, None)
 
     def _walk(
-        self, txn: Transaction[bytes], slot: Slot, start: bytes, marks: Mapping[int, bytes]
+        self, txn: Transaction[bytes], slot: Slot, start: bytes, hashes: Mapping[int, bytes]
     ) -> Iterator[tuple[bytes, bytes]]:
-        if marks:
-            number, first = next(iter(marks.items()))
+        if hashes:
+            number, first = next(iter(hashes.items()))
             for name in self._index.find(txn, slot.index, number, first, start):
                 data = txn.get(name, db=slot.entries)
                 if data is not None:
@@ -79,7 +79,7 @@ class Pager:
 
 
 def _start(prefix: bytes, after: str | None) -> bytes:
-    """The least key that may come. No key is longer than LARGEST_KEY, and LMDB does not look for what is."""
+    """Return the smallest possible key. It is cut to LARGEST_KEY, because LMDB rejects longer ones."""
     if after is None:
         return prefix[: LARGEST_KEY + 1]
     return max(prefix, after.encode(errors="surrogatepass") + b"\0")[: LARGEST_KEY + 1]

@@ -1,4 +1,4 @@
-"""Where a state's entries are kept on this machine: what the follower writes, and what answers are read from."""
+"""The interface of a store: ingest writes to it, lookups read from it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 
 class Update(NamedTuple):
-    """One record of the topic, read: the key's new entry, or None for a record without value.
+    """One decoded record of a topic: the key's new entry, or None for a tombstone.
 
-    `life` is that of the window that a removal names; None removes the key whatever its life is.
+    `window_start` is that of the window that a tombstone deletes; None deletes the key whatever its window is.
     """
 
     key: str
     partition: int
     offset: int
     entry: Entry | None
-    life: int | None = None
+    window_start: int | None = None
 
 
-class Page(NamedTuple):
-    """Some keys in their order, that of their UTF-8. `after` continues after the last; None: there are no more.
+class EntryPage(NamedTuple):
+    """Keys with their entries, in the order of their UTF-8. `after` is the cursor of the next page; None: the last one.
 
-    There may be fewer keys than were asked for, even none, while there are more: it does not look for them for long.
+    A page may have fewer keys than the limit, even none, before the last one: the work for one page is bounded.
     """
 
     items: Sequence[tuple[str, Entry]]
@@ -34,75 +34,75 @@ class Page(NamedTuple):
 
 
 class Store(Protocol):
-    """The entries of one named state, of all partitions that this instance ever followed.
+    """The entries of one named state, of all partitions that this instance ever read.
 
-    One thread writes; reads are from the event loop, see whole batches, and never wait for the writer.
+    One thread writes. Reads run on the event loop, see whole batches, and never wait for the writer.
     """
 
     def get(self, key: str) -> Entry | None:
-        """The latest entry of a key, also of a life that has ended but is remembered."""
+        """Return the latest entry of a key, also of an expired window that is still remembered."""
 
-    def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
-        """The same of many keys, all at one moment, in their order."""
+    def get_many(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+        """Return the latest entries of many keys from one snapshot, in the order of the keys."""
 
     def versions(self, key: str) -> Sequence[Entry]:
-        """All entries kept of the key's present life, all at one moment, the earliest first."""
+        """Return all stored entries of the key's current window from one snapshot, oldest first."""
 
     def page(
         self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
-    ) -> Page:
-        """The next keys with this prefix and these values of indexed fields, of these partitions and not ended."""
+    ) -> EntryPage:
+        """Return the next unexpired keys with this prefix and these values of indexed fields, in these partitions."""
 
-    def keys(self) -> int:
-        """About how many keys are held, ended lives that are remembered among them: what costs little to tell."""
+    def key_count(self) -> int:
+        """Return the approximate number of stored keys, with remembered expired windows; cheap."""
 
     def watermark(self) -> int:
-        """The largest beginning of a life that was seen, or what the clock or another instance said; 0 without lives.
+        """Return the watermark in milliseconds since 1970; 0 without windows. It never goes down.
 
-        In milliseconds since 1970. It never goes down.
+        It is the largest window start that a record, the clock or another instance has set.
         """
 
-    def advance(self, watermark: int) -> None:
-        """Another instance saw this, or the clock says it: the watermark is at least that from now on."""
+    def advance_watermark(self, watermark: int) -> None:
+        """Raise the watermark to at least this value, which the clock or another instance gives."""
 
-    def ended(self, entry: Entry) -> bool:
-        """Whether the entry's life has ended by the watermark."""
+    def is_expired(self, entry: Entry) -> bool:
+        """Return whether the entry's window has expired by the watermark."""
 
-    def living_since(self) -> int:
-        """Lives that began before this have ended by the watermark, and no others."""
+    def oldest_live_window(self) -> int:
+        """Return the start of the oldest window that has not expired by the watermark."""
 
     def position(self, partition: int) -> int | None:
-        """The offset of the first record not yet applied; None: nothing of the partition is here."""
+        """Return the offset of the first record not yet applied; None if the partition was never read."""
 
-    def fresh(self, partition: int) -> int | None:
-        """When all that the topic had of the partition was here, in milliseconds since 1970; None: it is not known."""
+    def caught_up_at(self, partition: int) -> int | None:
+        """Return when the store last had all records of the partition, in milliseconds since 1970; None: unknown."""
 
-    def freshen(self, times: Mapping[int, int]) -> None:
-        """All that the topic had of these partitions at these times is here, or is about to be read anew."""
+    def mark_caught_up(self, times: Mapping[int, int]) -> None:
+        """Record that the store had all records of these partitions at these times, or that it reads them anew."""
 
     def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> list[Change]:
-        """Write what is newer, together with the partitions' positions, in one transaction; gives what readers see new.
+        """Write what is newer and the partitions' positions in one transaction; return what changed for readers.
 
-        Drops the buckets of time that nobody remembers any more.
+        Drops the time buckets that have expired and are no longer remembered.
         """
 
-    def sweep(self) -> None:
-        """Write the watermark, and drop the buckets of time that nobody remembers any more, though no record comes.
+    def drop_expired(self) -> None:
+        """Write the watermark and drop time buckets that are no longer remembered, although no record arrives.
 
-        In the thread that writes.
+        Runs in the thread that writes.
         """
 
-    def forget(self, partition: int) -> bool:
-        """Remove some thousand entries of a partition, for it has to be read from its beginning; whether that was all.
+    def clear_partition(self, partition: int) -> bool:
+        """Delete some thousand entries of a partition that has to be read again; return whether none is left.
 
-        Its position is gone with the first of them. It must not be followed before all are gone.
+        The first call deletes the partition's position. The partition must not be read before all entries are gone.
         """
 
-    def half_forgotten(self, partition: int) -> bool:
-        """Whether some of it was forgotten, perhaps by an earlier process, and not all."""
+    def is_clear_pending(self, partition: int) -> bool:
+        """Return whether the partition was cleared in part, perhaps by an earlier process."""
 
-    def settle(self) -> None:
-        """A rebuild is over: from now on readers come first. In the event loop, which it keeps for some 50 ms."""
+    def finish_bulk_load(self) -> None:
+        """Switch from fast loading to fast reading after a rebuild. Blocks the event loop for about 50 ms."""
 
     def close(self) -> None:
-        """Make all durable, and close."""
+        """Make everything durable, and close."""

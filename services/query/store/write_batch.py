@@ -1,11 +1,12 @@
-"""Writes a batch: what is newer, with all that goes with it, in one transaction."""
+"""A batch of writes in one transaction: entries that are newer, with their history and index."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.store.entry import Change, made
-from services.query.store.packing import order, pack, partition
+from services.query.store.entry import Change, make_tuple
+from services.query.store.packing import order, pack
+from services.query.store.packing import partition as partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,27 +15,30 @@ if TYPE_CHECKING:
 
     from services.query.store.entry import Entry
     from services.query.store.environment import Slot
-    from services.query.store.field_index import Index
+    from services.query.store.field_index import FieldIndex
     from services.query.store.history import History
 
-PIECE = 5_000
-"""How many keys are looked at in one transaction that forgets."""
-AT_ONCE = 100
-"""For so many updates it is seen that the disk has room: it need not have that for a whole batch."""
+CLEAR_SIZE = 5_000
+"""The number of keys that one transaction checks when it clears a partition."""
+SPACE_CHECK_SIZE = 100
+"""Free disk space is checked for so many updates at a time, instead of for a whole batch."""
 
 
-class Batch:
-    """One transaction on the entries of a state, of `many` updates. A key is only in the bucket of its present life."""
+class WriteBatch:
+    """One transaction on the entries of a state. A key is only in the bucket of its current window.
 
-    def __init__(  # noqa: PLR0913 (all of one store, which makes one)
+    `bulk`: the batch is large, and most keys are new.
+    """
+
+    def __init__(  # noqa: PLR0913 (all are of the store, the only caller)
         self,
         txn: Transaction[bytes],
         slots: Mapping[int, Slot],
         *,
         state: str,
-        index: Index,
+        index: FieldIndex,
         history: History,
-        many: bool,
+        bulk: bool,
     ) -> None:
         self._txn = txn
         self._slots = slots
@@ -42,19 +46,19 @@ class Batch:
         self._state = state
         self._index = index
         self._history = history
-        self._many = many
+        self._bulk = bulk
         self._changes: dict[str, Change] = {}
 
     @property
     def changes(self) -> list[Change]:
-        """What readers see new once the transaction is committed: of each key the last."""
+        """The changes that readers see after the commit: the last one of each key."""
         return list(self._changes.values())
 
     def put(self, key: str, entry: Entry, bucket: int) -> None:
-        """Write the entry into its bucket, if it is newer than the key's."""
+        """Write the entry into its bucket if it is newer than the stored one."""
         txn, name, home = self._txn, key.encode(), self._slots[bucket]
-        if self._many:  # most keys are new then, and are not looked for twice
-            if self._others[bucket] and not self._leave(name, entry, bucket):
+        if self._bulk:  # saves a second lookup of new keys
+            if self._others[bucket] and not self._leave_other_bucket(name, entry, bucket):
                 return
             if self._put_new(name, entry, home):
                 self._changed(key, entry)
@@ -65,60 +69,62 @@ class Batch:
             before = order(data)
             if entry.order <= before:
                 return
-            if before[0] == entry.life:
-                old = self._index.marks_of(data)
+            if before[0] == entry.window_start:
+                old = self._index.hashes_of(data)
                 self._history.push(txn, home.history, name, before, data)
             else:
                 self._discard(name, data, home)
-        elif not self._leave(name, entry, bucket):
+        elif not self._leave_other_bucket(name, entry, bucket):
             return
-        new = self._index.marks(entry.value)
+        new = self._index.hashes(entry.value)
         txn.put(name, pack(entry, new), db=home.entries)
         self._index.move(txn, home.index, name, old, new)
         self._changed(key, entry)
 
     def _put_new(self, name: bytes, entry: Entry, home: Slot) -> bool:
-        new = self._index.marks(entry.value)
+        new = self._index.hashes(entry.value)
         if not self._txn.put(name, pack(entry, new), db=home.entries, overwrite=False):
             return False
         if new:
             self._index.move(self._txn, home.index, name, b"", new)
         return True
 
-    def remove(self, key: str, life: int | None) -> None:
-        """A record without value: all of the key goes, if it is of this life. None: of any."""
+    def delete(self, key: str, window_start: int | None) -> None:
+        """Apply a tombstone: delete the key if its window has this start. None: whatever its window is."""
         name = key.encode()
         for slot in self._slots.values():
             data = self._txn.get(name, db=slot.entries)
             if data is not None:
-                if life is None or order(data)[0] == life:
+                if window_start is None or order(data)[0] == window_start:
                     self._discard(name, data, slot)
                     self._changed(key, None)
                 return
 
-    def forget(self, number: int, slot: Slot, start: bytes, require: Callable[[int], None]) -> bytes | None:
-        """Remove entries of a partition from a slot, from a key on; gives where to go on, None at the end.
+    def clear_some(
+        self, partition: int, slot: Slot, start: bytes, require_space: Callable[[int], None]
+    ) -> bytes | None:
+        """Delete entries of a partition from a slot, from a key on; return the key to continue from, None at the end.
 
-        `require` sees that the disk has room for so many.
+        `require_space` checks that the disk has room for so many updates.
         """
-        gone, seen, last = [], 0, None
+        found, checked, last = [], 0, None
         with self._txn.cursor(slot.entries) as cursor:
             if cursor.set_range(start) if start else cursor.first():
                 for name, data in cursor:
-                    if partition(data) == number:
-                        gone.append((name, data))
-                    seen += 1
-                    if seen == PIECE:
+                    if partition_of(data) == partition:
+                        found.append((name, data))
+                    checked += 1
+                    if checked == CLEAR_SIZE:
                         last = name
                         break
-        for at, (name, data) in enumerate(gone):
-            if at % AT_ONCE == 0:
-                require(AT_ONCE)
+        for at, (name, data) in enumerate(found):
+            if at % SPACE_CHECK_SIZE == 0:
+                require_space(SPACE_CHECK_SIZE)
             self._discard(name, data, slot)
         return last
 
-    def _leave(self, name: bytes, entry: Entry, bucket: int) -> bool:
-        """Take the key out of another bucket, if it is there with an earlier life. Whether the entry may come."""
+    def _leave_other_bucket(self, name: bytes, entry: Entry, bucket: int) -> bool:
+        """Delete the key from another bucket if it has an older entry there; return False if that entry is newer."""
         for slot in self._others[bucket]:
             data = self._txn.get(name, db=slot.entries)
             if data is not None:
@@ -131,8 +137,8 @@ class Batch:
     def _discard(self, name: bytes, data: bytes, slot: Slot) -> None:
         self._txn.delete(name, db=slot.entries)
         self._history.clear(self._txn, slot.history, name)
-        self._index.move(self._txn, slot.index, name, self._index.marks_of(data), b"")
+        self._index.move(self._txn, slot.index, name, self._index.hashes_of(data), b"")
 
     def _changed(self, key: str, entry: Entry | None) -> None:
         self._changes.pop(key, None)
-        self._changes[key] = made(Change, (self._state, key, entry))
+        self._changes[key] = make_tuple(Change, (self._state, key, entry))

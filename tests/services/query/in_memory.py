@@ -1,4 +1,4 @@
-"""A store, roles and parts in memory, for tests of what is built on them."""
+"""A store, routing and dependencies in memory, for tests of the layers above them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from contracts.model.named_state import NamedState, QueryOptions
-from services.query.cluster.routing import Member, Role, Standing
-from services.query.dependencies import Parts
+from services.query.cluster.routing import Member, PartitionStatus, Role
+from services.query.dependencies import Dependencies
 from services.query.settings import QuerySettings
-from services.query.store.entry import Change, Entry
-from services.query.store.store import Page, Store, Update
+from services.query.store import Change, Entry, EntryPage, Store, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -37,7 +36,7 @@ class MemoryStore:
         found = self.entries.get(key)
         return found[-1] if found else None
 
-    def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+    def get_many(self, keys: Sequence[str]) -> Sequence[Entry | None]:
         return [self.get(key) for key in keys]
 
     def versions(self, key: str) -> Sequence[Entry]:
@@ -45,28 +44,28 @@ class MemoryStore:
 
     def page(
         self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
-    ) -> Page:
+    ) -> EntryPage:
         keys = [key for key in sorted(self.entries) if key.startswith(prefix) and (after is None or key > after)]
         found = [(key, self.entries[key][-1]) for key in keys]
-        asked = [(key, one) for key, one in found if one.partition in partitions and not self.ended(one)]
+        asked = [(key, one) for key, one in found if one.partition in partitions and not self.is_expired(one)]
         asked = [
             (key, one) for key, one in asked if all(f'"{value}"'.encode() in one.value for value in where.values())
         ]
-        return Page(asked[:limit], asked[limit - 1][0] if len(asked) > limit else None)
+        return EntryPage(asked[:limit], asked[limit - 1][0] if len(asked) > limit else None)
 
-    def keys(self) -> int:
+    def key_count(self) -> int:
         return len(self.entries)
 
     def watermark(self) -> int:
         return self.seen
 
-    def advance(self, watermark: int) -> None:
+    def advance_watermark(self, watermark: int) -> None:
         self.seen = max(self.seen, watermark)
 
-    def ended(self, entry: Entry) -> bool:
-        return entry.life < self.living_since()
+    def is_expired(self, entry: Entry) -> bool:
+        return entry.window_start < self.oldest_live_window()
 
-    def living_since(self) -> int:
+    def oldest_live_window(self) -> int:
         return 0 if self.lifetime is None else self.seen - self.lifetime
 
     def position(self, partition: int) -> int | None:
@@ -80,7 +79,7 @@ class MemoryStore:
     def put(self, key: str, **facts: Any) -> Entry:
         """Apply one entry, with these facts in place of usual ones."""
         usual: dict[str, Any] = {
-            "life": NOW,
+            "window_start": NOW,
             "epoch": 0,
             "version": 1,
             "event_time": NOW,
@@ -92,24 +91,24 @@ class MemoryStore:
         self.apply([Update(key, entry.partition, entry.offset, entry)], {entry.partition: entry.offset + 1})
         return entry
 
-    def forget(self, partition: int) -> bool:
+    def clear_partition(self, partition: int) -> bool:
         self.positions.pop(partition, None)
         self.entries = {key: found for key, found in self.entries.items() if found[-1].partition != partition}
         return True
 
-    def sweep(self) -> None:
+    def drop_expired(self) -> None:
         pass
 
-    def fresh(self, partition: int) -> int | None:  # noqa: ARG002  # no topic is behind it
+    def caught_up_at(self, partition: int) -> int | None:  # noqa: ARG002  # no topic is behind it
         return None
 
-    def freshen(self, times: Mapping[int, int]) -> None:
+    def mark_caught_up(self, times: Mapping[int, int]) -> None:
         pass
 
-    def half_forgotten(self, partition: int) -> bool:  # noqa: ARG002  # it forgets all at once
+    def is_clear_pending(self, partition: int) -> bool:  # noqa: ARG002  # it forgets all at once
         return False
 
-    def settle(self) -> None:
+    def finish_bulk_load(self) -> None:
         pass
 
     def close(self) -> None:
@@ -118,27 +117,31 @@ class MemoryStore:
     def _applied(self, update: Update) -> list[Change]:
         entry, known = update.entry, self.get(update.key)
         if entry is None:
-            if known and update.life not in (None, known.life):
+            if known and update.window_start not in (None, known.window_start):
                 return []
             self.entries.pop(update.key, None)
         elif known and known.order >= entry.order:
             return []
         else:
-            kept = self.entries[update.key][1 - self.history :] if known and known.life == entry.life else []
+            kept = (
+                self.entries[update.key][1 - self.history :]
+                if known and known.window_start == entry.window_start
+                else []
+            )
             self.entries[update.key] = [*(kept if self.history > 1 else []), entry]
-            self.seen = max(self.seen, entry.life)
+            self.seen = max(self.seen, entry.window_start)
         return [Change("", update.key, entry)]
 
 
-class MemoryRoles:
-    """Roles that are what a test says: owner of all, unless it says otherwise."""
+class MemoryRouting:
+    """Routing that a test sets: by default this instance owns all partitions."""
 
     def __init__(self) -> None:
-        self.own = Standing(Role.OWNER, 0)
-        self.others: dict[int, Standing] = {}
+        self.own = PartitionStatus(Role.OWNER, 0)
+        self.others: dict[int, PartitionStatus] = {}
         self.known: list[Member] = []
 
-    def standing(self, state: str, partition: int) -> Standing:  # noqa: ARG002  # all states alike
+    def partition_status(self, state: str, partition: int) -> PartitionStatus:  # noqa: ARG002  # all states alike
         return self.others.get(partition, self.own)
 
     def owners(self, state: str, partition: int) -> Sequence[Member]:  # noqa: ARG002  # all partitions alike
@@ -155,19 +158,19 @@ def a_state(
     return NamedState(name, f"{name}-topic", {"type": "object"}, 4, lifetime=lifetime, query=query or QueryOptions())
 
 
-def parts_of(
-    *states: NamedState, stores: Mapping[str, Store] | None = None, roles: MemoryRoles | None = None, **told: Any
-) -> Parts:
-    """Parts of an instance with these states, whose clocks are real but for the time, and settings."""
+def dependencies_of(
+    *states: NamedState, stores: Mapping[str, Store] | None = None, routing: MemoryRouting | None = None, **told: Any
+) -> Dependencies:
+    """Dependencies of an instance with these states, whose clocks are real but for the time, and settings."""
     usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one"}
     lives = {one.name: int(one.lifetime.total_seconds() * 1000) if one.lifetime else None for one in states}
     made: dict[str, Store] = {one.name: MemoryStore(lives[one.name], one.query.history) for one in states}
     settings = QuerySettings(**(usual | told))
-    return Parts(
+    return Dependencies(
         settings=settings,
         states={one.name: one for one in states},
         stores=stores or made,
-        roles=roles or MemoryRoles(),
+        routing=routing or MemoryRouting(),
         counts=Counts(CATALOGUE),
         now=lambda: NOW,
         clock=time.monotonic,

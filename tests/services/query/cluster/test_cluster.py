@@ -13,19 +13,20 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.model.named_state import NamedState
 from services.query.cluster.announcements import KafkaAnnouncements
-from services.query.cluster.cluster import Cluster, Links
-from services.query.cluster.errors import NamesakeError
-from services.query.cluster.group import KafkaMembership
-from services.query.cluster.instance import Instance, Surroundings
-from services.query.cluster.leases import Terms
-from services.query.cluster.membership import Identity
+from services.query.cluster.cluster import Cluster, ClusterDependencies
+from services.query.cluster.errors import DuplicateInstanceError
+from services.query.cluster.group import KafkaGroupMember
+from services.query.cluster.instance import Instance, InstanceDependencies
+from services.query.cluster.leases import LeaseTiming
+from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
-from services.query.ingest.ingestion import Part, Progress
+from services.query.ingest.ingestion import ReadProgress
 from tests.services.query.cluster.world import Mark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
 
+    from services.query.store import StatePartition
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
@@ -40,19 +41,23 @@ class AtTheEnd:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
-        self._ends: dict[Part, int] = {}
-        self.followed: set[Part] = set()
+        self._ends: dict[StatePartition, int] = {}
+        self.followed: set[StatePartition] = set()
 
-    def follow(self, part: Part) -> None:
-        self.followed.add(part)
+    def assign(self, partition: StatePartition) -> None:
+        self.followed.add(partition)
 
-    def leave(self, part: Part) -> None:
-        self.followed.discard(part)
+    def unassign(self, partition: StatePartition) -> None:
+        self.followed.discard(partition)
 
-    def progress(self, part: Part) -> Progress | None:
-        return Progress(self._ends.get(part, 0), self._ends.get(part)) if part in self.followed else None
+    def progress(self, partition: StatePartition) -> ReadProgress | None:
+        return (
+            ReadProgress(self._ends.get(partition, 0), self._ends.get(partition))
+            if partition in self.followed
+            else None
+        )
 
-    async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
+    async def end_offsets(self, parts: Collection[StatePartition]) -> dict[StatePartition, int]:
         found = await asyncio.get_running_loop().run_in_executor(None, self._ask, list(parts))
         self._ends.update(found)
         return found
@@ -60,11 +65,13 @@ class AtTheEnd:
     async def run(self) -> None:
         raise NotImplementedError
 
-    def _ask(self, parts: list[Part]) -> dict[Part, int]:
+    def _ask(self, parts: list[StatePartition]) -> dict[StatePartition, int]:
         try:
             return {
-                part: self._consumer.get_watermark_offsets(TopicPartition(self._topic, part.partition), timeout=2)[1]
-                for part in parts
+                partition: self._consumer.get_watermark_offsets(
+                    TopicPartition(self._topic, partition.number), timeout=2
+                )[1]
+                for partition in parts
             }
         except Exception:  # noqa: BLE001  # the broker is away: no ends, as Following says
             return {}
@@ -86,15 +93,15 @@ class Lab:
         """An instance that has not joined yet."""
         client = {"bootstrap.servers": self.broker.bootstrap}
         following = AtTheEnd(self.broker.bootstrap, self.topic)
-        me = Identity(name, f"http://{name}", store or name, run)
-        terms = Terms(lease=2.0, silence=2.5)
+        me = InstanceIdentity(name, f"http://{name}", store or name, run)
+        terms = LeaseTiming(lease_s=2.0, silence_s=2.5)
         flights = NamedState("flights", self.topic, {}, PARTITIONS)
-        around = Surroundings({"flights": flights}, following, {"flights": Mark()}, lambda: 0)
+        around = InstanceDependencies({"flights": flights}, following, {"flights": Mark()}, lambda: 0)
         instance = Instance(me, terms, around, 2)
         group = f"{self._prefix}group"
-        links = Links(
-            KafkaMembership(client, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
-            KafkaAnnouncements(client, topic=f"{self._prefix}instances", group=group, patience=2.0),
+        links = ClusterDependencies(
+            KafkaGroupMember(client, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
+            KafkaAnnouncements(client, topic=f"{self._prefix}instances", group=group, timeout=2.0),
             following,
         )
         return Cluster(instance, links, 0.5)
@@ -127,11 +134,11 @@ async def until(condition: Callable[[], bool], within_s: float = DEADLINE_S) -> 
 
 
 def answering(cluster: Cluster) -> set[int]:
-    return {number for number in range(PARTITIONS) if cluster.standing("flights", number).role in ANSWERS}
+    return {number for number in range(PARTITIONS) if cluster.partition_status("flights", number).role in ANSWERS}
 
 
 def owning(cluster: Cluster) -> set[int]:
-    return {number for number in range(PARTITIONS) if cluster.standing("flights", number).role is Role.OWNER}
+    return {number for number in range(PARTITIONS) if cluster.partition_status("flights", number).role is Role.OWNER}
 
 
 async def test_two_share_the_partitions_and_the_other_stands_by(lab: Lab) -> None:
@@ -142,7 +149,7 @@ async def test_two_share_the_partitions_and_the_other_stands_by(lab: Lab) -> Non
             assert [member.instance for member in a.members()] == ["a", "b"]
             (of_b,) = {a.owners("flights", number)[0].instance for number in owning(b)}
             assert of_b == "b"
-            assert a.standing("flights", min(owning(b))).role is Role.ELSEWHERE
+            assert a.partition_status("flights", min(owning(b))).role is Role.ELSEWHERE
             await until(lambda: all(len(one.owners("flights", n)) == 1 for one in (a, b) for n in range(PARTITIONS)))
         took = await until(lambda: answering(a) == {0, 1, 2, 3})
         assert took < 1.5, "who leaves says so"
@@ -188,4 +195,4 @@ async def test_a_namesake_ends_the_earlier_one(lab: Lab) -> None:
     async with lab.joined("a"):
         with pytest.raises(ExceptionGroup) as raised:
             await asyncio.wait_for(running, DEADLINE_S)
-    assert raised.group_contains(NamesakeError, match="STATELOOP_INSTANCE")
+    assert raised.group_contains(DuplicateInstanceError, match="STATELOOP_INSTANCE")

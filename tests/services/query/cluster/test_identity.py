@@ -5,50 +5,50 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.cluster.errors import FolderTakenError
-from services.query.cluster.identity import ABOUT, Home
-from services.query.store.errors import FolderUnusable
+from services.query.cluster.identity import IDENTITY_FILE, InstanceFolder
+from services.query.store.errors import FolderUnusableError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_a_restart_is_another_run_of_the_same_store(tmp_path: Path) -> None:
-    first = Home(tmp_path, "one")
+    first = InstanceFolder(tmp_path, "one")
     first.close()
-    again = Home(tmp_path, "one")
+    again = InstanceFolder(tmp_path, "one")
     again.close()
     assert (again.store, again.run) == (first.store, first.run + 1)
 
 
 def test_a_folder_has_one_instance_at_a_time(tmp_path: Path) -> None:
-    first = Home(tmp_path, "one")
+    first = InstanceFolder(tmp_path, "one")
     with pytest.raises(FolderTakenError, match="STATELOOP_QUERY_DATA"):
-        Home(tmp_path, "one")
+        InstanceFolder(tmp_path, "one")
     first.close()
-    Home(tmp_path, "one").close()
+    InstanceFolder(tmp_path, "one").close()
 
 
 def test_a_copy_for_another_instance_is_another_store(tmp_path: Path) -> None:
-    first = Home(tmp_path, "one")
+    first = InstanceFolder(tmp_path, "one")
     first.close()
-    other = Home(tmp_path, "two")
+    other = InstanceFolder(tmp_path, "two")
     other.close()
     assert other.store != first.store
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", "7"])
 def test_what_cannot_be_read_is_a_new_store(tmp_path: Path, broken: str) -> None:
-    (tmp_path / ABOUT).write_text(broken)
-    home = Home(tmp_path, "one")
+    (tmp_path / IDENTITY_FILE).write_text(broken)
+    home = InstanceFolder(tmp_path, "one")
     home.close()
     assert home.run == 1
 
 
 def test_a_folder_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(FolderUnusable, match="STATELOOP_QUERY_DATA"):
-        Home(tmp_path / "file", "one")
+    with pytest.raises(FolderUnusableError, match="STATELOOP_QUERY_DATA"):
+        InstanceFolder(tmp_path / "file", "one")
     (tmp_path / "instance.new").mkdir()
     for _ in range(2):
-        with pytest.raises(FolderUnusable, match="make it writable"):
-            Home(tmp_path, "one")
+        with pytest.raises(FolderUnusableError, match="make it writable"):
+            InstanceFolder(tmp_path, "one")

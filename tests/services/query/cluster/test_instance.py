@@ -9,18 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
-from services.query.cluster.catch_up import Barrier
-from services.query.cluster.leases import Holds
-from services.query.cluster.membership import View
+from services.query.cluster.leases import CatchUpTarget, LeaseTable
+from services.query.cluster.membership import Membership
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.ingest.decode import AHEAD_MS
 from services.query.lookup.authentication import ANONYMOUS
-from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TERMS, World
+from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TIMING, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.query.ingest.ingestion import Part
+    from services.query.store import StatePartition
 
 STEPS = 300
 
@@ -37,7 +36,9 @@ def test_each_partition_has_its_owner_when_all_is_calm_again(seed: int, replicas
     world = chaos(seed, replicas)
     owners = order(world)
     calm(world, 20)
-    assert {part: world.answering(part) for part in world.ends} == {part: [one] for part, one in owners.items()}
+    assert {partition: world.answering(partition) for partition in world.ends} == {
+        partition: [one] for partition, one in owners.items()
+    }
     assert world.back == []
 
 
@@ -51,28 +52,28 @@ def test_a_copy_answers_though_the_group_has_noticed_nothing(
     calm(world, 10)
     for disk in world.rng.sample(world.disks, min(gone, replicas - 1)):
         (world.leave if clean else world.kill)(disk)
-    calm(world, 1.0 if clean else TERMS.silence + 1.5)
-    assert {part: len(world.answering(part)) for part in world.ends} == dict.fromkeys(world.ends, 1)
+    calm(world, 1.0 if clean else TIMING.silence_s + 1.5)
+    assert {partition: len(world.answering(partition)) for partition in world.ends} == dict.fromkeys(world.ends, 1)
     assert world.back == []
 
 
 def test_a_part_that_begins_anew_is_not_answered_for_until_it_is_read() -> None:
     world = World(random.Random(1), names="a", parts=1, replicas=1)
-    (part,) = world.ends
+    (partition,) = world.ends
     world.start(world.disks[0])
-    world.assign(part, ["a"])
+    world.assign(partition, ["a"])
     calm(world, 5)
-    assert world.answering(part) == ["a"]
+    assert world.answering(partition) == ["a"]
     process = world.processes["a"]
-    process.instance.restarted(part)
-    process.disk.positions[part] = 0
-    assert world.answering(part) == []
+    process.instance.restarted(partition)
+    process.disk.positions[partition] = 0
+    assert world.answering(partition) == []
     world.most_read = 2
     for _ in range(200):
         world.pass_time(0.02, lively=0.9)
-        assert not world.answering(part) or process.disk.positions[part] >= 5
+        assert not world.answering(partition) or process.disk.positions[partition] >= 5
     calm(world, 5)
-    assert world.answering(part) == ["a"]
+    assert world.answering(partition) == ["a"]
 
 
 def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
@@ -80,11 +81,11 @@ def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
     for disk in world.disks:
         world.start(disk)
     owners = dict(zip(world.ends, "ab", strict=True))
-    for part, owner in owners.items():
-        world.assign(part, [owner])
+    for partition, owner in owners.items():
+        world.assign(partition, [owner])
     world.most_read = 50
     calm(world, 5)
-    presented = world.processes["a"].instance.presented(world.now, EPOCH)
+    presented = world.processes["a"].instance.snapshot(world.now, EPOCH)
     told = instance_facts(presented, owners_of([presented]), ANONYMOUS)
     assert (told["instance"], told["url"], told["owns"]) == ("a", "http://a", {"flights": [0]})
     roles = {one["partition"]: one["role"] for one in told["states"]["flights"]["partitions"]}
@@ -92,32 +93,32 @@ def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
 
 
 def test_of_two_whom_a_clock_misled_the_later_goes_on() -> None:
-    world, part = owned("ab", replicas=2)
-    assert world.answering(part) == ["a"]
+    world, partition = owned("ab", replicas=2)
+    assert world.answering(partition) == ["a"]
     world.suspend("a", 20)
-    world.assign(part, ["b"])
+    world.assign(partition, ["b"])
     calm(world, 10)
-    assert world.answering(part) == ["b"]
-    world.assign(part, ["a", "b"])
-    calm(world, 10 + TERMS.lease / 2)
-    assert world.answering(part) == ["b"], "a gives up though its lease is valid by its clock"
+    assert world.answering(partition) == ["b"]
+    world.assign(partition, ["a", "b"])
+    calm(world, 10 + TIMING.lease_s / 2)
+    assert world.answering(partition) == ["b"], "a gives up though its lease is valid by its clock"
 
 
 def test_routers_agree_on_who_holds_a_partition() -> None:
     world = World(random.Random(1), names="cd", parts=1)
-    (part,) = world.ends
+    (partition,) = world.ends
     for disk in world.disks:
         world.start(disk)
     world.log += [claim("a", 3, term=2), claim("b", 3, term=1)]
     calm(world, 1)
     for process in world.processes.values():
-        assert [one.announcement.instance for one in process.instance.owners(part)][:2] == ["a", "b"]
+        assert [one.announcement.instance for one in process.instance.owners(partition)][:2] == ["a", "b"]
     both = [claim("b", 4, term=3), claim("a", 4, term=2)]
     world.log += both
     calm(world, 1)
     for process in world.processes.values():
-        assert [one.announcement.instance for one in process.instance.owners(part)][:2] == ["b", "a"]
-    assert owners_of(both) == owners_of(reversed(both)) == {part: "b"}
+        assert [one.announcement.instance for one in process.instance.owners(partition)][:2] == ["b", "a"]
+    assert owners_of(both) == owners_of(reversed(both)) == {partition: "b"}
     assert [instance_facts(one, owners_of(both), ANONYMOUS)["owns"] for one in both] == [
         {"flights": [0]},
         {"flights": []},
@@ -174,42 +175,42 @@ def test_no_life_ends_before_all_instances_can_hear_of_it() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: int) -> None:
     """It has the partition at once, for nobody else has a copy, and has forgotten what it was told before."""
-    world, part = owned("ab", seed=seed)
-    world.processes["b"].mark.advance(NOW)
+    world, partition = owned("ab", seed=seed)
+    world.processes["b"].mark.advance_watermark(NOW)
     calm(world, 2)
     assert world.processes["a"].mark.watermark() == NOW
     world.leave(world.disks[0])
     world.start(world.disks[0])
-    world.assign(part, ["a"])
+    world.assign(partition, ["a"])
     for _ in range(500):
         world.pass_time(0.02)
-        assert not world.answering(part) or world.processes["a"].mark.watermark() == NOW
-    assert world.answering(part) == ["a"]
+        assert not world.answering(partition) or world.processes["a"].mark.watermark() == NOW
+    assert world.answering(partition) == ["a"]
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_nobody_lets_go_for_who_waits_to_hear_of_one_that_is_gone(seed: int) -> None:
     """One is killed, and another is started in its place: what a third one answers for is answered for all the time."""
-    world, part = owned("abc", seed=seed, running=2)
+    world, partition = owned("abc", seed=seed, running=2)
     world.kill(world.disks[1])
     world.start(world.disks[2])
-    world.assign(part, ["c"])
+    world.assign(partition, ["c"])
     silent = 0
     for _ in range(500):
         world.pass_time(0.02, lively=0.9)
-        silent = 0 if world.answering(part) else silent + 1
+        silent = 0 if world.answering(partition) else silent + 1
         assert silent < 25, "half a second"
-    assert world.answering(part) == ["c"]
+    assert world.answering(partition) == ["c"]
 
 
 def test_who_comes_back_waits_for_nobody_who_is_gone() -> None:
-    world, part = owned("ab")
+    world, partition = owned("ab")
     for disk in world.disks:
         world.kill(disk)
     world.start(world.disks[0])
-    world.assign(part, ["a"])
-    calm(world, TERMS.silence + 1.5)
-    assert world.answering(part) == ["a"]
+    world.assign(partition, ["a"])
+    calm(world, TIMING.silence_s + 1.5)
+    assert world.answering(partition) == ["a"]
 
 
 def test_who_is_new_hears_at_once_what_the_others_have() -> None:
@@ -219,12 +220,12 @@ def test_who_is_new_hears_at_once_what_the_others_have() -> None:
     instance = world.processes["a"].instance
     instance.announce(world.now, EPOCH)
     assert not instance.step(world.now)
-    instance.hear(claim("b", 1), world.now)
+    instance.receive(claim("b", 1), world.now)
     assert instance.step(world.now)
     instance.announce(world.now, EPOCH)
-    instance.hear(claim("b", 2), world.now)
+    instance.receive(claim("b", 2), world.now)
     assert not instance.step(world.now)
-    instance.hear(claim("b", 1, run=2), world.now)
+    instance.receive(claim("b", 1, run=2), world.now)
     assert instance.step(world.now), "who is back waits for it too"
 
 
@@ -232,16 +233,16 @@ def test_who_can_take_a_partition_now_says_so_at_once() -> None:
     """Who is to let go waits for it: not for the next time that it would announce itself anyway."""
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
-    (part,) = world.ends
-    world.assign(part, ["a"])
+    (partition,) = world.ends
+    world.assign(partition, ["a"])
     calm(world, 5)
     instance = world.processes["a"].instance
-    instance.holds.view.hear(claim("b", 1, term=9), world.now)
-    (peer,) = instance.holds.view.peers()
-    for peer.met in (False, True):
+    instance.lease_table.membership.receive(claim("b", 1, term=9), world.now)
+    (peer,) = instance.lease_table.membership.peers()
+    for peer.after_contact in (False, True):
         assert instance.step(world.now)
         (told,) = instance.announce(world.now, EPOCH).states["flights"].parts
-        assert told.ready == peer.met
+        assert told.ready == peer.after_contact
         assert not instance.step(world.now)
 
 
@@ -249,41 +250,41 @@ def test_who_cannot_hear_of_itself_is_not_ready() -> None:
     """Whoever let go for it would let go for nobody."""
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
-    (part,) = world.ends
-    world.assign(part, ["a"])
+    (partition,) = world.ends
+    world.assign(partition, ["a"])
     calm(world, 5)
     instance = world.processes["a"].instance
-    instance.holds.view.hear(claim("b", 1), world.now)
-    for later, ready in ((0.0, True), (TERMS.lease, False)):
+    instance.lease_table.membership.receive(claim("b", 1), world.now)
+    for later, ready in ((0.0, True), (TIMING.lease_s, False)):
         (told,) = instance.announce(world.now + later, EPOCH).states["flights"].parts
         assert told.ready == ready
 
 
 def claim(name: str, number: int, *, term: int = 0, watermark: int = 0, run: int = 1) -> Announcement:
-    """What another instance announces, which says that it holds the partition if it has a term."""
-    part = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
-    states = {"flights": AnnouncedState(watermark=watermark, parts=(part,))}
+    """What another instance announces, which says that it lease_table the partition if it has a term."""
+    partition = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
+    states = {"flights": AnnouncedState(watermark=watermark, parts=(partition,))}
     return Announcement(
         instance=name, store=name, run=run, url=f"http://{name}", number=number, ts=EPOCH, states=states
     )
 
 
-def _forever(self: Holds, now: float) -> bool:
+def _forever(self: LeaseTable, now: float) -> bool:
     del now
     return self._read_back > 0
 
 
-def _at_once(self: Barrier, position: int) -> bool:
+def _at_once(self: CatchUpTarget, position: int) -> bool:
     del position
-    self.passed = True
+    self.reached = True
     return True
 
 
 GUARDS: list[tuple[type, str, Callable[..., object]]] = [
-    (Holds, "leased", _forever),
-    (Holds, "_yield_to", lambda *_: None),
-    (Barrier, "look", _at_once),
-    (View, "_is_gone", lambda *_: True),
+    (LeaseTable, "is_valid", _forever),
+    (LeaseTable, "_release_to", lambda *_: None),
+    (CatchUpTarget, "check", _at_once),
+    (Membership, "_is_gone", lambda *_: True),
 ]
 
 
@@ -305,26 +306,26 @@ def chaos(seed: int, replicas: int) -> World:
     return world
 
 
-def owned(names: str, *, running: int | None = None, replicas: int = 1, seed: int = 1) -> tuple[World, Part]:
+def owned(names: str, *, running: int | None = None, replicas: int = 1, seed: int = 1) -> tuple[World, StatePartition]:
     """The first of these instances run, all is calm, and `a` answers for the one partition that there is."""
     world = World(random.Random(seed), names=names, parts=1, replicas=replicas)
-    (part,) = world.ends
+    (partition,) = world.ends
     for disk in world.disks[:running]:
         world.start(disk)
-    world.assign(part, ["a"])
+    world.assign(partition, ["a"])
     world.most_read = 50
     calm(world, 5)
-    return world, part
+    return world, partition
 
 
-def order(world: World) -> dict[Part, str]:
-    """Everything works again, and the group gives each part to one of the three."""
+def order(world: World) -> dict[StatePartition, str]:
+    """Everything works again, and the group gives each partition to one of the three."""
     for disk in world.disks:
         if disk.name not in world.processes:
             world.start(disk)
-    owners = {part: "abc"[part.partition % 3] for part in world.ends}
-    for part, owner in owners.items():
-        world.assign(part, [owner])
+    owners = {partition: "abc"[partition.number % 3] for partition in world.ends}
+    for partition, owner in owners.items():
+        world.assign(partition, [owner])
     world.outage_until = 0
     world.most_read = 50
     for process in world.processes.values():
@@ -347,12 +348,12 @@ def _something_happens(world: World) -> None:
     elif what < 0.04:
         world.leave(disk)
     elif what < 0.06 and process is not None:
-        process.stopped_until = world.now + rng.uniform(0.5, 3 * TERMS.silence)
+        process.stopped_until = world.now + rng.uniform(0.5, 3 * TIMING.silence_s)
     elif what < 0.08 and process is not None and len(process.instance.members()) > 1:
-        process.cut_until = world.now + rng.uniform(0.5, 3 * TERMS.silence)
+        process.cut_until = world.now + rng.uniform(0.5, 3 * TIMING.silence_s)
     elif what < 0.09:
-        world.outage_until = world.now + rng.uniform(0.5, 3 * TERMS.silence)
+        world.outage_until = world.now + rng.uniform(0.5, 3 * TIMING.silence_s)
     elif what < 0.2:
-        part: Part = rng.choice(list(world.ends))
+        partition: StatePartition = rng.choice(list(world.ends))
         names = list(world.processes)
-        world.assign(part, rng.sample(names, min(len(names), rng.choice((0, 1, 1, 1, 2)))))
+        world.assign(partition, rng.sample(names, min(len(names), rng.choice((0, 1, 1, 1, 2)))))

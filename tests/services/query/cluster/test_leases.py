@@ -1,24 +1,24 @@
 from __future__ import annotations
 
 from contracts.wire.announcement import Announcement
-from services.query.cluster.leases import Holds
-from services.query.cluster.membership import Identity
-from tests.services.query.cluster.world import EPOCH, TERMS
+from services.query.cluster.leases import LeaseTable
+from services.query.cluster.membership import InstanceIdentity
+from tests.services.query.cluster.world import EPOCH, TIMING
 
-ME = Identity("a", "http://a", "a", 1)
+ME = InstanceIdentity("a", "http://a", "a", 1)
 
 
 def test_alone_it_is_sure_of_what_it_holds_until_it_stands_still() -> None:
-    holds, last = Holds(ME, TERMS), 0.0
-    holds.tick(last)
-    holds.sent(1, last)
-    holds.hear(Announcement(instance="a", store="a", run=1, url="http://a", number=1, ts=EPOCH), last)
-    while last < 10 * TERMS.lease:
-        last += TERMS.pause / 2
-        holds.tick(last)
-        assert holds.leased(last)
-    assert not holds.leased(last + TERMS.pause), "it stands still, and others may have come"
-    for gap in (TERMS.pause, TERMS.pause / 2, TERMS.pause / 2):
+    lease_table, last = LeaseTable(ME, TIMING), 0.0
+    lease_table.tick(last)
+    lease_table.sent(1, last)
+    lease_table.receive(Announcement(instance="a", store="a", run=1, url="http://a", number=1, ts=EPOCH), last)
+    while last < 10 * TIMING.lease_s:
+        last += TIMING.pause_s / 2
+        lease_table.tick(last)
+        assert lease_table.is_valid(last)
+    assert not lease_table.is_valid(last + TIMING.pause_s), "it stands still, and others may have come"
+    for gap in (TIMING.pause_s, TIMING.pause_s / 2, TIMING.pause_s / 2):
         last += gap
-        holds.tick(last)
-        assert not holds.leased(last), "whoever came meanwhile is still there"
+        lease_table.tick(last)
+        assert not lease_table.is_valid(last), "whoever came meanwhile is still there"

@@ -6,20 +6,21 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from contracts.model.named_state import NamedState
-from services.query.cluster.instance import Instance, Surroundings
-from services.query.cluster.leases import Terms
-from services.query.cluster.membership import Identity
+from services.query.cluster.instance import Instance, InstanceDependencies
+from services.query.cluster.leases import LeaseTiming
+from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
-from services.query.ingest.ingestion import Part, Progress
+from services.query.ingest.ingestion import ReadProgress
+from services.query.store import StatePartition
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection
 
     from contracts.wire.announcement import Announcement
-    from services.query.cluster.catch_up import Barrier
+    from services.query.cluster.leases import CatchUpTarget
 
-TERMS = Terms(lease=3.0, silence=3.75)
+TIMING = LeaseTiming(lease_s=3.0, silence_s=3.75)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ANSWERS = (Role.OWNER, Role.STANDBY)
 EVERY_S = 0.75
@@ -37,38 +38,40 @@ class Mark:
     def watermark(self) -> int:
         return self._mark
 
-    def advance(self, watermark: int) -> None:
+    def advance_watermark(self, watermark: int) -> None:
         self._mark = max(self._mark, watermark)
 
 
 class Disk:
-    """What an instance keeps over its processes: how far it has read each part."""
+    """What an instance keeps over its processes: how far it has read each partition."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.run = 0
-        self.positions: dict[Part, int] = {}
+        self.positions: dict[StatePartition, int] = {}
 
 
 class Reading:
     """A follower whose progress is made by the world."""
 
-    def __init__(self, disk: Disk, ends: dict[Part, int]) -> None:
+    def __init__(self, disk: Disk, ends: dict[StatePartition, int]) -> None:
         self._disk = disk
         self._ends = ends
-        self.followed: set[Part] = set()
+        self.followed: set[StatePartition] = set()
 
-    def follow(self, part: Part) -> None:
-        self.followed.add(part)
-        self._disk.positions.setdefault(part, 0)
+    def assign(self, partition: StatePartition) -> None:
+        self.followed.add(partition)
+        self._disk.positions.setdefault(partition, 0)
 
-    def leave(self, part: Part) -> None:
-        self.followed.discard(part)
+    def unassign(self, partition: StatePartition) -> None:
+        self.followed.discard(partition)
 
-    def progress(self, part: Part) -> Progress | None:
-        return Progress(self._disk.positions[part], self._ends[part]) if part in self.followed else None
+    def progress(self, partition: StatePartition) -> ReadProgress | None:
+        return (
+            ReadProgress(self._disk.positions[partition], self._ends[partition]) if partition in self.followed else None
+        )
 
-    async def ends(self, parts: Collection[Part]) -> dict[Part, int]:
+    async def end_offsets(self, parts: Collection[StatePartition]) -> dict[StatePartition, int]:
         raise NotImplementedError
 
     async def run(self) -> None:
@@ -82,15 +85,17 @@ class Process:
         disk.run += 1
         self.disk = disk
         self.reading = Reading(disk, world.ends)
-        me = Identity(disk.name, f"http://{disk.name}", disk.name, disk.run)
+        me = InstanceIdentity(disk.name, f"http://{disk.name}", disk.name, disk.run)
         self.mark = Mark()
         flights = NamedState(
             "flights", "topic", {}, len(world.ends), lifetime=HOUR, grace=GRACE, expires_by_clock=world.expires_by_clock
         )
-        around = Surroundings({"flights": flights}, self.reading, {"flights": self.mark}, lambda: world.time_of_day)
-        self.instance = Instance(me, TERMS, around, world.replicas)
+        around = InstanceDependencies(
+            {"flights": flights}, self.reading, {"flights": self.mark}, lambda: world.time_of_day
+        )
+        self.instance = Instance(me, TIMING, around, world.replicas)
         self.outgoing: list[Announcement] = []
-        self.asked: dict[Part, list[Barrier]] = {}
+        self.asked: dict[StatePartition, list[CatchUpTarget]] = {}
         self.read = 0
         self.announced = float("-inf")
         self.stopped_until = 0.0
@@ -100,14 +105,14 @@ class Process:
 
 
 class World:
-    """Instances, their announcements in order, and how far each part was shown to anybody."""
+    """Instances, their announcements in order, and how far each partition was shown to anybody."""
 
     def __init__(self, rng: random.Random, *, names: str = "abc", parts: int = 2, replicas: int = 2) -> None:
         self.rng = rng
         self.replicas = replicas
         self.now = 1000.0
         self.log: list[Announcement] = []
-        self.ends = {Part("flights", number): 5 for number in range(parts)}
+        self.ends = {StatePartition("flights", number): 5 for number in range(parts)}
         self.shown = dict.fromkeys(self.ends, 0)
         self.disks = [Disk(name) for name in names]
         self.processes: dict[str, Process] = {}
@@ -133,20 +138,20 @@ class World:
         """Stop it cleanly."""
         process = self.processes.pop(disk.name, None)
         if process is not None and not self._is_cut(process):
-            process.instance.standing("flights", 0, self.now)
+            process.instance.partition_status("flights", 0, self.now)
             self.log.extend([*process.outgoing, process.instance.leave()])
 
-    def assign(self, part: Part, owners: Collection[str]) -> None:
-        """The group says who owns a part; it may be wrong, and say several or nobody."""
+    def assign(self, partition: StatePartition, owners: Collection[str]) -> None:
+        """The group says who owns a partition; it may be wrong, and say several or nobody."""
         for name, process in self.processes.items():
-            (process.instance.assigned.add if name in owners else process.instance.assigned.discard)(part)
+            (process.instance.assigned.add if name in owners else process.instance.assigned.discard)(partition)
 
     def pass_time(self, seconds: float, *, lively: float = 0.7) -> None:
         """Time goes on; what is under way arrives with that probability."""
         self.now += seconds
         if self.now >= self.outage_until:
-            for part in self.ends:
-                self.ends[part] += self.rng.randrange(2)
+            for partition in self.ends:
+                self.ends[partition] += self.rng.randrange(2)
         processes = list(self.processes.values())
         self.rng.shuffle(processes)
         for process in processes:
@@ -160,12 +165,13 @@ class World:
         self.processes[name].stopped_until = self.now + seconds
         self.processes[name].behind += seconds
 
-    def answering(self, part: Part) -> list[str]:
+    def answering(self, partition: StatePartition) -> list[str]:
         """Who would answer for it now."""
         return [
             name
             for name, one in self.processes.items()
-            if self.now >= one.stopped_until and one.instance.standing(*part, self.now - one.behind).role in ANSWERS
+            if self.now >= one.stopped_until
+            and one.instance.partition_status(*partition, self.now - one.behind).role in ANSWERS
         ]
 
     def _is_cut(self, process: Process) -> bool:
@@ -177,28 +183,28 @@ class World:
             while process.outgoing and rng.random() < lively:
                 self.log.append(process.outgoing.pop(0))
             while process.read < len(self.log) and rng.random() < lively + 0.1:
-                instance.hear(self.log[process.read], now)
+                instance.receive(self.log[process.read], now)
                 process.read += 1
             self._answer_ends(process, lively)
-            for part in process.reading.followed:
-                at, end = process.disk.positions[part], self.ends[part]
-                process.disk.positions[part] = min(end, at + rng.randrange(self.most_read))
+            for partition in process.reading.followed:
+                at, end = process.disk.positions[partition], self.ends[partition]
+                process.disk.positions[partition] = min(end, at + rng.randrange(self.most_read))
         told = instance.step(now)
         if told or now - process.announced >= EVERY_S:
             process.announced = now
             process.outgoing.append(instance.announce(now, EPOCH))
 
     def _answer_ends(self, process: Process, lively: float) -> None:
-        for part, barriers in process.instance.asking().items():
+        for partition, targets in process.instance.open_targets().items():
             if self.rng.random() < lively:
-                for barrier in barriers:
-                    barrier.target = self.ends[part]
+                for target in targets:
+                    target.offset = self.ends[partition]
 
     def _ask(self) -> None:
         """Ask everybody for everything: nobody may show less than was shown before."""
-        for part in self.ends:
-            for name in self.answering(part):
-                position = self.processes[name].disk.positions[part]
-                if position < self.shown[part]:
-                    self.back.append(f"{name} shows {part} at {position} after {self.shown[part]}")
-                self.shown[part] = max(self.shown[part], position)
+        for partition in self.ends:
+            for name in self.answering(partition):
+                position = self.processes[name].disk.positions[partition]
+                if position < self.shown[partition]:
+                    self.back.append(f"{name} shows {partition} at {position} after {self.shown[partition]}")
+                self.shown[partition] = max(self.shown[partition], position)

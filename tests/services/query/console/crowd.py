@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from contracts import Api, Application, Enriched, Event, Latest, Policy, State, enrichment
 from contracts.metrics import worker
 from contracts.model.enrichment import Enrichment
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.console.observation import Observation, StateObservation
 from services.query.console.samples import parse_samples
 from services.query.console.scrape import ScrapeResult, ScrapeTarget
@@ -70,11 +70,11 @@ def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[ScrapeTarget, ..
     counted = LARGE + 41_234 * at
     ends = {name: {0: round(counted)} for name in ("events", "feedback", "snapshots")}
     ends["dead_letters"] = {0: round(LARGE)}
-    parts = (away(one) if one in gone else _worker(one, at, down) for one in WORKERS)
+    dependencies = (away(one) if one in gone else _worker(one, at, down) for one in WORKERS)
     states = tuple(StateObservation(f"state_{number}", "topic", {Role.OWNER: 64}, 345_678, 0) for number in range(12))
     clock = datetime.now(UTC)
     job = job_part(events=counted, keys=LARGE, lag=LARGE, committed_at=clock.timestamp())
-    return Observation(at, clock, (job, *parts), ends, states, tuple(f"query-{number}" for number in range(8)))
+    return Observation(at, clock, (job, *dependencies), ends, states, tuple(f"query-{number}" for number in range(8)))
 
 
 def _worker(target: ScrapeTarget, at: float, down: tuple[str, ...]) -> ScrapeResult:

@@ -1,4 +1,4 @@
-"""LoopMetrics as parts of the loop serve them, made from the catalogue."""
+"""LoopMetrics as dependencies of the loop serve them, made from the catalogue."""
 
 from __future__ import annotations
 

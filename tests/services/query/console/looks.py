@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import job, worker
-from services.query.cluster.routing import Role
+from services.query.cluster import Role
 from services.query.console.models import DeadLetterSummary
 from services.query.console.observation import Observation, StateObservation
 from services.query.console.samples import parse_samples
@@ -79,12 +79,12 @@ def away(target: ScrapeTarget, why: str = "Connection refused") -> ScrapeResult:
 
 
 def look(
-    at: float, *parts: ScrapeResult, ends: Offsets | None = None, states: tuple[StateObservation, ...] = ()
+    at: float, *dependencies: ScrapeResult, ends: Offsets | None = None, states: tuple[StateObservation, ...] = ()
 ) -> Observation:
     """A look so many seconds after the beginning; the topics are there, and empty, unless their ends are given."""
     topics = ("events", "feedback", "snapshots", "dead_letters")
     known = {name: {0: 0, 1: 0} for name in topics} | (ends or {})
-    return Observation(at, BEGIN + timedelta(seconds=at), parts, known, states)
+    return Observation(at, BEGIN + timedelta(seconds=at), dependencies, known, states)
 
 
 def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: int = 0) -> StateObservation:
@@ -111,13 +111,13 @@ def at_work(at: float, rate: float = 30.0, **told: Any) -> Observation:
         watermark=1_357_000_000 + at,
         starts=told.get("starts", 1),
     )
-    parts = (
+    dependencies = (
         away(JOB, "Connection refused") if told.get("job_away") else job,
         _worker(at, rate, WORKERS[0], told),
         _worker(at, rate, WORKERS[1], told),
         derive_part(),
     )
-    watched = tuple(one for one in parts if one.target.kind not in told.get("unwatched", ()))
+    watched = tuple(one for one in dependencies if one.target.kind not in told.get("unwatched", ()))
     own = StateObservation("flights", "snapshots", {Role.OWNER: 4}, round(told.get("query_lag", 0)), 0)
     derived = StateObservation("tails", "tails", {Role.OWNER: 4}, 0, 0)
     return Observation(at, clock, watched, None if told.get("kafka_unreachable") else ends, (own, derived), ("one",))

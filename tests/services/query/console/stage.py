@@ -19,11 +19,10 @@ from services.query.http.server import HttpServer
 from services.query.http.watch_routes import WatchRoutes
 from services.query.limits import WatchLimits
 from services.query.lookup.authentication import Authenticator
-from services.query.store.entry import Change, Entry
-from services.query.store.store import Update
+from services.query.store import Change, Entry, Update
 from tests.services.query.console.flights import flight, key_of
 from tests.services.query.console.looks import a_dead_letter
-from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
+from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,14 +42,14 @@ class Stage:
 
     def __init__(self, *, tokens: Path | None = None, history: int = 10, application: Application = app) -> None:
         self.state = a_state("flights", query=QueryOptions(history=history))
-        self.parts = parts_of(self.state, a_state("tails"), roles=MemoryRoles(), tokens=tokens)
+        self.dependencies = dependencies_of(self.state, a_state("tails"), routing=MemoryRouting(), tokens=tokens)
         self.history = MetricsHistory(application, EVERY_S)
         self.dead_letters = DeadLetterLog("dead_letters")
-        self.push = WatchRoutes(self.parts, WatchLimits(mark_every_s=1))
+        self.push = WatchRoutes(self.dependencies, WatchLimits(mark_every_s=1))
         console = Console(application, self.history, self.dead_letters)
-        api = state_api(self.parts, Authenticator(tokens), None)
+        api = state_api(self.dependencies, Authenticator(tokens), None)
         pieces: list[Routes] = [self.push, console, *api.routes]
-        self._server = HttpServer(self.parts, api.guard, pieces)
+        self._server = HttpServer(self.dependencies, api.guard, pieces)
         self._offset = 0
         self.base = ""
 
@@ -59,7 +58,7 @@ class Stage:
         self._offset += 1
         now = round(datetime.now(UTC).timestamp() * 1000)
         entry = Entry(1_357_000_000_000, epoch, version, now, 0, self._offset, orjson.dumps(value))
-        self.parts.stores[state].apply([Update(key, 0, self._offset, entry)], {0: self._offset + 1})
+        self.dependencies.stores[state].apply([Update(key, 0, self._offset, entry)], {0: self._offset + 1})
         self.push.service.changed([Change(state, key, entry)])
 
     def fly(self, number: int, version: int, *, epoch: int = 0) -> None:
@@ -69,7 +68,7 @@ class Stage:
     def remove(self, key: str, state: str = "flights") -> None:
         """A record without a value arrives."""
         self._offset += 1
-        self.parts.stores[state].apply([Update(key, 0, self._offset, None)], {0: self._offset + 1})
+        self.dependencies.stores[state].apply([Update(key, 0, self._offset, None)], {0: self._offset + 1})
         self.push.service.changed([Change(state, key, None)])
 
     def look(self, look: Observation) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.model.named_state import NamedState
-from services.query.cluster.routing import Member, Role, Standing
+from services.query.cluster import Member, PartitionStatus, Role
 from services.query.console.observation import observe_states
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ class AllAlike:
     def __init__(self, role: Role, *others: str) -> None:
         self._role, self._others = role, others
 
-    def standing(self, _state: str, _partition: int) -> Standing:
-        return Standing(self._role, 2)
+    def partition_status(self, _state: str, _partition: int) -> PartitionStatus:
+        return PartitionStatus(self._role, 2)
 
     def owners(self, _state: str, _partition: int) -> Sequence[Member]:
         return [Member(name, f"http://{name}:1") for name in self._others]

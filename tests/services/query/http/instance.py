@@ -19,8 +19,8 @@ from services.query.openapi import document
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from services.query.cluster.routing import Member
-    from services.query.dependencies import Parts
+    from services.query.cluster import Member
+    from services.query.dependencies import Dependencies
     from services.query.http.peer_client import ForwardedRequest, PeerClient
     from services.query.http.responses import HttpResponse
     from services.query.http.server import Routes
@@ -89,24 +89,29 @@ class Watched:
 
 
 class Instance:
-    """A server with the parts that tests change."""
+    """A server with the dependencies that tests change."""
 
     def __init__(
-        self, parts: Parts, *, hot: bool, proxy: PeerClient | None = None, others: Sequence[Routes] = ()
+        self,
+        dependencies: Dependencies,
+        *,
+        hot: bool,
+        peer_client: PeerClient | None = None,
+        others: Sequence[Routes] = (),
     ) -> None:
-        settings = parts.settings
-        self.parts = parts
+        settings = dependencies.settings
+        self.dependencies = dependencies
         self.port = 0
         self.access = Authenticator(settings.tokens, settings.peer_token)
-        api = state_api(parts, self.access, proxy)
+        api = state_api(dependencies, self.access, peer_client)
         self.waits, self.hot = api.waiters, api.fast_path if hot else None
         pieces: list[Routes] = [
-            MonitoringRoutes(Watched(), parts.counts),
+            MonitoringRoutes(Watched(), dependencies.counts),
             OpenApiRoutes(document()),
             *api.routes,
             *others,
         ]
-        self.server = HttpServer(parts, api.guard, pieces, self.hot)
+        self.server = HttpServer(dependencies, api.guard, pieces, self.hot)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Connection]:
@@ -144,9 +149,11 @@ class Peers:
 
 
 @asynccontextmanager
-async def answering(parts: Parts, *, hot: bool, proxy: PeerClient | None = None) -> AsyncIterator[Instance]:
+async def answering(
+    dependencies: Dependencies, *, hot: bool, peer_client: PeerClient | None = None
+) -> AsyncIterator[Instance]:
     """An instance that answers."""
-    instance = Instance(parts, hot=hot, proxy=proxy)
+    instance = Instance(dependencies, hot=hot, peer_client=peer_client)
     async with instance.server.serving() as instance.port:
         yield instance
 

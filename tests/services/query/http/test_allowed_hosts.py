@@ -11,7 +11,7 @@ from contracts.metrics import query as metrics
 from services.query.http.allowed_hosts import AllowedHosts
 from services.query.settings import QuerySettings
 from tests.services.query.http.instance import answering
-from tests.services.query.in_memory import MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,25 +69,25 @@ def test_with_tokens_any_name_will_do(host: str, tmp_path: Path) -> None:
      "/v1/watch", "/", "/healthz", "/metrics", "/openapi.json", "/nowhere"],
 )  # fmt: skip
 async def test_nothing_is_answered_under_another_name(hot: bool, path: str) -> None:  # noqa: FBT001  # a parameter
-    parts = parts_of(a_state())
-    store = parts.stores["flights"]
+    dependencies = dependencies_of(a_state())
+    store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put("UA1")
     method, body = ("POST", json.dumps({"keys": ["UA1"]}).encode()) if path == "batch" else ("GET", b"")
     path = "/v1/states/flights:batchGet" if path == "batch" else path
-    async with answering(parts, hot=hot) as instance:
+    async with answering(dependencies, hot=hot) as instance:
         usual = await instance.ask(path, method, body=body)
         assert usual.status != 403
         for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
             told = await instance.ask(path, method, headers, body)
             assert (told.status, told.kind) == (403, "other_host")
             assert "STATELOOP_ORIGINS" in told.json["detail"]
-        assert parts.counts.get(metrics.REFUSED, "host") == 2
+        assert dependencies.counts.get(metrics.REFUSED, "host") == 2
 
 
 @pytest.mark.parametrize("hot", [True, False])
 async def test_a_second_host_hides_nothing(hot: bool) -> None:  # noqa: FBT001  # a parameter
     lines = "GET /v1/states/flights/UA1 HTTP/1.1", "Host: localhost", "Host: evil.example", "", ""
-    async with answering(parts_of(a_state()), hot=hot) as instance, instance.connected() as connection:
+    async with answering(dependencies_of(a_state()), hot=hot) as instance, instance.connected() as connection:
         connection.send("\r\n".join(lines).encode())
         assert (await connection.response()).status in (400, 403)

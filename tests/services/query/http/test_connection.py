@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
-from services.query.cluster.routing import Role, Standing
+from services.query.cluster import PartitionStatus, Role
 from tests.services.query.http.instance import Instance, Response, answering, request
-from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
+from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -90,23 +90,23 @@ def a_world() -> Instance:
     flights = a_state(
         lifetime=timedelta(hours=1), query=QueryOptions(stale_after=timedelta(seconds=2), indexes=("state.status",))
     )
-    parts = parts_of(flights, rate=0)
-    store, roles = parts.stores["flights"], parts.roles
+    dependencies = dependencies_of(flights, rate=0)
+    store, routing = dependencies.stores["flights"], dependencies.routing
     assert isinstance(store, MemoryStore)
-    assert isinstance(roles, MemoryRoles)
-    store.put("old", life=NOW - 3 * HOUR)
+    assert isinstance(routing, MemoryRouting)
+    store.put("old", window_start=NOW - 3 * HOUR)
     for key, at in (("UA1", 0), ("UA 1", 0), ("early", 1), ("away", 2)):
         store.put(key, partition=at)
-    roles.own = Standing(Role.OWNER, 3)
-    roles.others = {1: Standing(Role.CATCHING_UP, 9), 2: Standing(Role.ELSEWHERE, 0)}
-    return Instance(parts, hot=False)
+    routing.own = PartitionStatus(Role.OWNER, 3)
+    routing.others = {1: PartitionStatus(Role.CATCHING_UP, 9), 2: PartitionStatus(Role.ELSEWHERE, 0)}
+    return Instance(dependencies, hot=False)
 
 
 @asynccontextmanager
 async def both() -> AsyncIterator[tuple[Instance, Instance]]:
     """The hot path, and aiohttp alone, on the same world."""
-    parts = a_world().parts
-    async with answering(parts, hot=True) as hot, answering(parts, hot=False) as plain:
+    dependencies = a_world().dependencies
+    async with answering(dependencies, hot=True) as hot, answering(dependencies, hot=False) as plain:
         yield hot, plain
 
 
@@ -150,25 +150,25 @@ async def test_the_fast_path_does_not_call_aiohttp() -> None:
             await _request(hot, REQUESTS[name])
         body = json.dumps({"keys": ["UA1", "old"]}).encode()
         await _request(hot, request("/v1/states/flights:batchGet", "POST", body=body))
-        taken = hot.parts.counts.histograms(metrics.REQUEST_SECONDS)[()]
+        taken = hot.dependencies.counts.histograms(metrics.REQUEST_SECONDS)[()]
         assert taken.count == 0
         await _request(hot, REQUESTS["fields"])
         assert taken.count == 1
-        assert hot.parts.counts.get(metrics.REQUESTS) == 7
-        assert hot.parts.counts.get(metrics.KEYS, "flights") == 8
+        assert hot.dependencies.counts.get(metrics.REQUESTS) == 7
+        assert hot.dependencies.counts.get(metrics.KEYS, "flights") == 8
 
 
 async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None:
     async with both() as (hot, _):
-        store = hot.parts.stores["flights"]
+        store = hot.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         store.put("UA1", version=2, value=b'{"a":"' + b"x" * 100_000 + b'"}')
         async with hot.connected() as connection:
             connection.send(GET * 2000)
-            await until(lambda: hot.parts.counts.get(metrics.REQUESTS) > 0)
+            await until(lambda: hot.dependencies.counts.get(metrics.REQUESTS) > 0)
             for _ in range(10):
                 await _request(hot, REQUESTS["never seen"])
-            assert hot.parts.counts.get(metrics.REQUESTS) < 1000, "200 MB were not written for nobody"
+            assert hot.dependencies.counts.get(metrics.REQUESTS) < 1000, "200 MB were not written for nobody"
             for _ in range(2000):
                 assert (await connection.response()).status == 200
 

@@ -13,18 +13,18 @@ import pytest
 
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
-from services.query.cluster.routing import Member, Role, Standing
+from services.query.cluster import Member, PartitionStatus, Role
 from services.query.http.retry import NEAR
-from services.query.store.entry import Change
+from services.query.store import Change
 from tests.services.query.http.instance import Instance, Peers, answering
-from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
+from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from services.query.http.peer_client import ForwardedRequest
     from services.query.http.responses import HttpResponse
-    from services.query.store.store import Page
+    from services.query.store import EntryPage
 
 PARTITIONS = range(4)
 KEYS = [f"UA{number}" for number in range(40)]
@@ -36,20 +36,20 @@ async def two(peers: Peers | None = None) -> AsyncIterator[tuple[Instance, Insta
     """The first has the even partitions, the second the odd ones; both hold the keys of theirs."""
     peers, found = peers or Peers(), []
     for own in (0, 1):
-        roles = MemoryRoles()
-        roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2 != own}
-        roles.known = [Member("two" if own == 0 else "one", "http://unused")]
-        parts = parts_of(FLIGHTS, roles=roles, instance=("one", "two")[own])
-        store = parts.stores["flights"]
+        routing = MemoryRouting()
+        routing.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2 != own}
+        routing.known = [Member("two" if own == 0 else "one", "http://unused")]
+        dependencies = dependencies_of(FLIGHTS, routing=routing, instance=("one", "two")[own])
+        store = dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         for key in KEYS:
             at = partition(key.encode(), 4)
             if at % 2 == own:
                 store.put(key, partition=at, value=json.dumps({"key": key}).encode())
-        found.append(parts)
+        found.append(dependencies)
     async with (
-        answering(found[0], hot=True, proxy=peers) as one,
-        answering(found[1], hot=True, proxy=peers) as other,
+        answering(found[0], hot=True, peer_client=peers) as one,
+        answering(found[1], hot=True, peer_client=peers) as other,
     ):
         peers.instances = {"one": one, "two": other}
         yield one, other, peers
@@ -102,9 +102,9 @@ async def test_pages_of_both_have_every_key_once_and_in_order(limit: int) -> Non
 
 async def test_unknown_owners_get_no_request() -> None:
     async with two() as (one, _, peers):
-        roles = one.parts.roles
-        assert isinstance(roles, MemoryRoles)
-        roles.known = []
+        routing = one.dependencies.routing
+        assert isinstance(routing, MemoryRouting)
+        routing.known = []
         (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
         told = await one.ask(f"/v1/states/flights/{key}")
         assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "unreachable", "1")
@@ -122,15 +122,15 @@ async def test_a_forwarded_request_is_not_forwarded_again() -> None:
 
 
 async def test_a_key_without_known_owner_does_not_fail_the_batch() -> None:
-    roles = MemoryRoles()
-    roles.others = {one: Standing(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2}
-    roles.known = []
-    parts = parts_of(FLIGHTS, roles=roles)
+    routing = MemoryRouting()
+    routing.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2}
+    routing.known = []
+    dependencies = dependencies_of(FLIGHTS, routing=routing)
     here, away = (next(key for key in KEYS if partition(key.encode(), 4) % 2 == own) for own in (0, 1))
-    store = parts.stores["flights"]
+    store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put(here, partition=partition(here.encode(), 4), value=json.dumps({"key": here}).encode())
-    async with answering(parts, hot=True, proxy=Peers()) as one:
+    async with answering(dependencies, hot=True, peer_client=Peers()) as one:
         body = json.dumps({"keys": [here, away]}).encode()
         told = await one.ask("/v1/states/flights:batchGet", "POST", body=body)
         assert told.status == 200
@@ -149,10 +149,10 @@ class Moving(Peers):
     async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
         reply = await super().forward(members, request)
         assert self.here is not None
-        roles, store = self.here.parts.roles, self.here.parts.stores["flights"]
-        assert isinstance(roles, MemoryRoles)
+        routing, store = self.here.dependencies.routing, self.here.dependencies.stores["flights"]
+        assert isinstance(routing, MemoryRouting)
         assert isinstance(store, MemoryStore)
-        roles.own = Standing(Role.ELSEWHERE, 0)
+        routing.own = PartitionStatus(Role.ELSEWHERE, 0)
         store.entries.clear()
         return reply
 
@@ -162,7 +162,7 @@ async def test_the_local_part_of_a_page_is_read_before_the_others_answer() -> No
     peers = Moving()
     async with two(peers) as (one, _, _):
         peers.here = one
-        store = one.parts.stores["flights"]
+        store = one.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         whole = await one.ask("/v1/states/flights")
         assert [item["key"] for item in whole.json["items"]] == sorted(KEYS)
@@ -170,12 +170,12 @@ async def test_the_local_part_of_a_page_is_read_before_the_others_answer() -> No
 
 async def test_a_partition_that_goes_while_it_is_read_is_not_answered_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as (one, _, _):
-        roles, store = one.parts.roles, one.parts.stores["flights"]
-        assert isinstance(roles, MemoryRoles)
+        routing, store = one.dependencies.routing, one.dependencies.stores["flights"]
+        assert isinstance(routing, MemoryRouting)
         read = store.page
 
-        def read_and_lost(**asked: Any) -> Page:
-            roles.own = Standing(Role.CATCHING_UP, NEAR)
+        def read_and_lost(**asked: Any) -> EntryPage:
+            routing.own = PartitionStatus(Role.CATCHING_UP, NEAR)
             return read(**asked)
 
         monkeypatch.setattr(store, "page", read_and_lost)
@@ -189,12 +189,12 @@ async def test_a_waiting_request_follows_its_key_to_the_new_owner() -> None:
         waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=20"))
         await until(lambda: one.waits.waiting == 1)
         for instance, role in ((one, Role.ELSEWHERE), (other, Role.OWNER)):
-            assert isinstance(instance.parts.roles, MemoryRoles)
-            instance.parts.roles.others[0] = Standing(role, 0)
+            assert isinstance(instance.dependencies.routing, MemoryRouting)
+            instance.dependencies.routing.others[0] = PartitionStatus(role, 0)
         await until(lambda: other.waits.waiting == 1)
         (target,) = peers.targets
         assert 10 < float(parse_qs(target.partition("?")[2])["wait"][0]) < 20, "what is left of its time"
-        store = other.parts.stores["flights"]
+        store = other.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         other.waits.changed([Change("flights", key, store.put(key, version=2, value=b"{}"))])
         told = await waiting
@@ -211,7 +211,7 @@ async def test_any_instance_waits_for_an_event_where_its_key_is() -> None:
         assert behind.json["instance"] == "two"
         waiting = asyncio.create_task(one.ask(f"{path}&wait=20"))
         await until(lambda: other.waits.waiting == 1)
-        store = other.parts.stores["flights"]
+        store = other.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         entry = store.put(key, version=2, partition=3, value=b'{"event_offset":1047}')
         other.waits.changed([Change("flights", key, entry)])
@@ -224,21 +224,21 @@ async def test_a_wait_for_a_partition_without_owner_fails_at_once() -> None:
         key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
         waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=30"))
         await until(lambda: one.waits.waiting == 1)
-        assert isinstance(one.parts.roles, MemoryRoles)
-        one.parts.roles.others[0] = Standing(Role.CATCHING_UP, NEAR)
+        assert isinstance(one.dependencies.routing, MemoryRouting)
+        one.dependencies.routing.others[0] = PartitionStatus(Role.CATCHING_UP, NEAR)
         told = await asyncio.wait_for(waiting, 5)
         assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
 
 
 async def test_a_key_that_may_be_misplaced_is_not_reported_as_never_seen() -> None:
-    roles = MemoryRoles()
-    parts = replace(parts_of(FLIGHTS, roles=roles), misplaced={"flights": 3})
-    async with answering(parts, hot=True, proxy=Peers()) as one:
+    routing = MemoryRouting()
+    dependencies = replace(dependencies_of(FLIGHTS, routing=routing), misplaced={"flights": 3})
+    async with answering(dependencies, hot=True, peer_client=Peers()) as one:
         assert (await one.ask("/v1/states")).json["states"][0]["misplaced"] == 3
         told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
         assert (told.status, told.kind) == (404, "never_seen"), "all partitions are here: it would be found"
         elsewhere = (partition(KEYS[0].encode(), 4) + 1) % 4
-        roles.others = {elsewhere: Standing(Role.ELSEWHERE, 0)}
+        routing.others = {elsewhere: PartitionStatus(Role.ELSEWHERE, 0)}
         told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
         assert (told.status, told.kind, told.json["key"]) == (500, "misplaced", KEYS[0])
         assert "murmur2_random" in told.json["detail"]

@@ -22,7 +22,7 @@ from services.query.console.routes import Console
 from services.query.openapi import document, written
 from tests.services.query.console.looks import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
-from tests.services.query.in_memory import MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,10 +44,10 @@ CHECKS = [
 def base() -> Iterator[str]:
     """An instance that answers in a thread of its own."""
     flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
-    instance = Instance(parts_of(flights, rate=0, wait_most=0.01), hot=True, others=[console()])
-    store = instance.parts.stores["flights"]
+    instance = Instance(dependencies_of(flights, rate=0, wait_most=0.01), hot=True, others=[console()])
+    store = instance.dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
-    store.put("old", life=1)
+    store.put("old", window_start=1)
     for number in range(20):
         store.put(str(number), version=number)
     loop = asyncio.new_event_loop()

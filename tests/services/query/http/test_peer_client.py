@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from services.query.cluster.routing import Member
+from services.query.cluster import Member
 from services.query.http.peer_client import ForwardedRequest, HttpPeerClient
 from services.query.lookup.problems import ProblemError
 from services.query.push.peer_relays import FORWARDED
@@ -59,16 +59,16 @@ async def others() -> AsyncIterator[list[Other]]:
 
 
 @pytest.fixture
-async def proxy() -> AsyncIterator[HttpPeerClient]:
+async def peer_client() -> AsyncIterator[HttpPeerClient]:
     async with HttpPeerClient(SecretStr("of-the-instances"), answer_s=0.3) as made:
         yield made
 
 
 async def test_a_question_goes_on_as_it_is_with_one_hop_and_the_peers_token(
-    others: list[Other], proxy: HttpPeerClient
+    others: list[Other], peer_client: HttpPeerClient
 ) -> None:
     question = ForwardedRequest(PATH, "POST", (("If-None-Match", '"1"'), ("Authorization", "Bearer client's")), b"{}")
-    reply = await proxy.forward([one.member for one in others], question)
+    reply = await peer_client.forward([one.member for one in others], question)
     assert (reply.status, reply.body) == (200, b"two")
     assert ("etag", '"7"') in {(name.lower(), value) for name, value in reply.headers}
     ((method, path, headers, body),) = others[0].asked
@@ -80,44 +80,50 @@ async def test_a_question_goes_on_as_it_is_with_one_hop_and_the_peers_token(
 
 
 @pytest.mark.parametrize("status", [200, 304, 404, 410])
-async def test_the_response_of_the_owner_is_returned(others: list[Other], proxy: HttpPeerClient, status: int) -> None:
+async def test_the_response_of_the_owner_is_returned(
+    others: list[Other], peer_client: HttpPeerClient, status: int
+) -> None:
     others[0].status = status
-    assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).status == status
+    assert (await peer_client.forward([one.member for one in others], ForwardedRequest(PATH))).status == status
     assert others[1].asked == []
 
 
 @pytest.mark.parametrize("status", [421, 503, 401])
 async def test_an_instance_that_cannot_answer_is_skipped(
-    others: list[Other], proxy: HttpPeerClient, status: int
+    others: list[Other], peer_client: HttpPeerClient, status: int
 ) -> None:
     others[0].status = status
-    assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"three"
+    assert (await peer_client.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"three"
 
 
-async def test_an_instance_that_hangs_or_is_down_is_skipped(others: list[Other], proxy: HttpPeerClient) -> None:
+async def test_an_instance_that_hangs_or_is_down_is_skipped(others: list[Other], peer_client: HttpPeerClient) -> None:
     others[0].slow.clear()
     away = Member("away", f"http://127.0.0.1:{free_port_pair()}")
-    assert (await proxy.forward([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
+    assert (await peer_client.forward([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
 
 
-async def test_if_all_owners_catch_up_their_response_is_returned(others: list[Other], proxy: HttpPeerClient) -> None:
+async def test_if_all_owners_catch_up_their_response_is_returned(
+    others: list[Other], peer_client: HttpPeerClient
+) -> None:
     others[0].status = 503
     others[1].status = 421
-    assert (await proxy.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"two"
+    assert (await peer_client.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"two"
 
 
-async def test_no_reachable_instance_is_a_problem_that_may_pass(others: list[Other], proxy: HttpPeerClient) -> None:
+async def test_no_reachable_instance_is_a_problem_that_may_pass(
+    others: list[Other], peer_client: HttpPeerClient
+) -> None:
     for one in others:
         one.status = 421
     with pytest.raises(ProblemError, match="two, three") as raised:
-        await proxy.forward([one.member for one in others], ForwardedRequest(PATH))
+        await peer_client.forward([one.member for one in others], ForwardedRequest(PATH))
     assert (raised.value.problem.status, raised.value.problem.retry_after) == (503, 1)
     assert [len(one.asked) for one in others] == [1, 1]
 
 
-async def test_a_question_that_waits_may_wait(others: list[Other], proxy: HttpPeerClient) -> None:
+async def test_a_question_that_waits_may_wait(others: list[Other], peer_client: HttpPeerClient) -> None:
     others[0].slow.clear()
-    asking = asyncio.ensure_future(proxy.forward([others[0].member], ForwardedRequest(f"{PATH}&wait=30")))
+    asking = asyncio.ensure_future(peer_client.forward([others[0].member], ForwardedRequest(f"{PATH}&wait=30")))
     done, _ = await asyncio.wait([asking], timeout=0.6)
     assert not done
     others[0].slow.set()

@@ -14,7 +14,7 @@ from services.query.http.request_guard import RequestGuard
 from services.query.lookup.authentication import PEER, Authenticator
 from services.query.lookup.problems import ProblemError
 from services.query.settings import QuerySettings
-from tests.services.query.in_memory import a_state, parts_of
+from tests.services.query.in_memory import a_state, dependencies_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def test_an_empty_token_is_invalid(tmp_path: Path) -> None:
 
 
 def test_forwarded_requests_do_not_count_twice(access: Authenticator) -> None:
-    gate = RequestGuard(parts_of(a_state(), rate=1), access)
+    gate = RequestGuard(dependencies_of(a_state(), rate=1), access)
     assert all(gate.admit(INSTANCE, "10.0.0.1")[0] is PEER for _ in range(10))
     with pytest.raises(ProblemError, match="rate"):
         [gate.admit(CLIENT, "10.0.0.1") for _ in range(10)]

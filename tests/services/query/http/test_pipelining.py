@@ -28,7 +28,7 @@ def pipelined(request: pytest.FixtureRequest) -> bytes:
 
 
 async def test_others_are_answered_before_a_block_of_requests_is(pipelined: bytes) -> None:
-    async with answering(a_world().parts, hot=True) as instance, instance.connected() as greedy:
+    async with answering(a_world().dependencies, hot=True) as instance, instance.connected() as greedy:
         greedy.send(pipelined * BLOCK)
         await until(lambda: _answered(instance) > 0)
         for _ in range(5):
@@ -39,7 +39,7 @@ async def test_others_are_answered_before_a_block_of_requests_is(pipelined: byte
 
 
 async def test_a_turn_of_the_loop_answers_one_request_of_a_connection(pipelined: bytes) -> None:
-    async with answering(a_world().parts, hot=True) as instance, instance.connected() as greedy:
+    async with answering(a_world().dependencies, hot=True) as instance, instance.connected() as greedy:
         greedy.send(pipelined * 200)
         most = before = 0
         while _answered(instance) < 200:
@@ -68,8 +68,8 @@ async def test_a_few_requests_begin_in_a_turn_of_the_loop_in_their_order() -> No
 
 async def test_connections_that_read_nothing_are_read_no_further(pipelined: bytes) -> None:
     """Each client sends until the socket blocks: the bytes that it sends, and the responses, are bounded."""
-    async with answering(a_world().parts, hot=True) as instance:
-        store = instance.parts.stores["flights"]
+    async with answering(a_world().dependencies, hot=True) as instance:
+        store = instance.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         store.put("UA1", version=2, value=b'{"a":{"b":"' + b"x" * 100_000 + b'"}}')
         with ExitStack() as stack:
@@ -82,8 +82,8 @@ async def test_connections_that_read_nothing_are_read_no_further(pipelined: byte
 
 
 async def test_a_connection_that_reads_nothing_goes_on_when_it_reads() -> None:
-    async with answering(a_world().parts, hot=True) as instance, instance.connected() as slow:
-        store = instance.parts.stores["flights"]
+    async with answering(a_world().dependencies, hot=True) as instance, instance.connected() as slow:
+        store = instance.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         store.put("UA1", version=2, value=b'{"a":"' + b"x" * 5_000_000 + b'"}')
         slow.send(GET)
@@ -91,13 +91,13 @@ async def test_a_connection_that_reads_nothing_goes_on_when_it_reads() -> None:
         slow.send(GET)
         for _ in range(10):
             assert (await instance.ask("/v1/states/flights/none")).status == 404
-        assert instance.parts.counts.get(metrics.REQUESTS, "200") == 1
+        assert instance.dependencies.counts.get(metrics.REQUESTS, "200") == 1
         for _ in range(2):
             assert len((await slow.response()).body) > 5_000_000
 
 
 def _answered(instance: Instance) -> int:
-    return round(instance.parts.counts.get(metrics.REQUESTS, "200"))
+    return round(instance.dependencies.counts.get(metrics.REQUESTS, "200"))
 
 
 def _silent(instance: Instance) -> socket.socket:

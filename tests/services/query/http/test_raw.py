@@ -30,7 +30,7 @@ def hot(request: pytest.FixtureRequest) -> bool:
 async def test_a_body_that_is_not_gzip_is_a_bad_request(
     body: bytes, *, hot: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with answering(a_world().parts, hot=hot) as instance:
+    async with answering(a_world().dependencies, hot=hot) as instance:
         told = await instance.ask(MANY, "POST", {"Content-Encoding": "gzip"}, body)
         assert (told.status, told.kind) == (400, "bad_request")
         assert (await instance.ask(MANY, "POST", {"Content-Encoding": "gzip"}, ZIPPED)).status == 200
@@ -41,7 +41,7 @@ async def test_a_body_that_is_not_gzip_is_a_bad_request(
     "asked", [CLOSE, CLOSE_FIELDS, GET + CLOSE, FIELDS + CLOSE, FIELDS * 5 + CLOSE_FIELDS], ids=len
 )
 async def test_data_after_the_last_request_is_ignored(asked: bytes, *, hot: bool) -> None:
-    async with answering(a_world().parts, hot=hot) as instance:
+    async with answering(a_world().dependencies, hot=hot) as instance:
         for behind in (GET, b"garbage\r\n\r\n", b"\x00", b"\r\n"):
             async with instance.connected() as connection:
                 connection.send(asked + behind)
@@ -52,7 +52,7 @@ async def test_data_after_the_last_request_is_ignored(asked: bytes, *, hot: bool
 
 @pytest.mark.parametrize("asked", [GET, FIELDS, GET + FIELDS], ids=len)
 async def test_valid_requests_are_answered_before_an_invalid_one(asked: bytes, *, hot: bool) -> None:
-    async with answering(a_world().parts, hot=hot) as instance, instance.connected() as connection:
+    async with answering(a_world().dependencies, hot=hot) as instance, instance.connected() as connection:
         connection.send(asked + b"garbage\r\n\r\n")
         for _ in range(asked.count(b"GET ")):
             assert (await connection.response()).status == 200
@@ -62,7 +62,7 @@ async def test_valid_requests_are_answered_before_an_invalid_one(asked: bytes, *
 
 @pytest.mark.parametrize("path", [MANY, "/v1/states/flights/UA1", "/v1/states", "/nowhere"])
 async def test_a_body_that_is_too_long_is_refused_before_it_is_sent(path: str, *, hot: bool) -> None:
-    async with answering(a_world().parts, hot=hot) as instance:
+    async with answering(a_world().dependencies, hot=hot) as instance:
         for method in ("GET", "POST"):
             async with instance.connected() as connection:
                 connection.send(request(path, method, {"Content-Length": "100000000"}))
@@ -71,14 +71,14 @@ async def test_a_body_that_is_too_long_is_refused_before_it_is_sent(path: str, *
 
 
 async def test_a_body_without_a_length_is_refused_when_it_is_too_long(*, hot: bool) -> None:
-    async with answering(a_world().parts, hot=hot) as instance, instance.connected() as connection:
+    async with answering(a_world().dependencies, hot=hot) as instance, instance.connected() as connection:
         connection.send(request(MANY, "POST", {"Transfer-Encoding": "chunked"}))
         told = await _sent_until_refused(instance, connection)
-        assert (told, instance.parts.settings.largest_request) == (413, 1024 * 1024)
+        assert (told, instance.dependencies.settings.largest_request) == (413, 1024 * 1024)
 
 
 async def _sent_until_refused(instance: Instance, connection: Connection) -> int:
-    for _ in range(2 + instance.parts.settings.largest_request // 65536):
+    for _ in range(2 + instance.dependencies.settings.largest_request // 65536):
         connection.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
         await connection.writer.drain()
     return (await connection.response()).status
@@ -86,7 +86,7 @@ async def _sent_until_refused(instance: Instance, connection: Connection) -> int
 
 async def test_a_body_may_come_in_pieces(*, hot: bool) -> None:
     asked = request(MANY, "POST", body=BATCH)
-    async with answering(a_world().parts, hot=hot) as instance, instance.connected() as connection:
+    async with answering(a_world().dependencies, hot=hot) as instance, instance.connected() as connection:
         for at in range(len(asked)):
             connection.send(asked[at : at + 1])
             await connection.writer.drain()

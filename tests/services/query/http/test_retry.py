@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.query.cluster.routing import Member, Role, Standing
+from services.query.cluster import Member, PartitionStatus, Role
 from services.query.http.responses import HttpResponse
 from services.query.http.retry import NEAR, PATIENCE_S
 from services.query.lookup.problems import Problem, ProblemError
 from tests.services.query.http.instance import Instance, answering
-from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of, until
+from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.services.query.http.instance import Response
 
 KEY = "UA1"
-NEARLY = Standing(Role.CATCHING_UP, NEAR - 1)
+NEARLY = PartitionStatus(Role.CATCHING_UP, NEAR - 1)
 
 
 class Nobody:
@@ -35,18 +35,18 @@ class Nobody:
 
 @pytest.fixture(params=[True, False], ids=["hot", "aiohttp"])
 async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Instance]:
-    parts = parts_of(a_state())
-    store = parts.stores["flights"]
+    dependencies = dependencies_of(a_state())
+    store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put(KEY)
-    async with answering(parts, hot=request.param, proxy=Nobody()) as found:  # type: ignore[arg-type]
+    async with answering(dependencies, hot=request.param, peer_client=Nobody()) as found:  # type: ignore[arg-type]
         yield found
 
 
-def stands(instance: Instance, standing: Standing) -> None:
-    roles = instance.parts.roles
-    assert isinstance(roles, MemoryRoles)
-    roles.own = standing
+def stands(instance: Instance, partition_status: PartitionStatus) -> None:
+    routing = instance.dependencies.routing
+    assert isinstance(routing, MemoryRouting)
+    routing.own = partition_status
 
 
 async def ask(instance: Instance, what: str, headers: dict[str, str] | None = None) -> Response:
@@ -67,7 +67,7 @@ async def test_moments_are_waited_for(instance: Instance, what: str) -> None:
     asking = asyncio.ensure_future(ask(instance, what))
     done, _ = await asyncio.wait([asking], timeout=PATIENCE_S / 4)
     assert not done
-    stands(instance, Standing(Role.OWNER, 0))
+    stands(instance, PartitionStatus(Role.OWNER, 0))
     told = await asking
     assert told.status == 200
     assert b'"version":1' in told.body
@@ -83,7 +83,7 @@ async def test_problems_that_last_are_returned(instance: Instance, what: str) ->
 
 @pytest.mark.parametrize("what", ["key", "versions"])
 async def test_an_instance_far_behind_responds_at_once(instance: Instance, what: str) -> None:
-    stands(instance, Standing(Role.CATCHING_UP, NEAR))
+    stands(instance, PartitionStatus(Role.CATCHING_UP, NEAR))
     began = time.monotonic()
     assert (await ask(instance, what)).kind == "catching_up"
     assert time.monotonic() - began < PATIENCE_S / 2
@@ -107,18 +107,18 @@ class Later:
 
 
 async def test_a_wait_does_not_use_up_the_retry_budget() -> None:
-    later, parts = Later(), parts_of(a_state())
-    store = parts.stores["flights"]
+    later, dependencies = Later(), dependencies_of(a_state())
+    store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put(KEY)
-    async with answering(replace(parts, clock=later), hot=True, proxy=Nobody()) as instance:  # type: ignore[arg-type]
+    async with answering(replace(dependencies, clock=later), hot=True, peer_client=Nobody()) as instance:  # type: ignore[arg-type]
         asking = asyncio.ensure_future(instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20"))
         await until(lambda: instance.waits.waiting == 1)
         later.by = 2 * PATIENCE_S
         stands(instance, NEARLY)
         await until(lambda: instance.waits.waiting == 0)
         store.put(KEY, version=2)
-        stands(instance, Standing(Role.OWNER, 0))
+        stands(instance, PartitionStatus(Role.OWNER, 0))
         told = await asking
     assert (told.status, told.json["version"]) == (200, 2)
 
@@ -151,11 +151,11 @@ class Slow:
 async def test_a_wait_at_another_instance_is_retried_within_limits(
     takes_s: float, failures: int, asked: int, status: int
 ) -> None:
-    later, parts = Later(), parts_of(a_state())
-    proxy = Slow(later, takes_s, failures)
-    async with answering(replace(parts, clock=later), hot=False, proxy=proxy) as instance:
-        roles = instance.parts.roles
-        assert isinstance(roles, MemoryRoles)
-        roles.own, roles.known = Standing(Role.ELSEWHERE, 0), [Member("two", "http://127.0.0.1:1")]
+    later, dependencies = Later(), dependencies_of(a_state())
+    peer_client = Slow(later, takes_s, failures)
+    async with answering(replace(dependencies, clock=later), hot=False, peer_client=peer_client) as instance:
+        routing = instance.dependencies.routing
+        assert isinstance(routing, MemoryRouting)
+        routing.own, routing.known = PartitionStatus(Role.ELSEWHERE, 0), [Member("two", "http://127.0.0.1:1")]
         told = await instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20")
-    assert (told.status, proxy.asked) == (status, asked)
+    assert (told.status, peer_client.asked) == (status, asked)

@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 from contracts.model.named_state import QueryOptions
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from examples.flights.application import app
-from services.query.cluster.routing import Member, Role, Standing
+from services.query.cluster import Member, PartitionStatus, Role
 from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
@@ -24,14 +24,13 @@ from services.query.http.watch_routes import WatchRoutes
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from tests.services.query.console.looks import at_work
 from tests.services.query.http.instance import Instance, Peers
-from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from services.query.store.entry import Entry
-    from services.query.store.store import Page
+    from services.query.store import Entry, EntryPage
     from tests.services.query.http.instance import Response
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
@@ -54,7 +53,7 @@ class CountingStore(MemoryStore):
 
     def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
         self.read.append(f"gets of {len(keys)}")
-        return super().gets(keys)
+        return super().get_many(keys)
 
     def versions(self, key: str) -> Sequence[Entry]:
         self.read.append(key)
@@ -62,39 +61,42 @@ class CountingStore(MemoryStore):
 
     def page(
         self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
-    ) -> Page:
+    ) -> EntryPage:
         self.read.append(f"page of {prefix}")
         return super().page(prefix=prefix, after=after, limit=limit, where=where, partitions=partitions)
 
-    def keys(self) -> int:
+    def key_count(self) -> int:
         self.read.append("number of keys")
-        return super().keys()
+        return super().key_count()
 
 
 class Scoped:
     """An instance with a token that reads keys of flights that begin with UA/, and another instance beside it."""
 
     def __init__(self, tokens: Path, *, hot: bool) -> None:
-        self.roles, self.peers = MemoryRoles(), Peers()
-        self.roles.known = [Member("two", "http://two:1")]
+        self.routing, self.peers = MemoryRouting(), Peers()
+        self.routing.known = [Member("two", "http://two:1")]
         self.stores = {name: CountingStore() for name in ("one", "two")}
-        self.one = self._instance("one", self.roles, hot=hot, proxy=self.peers, tokens=tokens)
-        self.peers.instances["two"] = self.two = self._instance("two", MemoryRoles(), hot=hot)
+        self.one = self._instance("one", self.routing, hot=hot, peer_client=self.peers, tokens=tokens)
+        self.peers.instances["two"] = self.two = self._instance("two", MemoryRouting(), hot=hot)
 
-    def _instance(self, name: str, roles: MemoryRoles, *, hot: bool, **told: Any) -> Instance:
+    def _instance(self, name: str, routing: MemoryRouting, *, hot: bool, **told: Any) -> Instance:
         state = a_state(query=QueryOptions(indexes=("a.b",), history=2))
-        proxy = told.pop("proxy", None)
+        peer_client = told.pop("proxy", None)
         stores = {"flights": self.stores[name], "planes": CountingStore()}
         for key in (OWN, FOREIGN):
             stores["flights"].put(key)
             stores["planes"].put(key)
         stores["flights"].read.clear()
-        parts = parts_of(state, a_state("planes"), stores=stores, roles=roles, instance=name, **told)
+        dependencies = dependencies_of(state, a_state("planes"), stores=stores, routing=routing, instance=name, **told)
         history = MetricsHistory(app, 2.0)
         for at in (0, 2):
             history.record(at_work(at, rate=1))
         return Instance(
-            parts, hot=hot, proxy=proxy, others=[WatchRoutes(parts), Console(app, history, DeadLetterLog("letters"))]
+            dependencies,
+            hot=hot,
+            peer_client=peer_client,
+            others=[WatchRoutes(dependencies), Console(app, history, DeadLetterLog("letters"))],
         )
 
     @property
@@ -157,7 +159,7 @@ async def test_a_foreign_key_costs_no_read_in_any_role(
     handed_on: bool,  # noqa: FBT001  # a parameter
 ) -> None:
     async with scoped(tokens, hot=hot) as found:
-        found.roles.own = Standing(ROLES[role], 2)
+        found.routing.own = PartitionStatus(ROLES[role], 2)
         for name, question in QUESTIONS.items():
             there = await ask(found.one, question(FOREIGN), handed_on=handed_on)
             absent = await ask(found.one, question(ABSENT), handed_on=handed_on)
@@ -178,7 +180,7 @@ async def test_the_counting_store_counts(tokens: Path) -> None:
 async def test_a_batch_reads_only_keys_in_the_scope(tokens: Path) -> None:
     for role, count in ((Role.OWNER, 1), (Role.ELSEWHERE, 2)):
         async with scoped(tokens) as found:
-            found.roles.own = Standing(role, 0)
+            found.routing.own = PartitionStatus(role, 0)
             body = json.dumps({"keys": [FOREIGN, OWN, ABSENT]}).encode()
             told = await found.one.ask("/v1/states/flights:batchGet", "POST", BEARER, body)
             kinds = [one.get("key") if "version" in one else one["type"] for one in told.json["answers"]]

@@ -17,13 +17,13 @@ from services.query.http.request_guard import RequestGuard
 from services.query.http.server import HttpServer
 from services.query.lookup.authentication import Authenticator
 from tests.services.query.http.instance import Watched
-from tests.services.query.in_memory import a_state, parts_of
+from tests.services.query.in_memory import a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from pathlib import Path
 
-    from services.query.dependencies import Parts
+    from services.query.dependencies import Dependencies
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 
@@ -44,11 +44,11 @@ class Piece:
 class Served:
     """A server with these routes, and a client."""
 
-    def __init__(self, parts: Parts, tokens: Path | None = None) -> None:
-        self.parts = parts
+    def __init__(self, dependencies: Dependencies, tokens: Path | None = None) -> None:
+        self.dependencies = dependencies
         self.watched = Watched()
-        gate = RequestGuard(parts, Authenticator(tokens))
-        self.server = HttpServer(parts, gate, [MonitoringRoutes(self.watched, parts.counts), Piece()])
+        gate = RequestGuard(dependencies, Authenticator(tokens))
+        self.server = HttpServer(dependencies, gate, [MonitoringRoutes(self.watched, dependencies.counts), Piece()])
         self.base = ""
 
     async def ask(self, path: str, method: str = "GET", token: str = "") -> tuple[int, dict[str, str], bytes]:
@@ -62,7 +62,7 @@ class Served:
 
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
-    found = Served(parts_of(a_state()))
+    found = Served(dependencies_of(a_state()))
     async with found.server.serving() as port:
         found.base = f"http://127.0.0.1:{port}"
         yield found
@@ -72,7 +72,7 @@ async def served() -> AsyncIterator[Served]:
 async def guarded(tmp_path: Path) -> AsyncIterator[Served]:
     tokens = tmp_path / "tokens.json"
     tokens.write_text(json.dumps({"tokens": [{"name": "dashboard", "token": SECRET}]}))
-    found = Served(parts_of(a_state(), tokens=tokens, rate=3), tokens)
+    found = Served(dependencies_of(a_state(), tokens=tokens, rate=3), tokens)
     async with found.server.serving() as port:
         found.base = f"http://127.0.0.1:{port}"
         yield found
@@ -130,7 +130,7 @@ async def test_states_want_a_token_and_monitors_do_not(guarded: Served) -> None:
     assert (await guarded.ask("/v1/who", token=SECRET + "x"))[0] == 401
     assert (await guarded.ask("/v1/who", token=SECRET))[::2] == (200, b'{"name": "dashboard"}')
     assert (await guarded.ask("/healthz"))[0] == 200
-    assert guarded.parts.counts.get(names.REFUSED, "token") == 2
+    assert guarded.dependencies.counts.get(names.REFUSED, "token") == 2
 
 
 async def test_requests_beyond_the_rate_get_retry_after(guarded: Served) -> None:
@@ -138,12 +138,12 @@ async def test_requests_beyond_the_rate_get_retry_after(guarded: Served) -> None
     refused = [headers for status, headers, _ in answers if status == 429]
     assert refused
     assert {one["Retry-After"] for one in refused} == {"1"}
-    assert guarded.parts.counts.get(names.REFUSED, "rate") == len(refused)
+    assert guarded.dependencies.counts.get(names.REFUSED, "rate") == len(refused)
 
 
 async def test_a_taken_port_is_reported(served: Served) -> None:
     taken = int(served.base.rpartition(":")[2])
-    other = Served(parts_of(a_state(), http_port=taken))
+    other = Served(dependencies_of(a_state(), http_port=taken))
     with pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"):
         async with other.server.serving():
             pass

@@ -14,7 +14,7 @@ from yarl import URL
 
 from contracts.metrics import query as names
 from contracts.model.named_state import QueryOptions
-from services.query.cluster.routing import Role, Standing
+from services.query.cluster import PartitionStatus, Role
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Events, Instance, eventually, watching
 
@@ -42,7 +42,7 @@ async def test_a_key_is_sent_with_its_value_and_changes(instance: Instance) -> N
         assert (await events.next())[:2] == ("state", f"{NOW}.0.2")
         assert events.response.headers["Content-Type"] == "text/event-stream"
         assert events.response.headers["Cache-Control"] == "no-store"
-    assert instance.parts.counts.get(names.DELIVERED, "sse") == 2
+    assert instance.dependencies.counts.get(names.DELIVERED, "sse") == 2
 
 
 @pytest.mark.parametrize("key", ["a/b c?d#e", "ключ", "%2F", "%252F", "{x}", "a%b", "+&=", "'\"\\"])
@@ -115,13 +115,13 @@ async def test_an_expired_window_is_reported_once_and_the_next_one_follows() -> 
         late = [instance.put(KEY, 1), instance.put(KEY, 2)]
         async with watching(instance, PATH) as events:
             assert (await events.next()).id == f"{NOW}.0.2"
-            instance.store().advance(NOW + 3_600_001)
+            instance.store().advance_watermark(NOW + 3_600_001)
             assert await events.next() == ("expired", None, {"state": "flights", "key": KEY})
             instance.watching.changed(late)
             assert [(await events.next(marks=True)).event for _ in range(3)] == ["mark"] * 3
-            instance.change(KEY, 1, life=NOW + 3_600_000)
+            instance.change(KEY, 1, window_start=NOW + 3_600_000)
             assert (await events.next()).id == f"{NOW + 3_600_000}.0.1"
-        instance.store().advance(NOW + 8_000_000)
+        instance.store().advance_watermark(NOW + 8_000_000)
         async with watching(instance, PATH) as events:
             assert (await events.next()).event == "expired"
 
@@ -129,7 +129,7 @@ async def test_an_expired_window_is_reported_once_and_the_next_one_follows() -> 
 async def test_marks_say_how_far_the_client_is_and_carry_no_id() -> None:
     async with Instance(limits=QUICK).serving() as instance:
         instance.change(KEY, 1)
-        instance.roles.own = Standing(Role.OWNER, 7)
+        instance.routing.own = PartitionStatus(Role.OWNER, 7)
         async with watching(instance, PATH) as events:
             await events.next()
             mark = await events.next(marks=True)
@@ -146,11 +146,11 @@ async def test_changes_of_a_partition_that_catches_up_are_sent_afterwards(instan
     instance.change(KEY, 3)
     async with watching(instance, PATH) as events:
         await events.next()
-        instance.roles.own = Standing(Role.CATCHING_UP, 9)
+        instance.routing.own = PartitionStatus(Role.CATCHING_UP, 9)
         instance.watching.refresh()
         for version in (4, 5):
             instance.change(KEY, version)
-        instance.roles.own = Standing(Role.OWNER, 0)
+        instance.routing.own = PartitionStatus(Role.OWNER, 0)
         assert (await events.next()).id == f"{NOW}.0.5"
         instance.change(KEY, 6)
         assert (await events.next()).id == f"{NOW}.0.6"
@@ -183,9 +183,9 @@ async def test_an_invalid_watch_is_rejected(
 async def test_a_client_that_goes_leaves_nothing_behind() -> None:
     async with Instance(limits=QUICK).serving() as instance:
         async with watching(instance, PATH):
-            await eventually(lambda: instance.parts.counts.get(names.STREAMS) == 1)
+            await eventually(lambda: instance.dependencies.counts.get(names.STREAMS) == 1)
             assert instance.subscriptions() == 1
-        await eventually(lambda: instance.parts.counts.get(names.STREAMS) == 0)
+        await eventually(lambda: instance.dependencies.counts.get(names.STREAMS) == 0)
         assert instance.subscriptions() == 0
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
-from services.query.cluster.routing import Role, Standing
-from services.query.store.entry import Change, Entry
+from services.query.cluster import PartitionStatus, Role
+from services.query.store import Change, Entry
 from tests.services.query.http.instance import Instance, answering
-from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of, until
+from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -36,25 +36,25 @@ OF_UA1 = partition(b"UA1", FLIGHTS.partitions)
 
 @pytest.fixture(params=["hot", "aiohttp"])
 async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Instance]:
-    async with answering(parts_of(FLIGHTS), hot=request.param == "hot") as found:
+    async with answering(dependencies_of(FLIGHTS), hot=request.param == "hot") as found:
         yield found
 
 
 def store(instance: Instance) -> MemoryStore:
-    found = instance.parts.stores["flights"]
+    found = instance.dependencies.stores["flights"]
     assert isinstance(found, MemoryStore)
     return found
 
 
-def roles(instance: Instance) -> MemoryRoles:
-    found = instance.parts.roles
-    assert isinstance(found, MemoryRoles)
+def routing(instance: Instance) -> MemoryRouting:
+    found = instance.dependencies.routing
+    assert isinstance(found, MemoryRouting)
     return found
 
 
 async def test_an_answer_says_where_it_is_from(instance: Instance) -> None:
     store(instance).put("UA1", version=3, event_time=NOW - 1500, partition=2, offset=41)
-    roles(instance).own = Standing(Role.STANDBY, 6)
+    routing(instance).own = PartitionStatus(Role.STANDBY, 6)
     told = await instance.ask("/v1/states/flights/UA1")
     assert told.status == 200
     assert told.json == {
@@ -92,13 +92,13 @@ async def test_a_key_that_is_no_utf8_is_refused(instance: Instance, raw: str) ->
 
 
 async def test_never_seen_expired_and_catching_up_are_three_answers(instance: Instance) -> None:
-    store(instance).put("old", life=NOW - 3 * HOUR, partition=1)
+    store(instance).put("old", window_start=NOW - 3 * HOUR, partition=1)
     store(instance).put("new")
     never = await instance.ask("/v1/states/flights/UA2")
     assert (never.status, never.kind, never.json["remembered_since"]) == (404, "never_seen", "2023-11-14T20:13:20.000Z")
     gone = await instance.ask("/v1/states/flights/old")
     assert (gone.status, gone.kind, gone.json["version"], gone.json["key"]) == (410, "expired", 1, "old")
-    roles(instance).others[1] = Standing(Role.CATCHING_UP, 12)
+    routing(instance).others[1] = PartitionStatus(Role.CATCHING_UP, 12)
     early = await instance.ask("/v1/states/flights/old")
     assert (early.status, early.kind, early.headers["Retry-After"]) == (503, "catching_up", "1")
     assert early.json["lag"] == {"records": 12}
@@ -108,7 +108,7 @@ async def test_never_seen_expired_and_catching_up_are_three_answers(instance: In
 
 async def test_a_key_of_another_owner_is_misdirected_in_a_single_instance(instance: Instance) -> None:
     store(instance).put("UA1")
-    roles(instance).own = Standing(Role.ELSEWHERE, 0)
+    routing(instance).own = PartitionStatus(Role.ELSEWHERE, 0)
     told = await instance.ask("/v1/states/flights/UA1")
     assert (told.status, told.kind) == (421, "elsewhere")
 
@@ -185,7 +185,7 @@ class Restless(MemoryStore):
 async def test_versions_are_of_one_snapshot(rest: str) -> None:
     restless = Restless(history=2)
     restless.entries["UA1"] = [Entry(NOW, 0, 1, NOW, 0, 7, b"{}")]
-    async with answering(parts_of(a_state(), stores={"flights": restless}), hot=False) as instance:
+    async with answering(dependencies_of(a_state(), stores={"flights": restless}), hot=False) as instance:
         told = await instance.ask(f"/v1/states/flights/UA1{rest}")
     assert told.headers["ETag"] == f'"{NOW}.0.1"'
     assert [one["version"] for one in told.json.get("versions", [told.json])] == [1]
@@ -230,7 +230,7 @@ async def test_a_newer_window_has_merged_an_event_only_up_to_its_own_offset(
     instance: Instance, offset: int, status: int
 ) -> None:
     store(instance).put("UA1", version=9, value=b'{"event_offset":11}')
-    store(instance).put("UA1", life=NOW + 1, version=1, value=b'{"event_offset":12}')
+    store(instance).put("UA1", window_start=NOW + 1, version=1, value=b'{"event_offset":12}')
     told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:{offset}")
     assert told.status == status
 
@@ -251,7 +251,7 @@ async def test_an_event_is_in_the_partition_of_its_key(instance: Instance) -> No
 
 
 async def test_records_without_the_offset_of_an_event_refuse_one() -> None:
-    async with answering(parts_of(a_state()), hot=True) as instance:
+    async with answering(dependencies_of(a_state()), hot=True) as instance:
         told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:12&wait=9")
     assert (told.status, told.kind) == (400, "bad_request")
     assert "the records of 'flights' have no offset of an event. Write min_version" in told.json["detail"]
@@ -291,7 +291,7 @@ async def test_a_wrong_parameter_is_named(instance: Instance, query: str, says: 
 
 
 async def test_a_batch_answers_each_key_in_order(instance: Instance) -> None:
-    store(instance).put("old", life=NOW - 3 * HOUR)
+    store(instance).put("old", window_start=NOW - 3 * HOUR)
     store(instance).put("UA1", version=2)
     body = json.dumps({"keys": ["UA1", "old", "", "UA1"]}).encode()
     told = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
@@ -367,15 +367,15 @@ async def test_a_page_of_keys_with_a_value(instance: Instance) -> None:
 
 
 async def test_a_page_without_some_keys_is_no_page(instance: Instance) -> None:
-    roles(instance).others[3] = Standing(Role.CATCHING_UP, 5)
+    routing(instance).others[3] = PartitionStatus(Role.CATCHING_UP, 5)
     assert (await instance.ask("/v1/states/flights")).kind == "catching_up"
-    roles(instance).others[3] = Standing(Role.ELSEWHERE, 5)
+    routing(instance).others[3] = PartitionStatus(Role.ELSEWHERE, 5)
     assert (await instance.ask("/v1/states/flights")).kind in ("elsewhere", "unreachable")
 
 
 async def test_the_states_are_listed(instance: Instance) -> None:
     store(instance).put("UA1")
-    roles(instance).others[1] = Standing(Role.CATCHING_UP, 12)
+    routing(instance).others[1] = PartitionStatus(Role.CATCHING_UP, 12)
     told = await instance.ask("/v1/states")
     (state,) = told.json["states"]
     assert (state["name"], state["topic"], state["keys"], state["lag"]) == (

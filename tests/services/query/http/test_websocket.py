@@ -13,7 +13,7 @@ from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError
 
 from contracts.metrics import query as names
 from contracts.model.named_state import QueryOptions
-from services.query.cluster.routing import Role, Standing
+from services.query.cluster import PartitionStatus, Role
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, RARE, Instance, connected, eventually
 
@@ -173,11 +173,11 @@ async def test_partitions_that_arrive_resume_at_their_offset(instance: Instance)
     async with connected(instance) as client:
         await client.subscribe("all", prefix="")
         await client.until("current")
-        instance.roles.own = Standing(Role.ELSEWHERE, 0)
+        instance.routing.own = PartitionStatus(Role.ELSEWHERE, 0)
         instance.watching.refresh()
         instance.change("b", 2)
         instance.change("b", 3)
-        instance.roles.own = Standing(Role.OWNER, 0)
+        instance.routing.own = PartitionStatus(Role.OWNER, 0)
         again = await client.next()
         assert (again["answer"]["key"], again["answer"]["version"]) == ("b", 3)
         instance.change("c", 2)
@@ -194,7 +194,7 @@ async def test_a_connection_has_so_many_subscriptions_and_a_client_so_many_conne
         with pytest.raises(WSServerHandshakeError, match="429"):
             async with connected(instance):
                 pass
-    await eventually(lambda: instance.parts.counts.get(names.STREAMS) == 0)
+    await eventually(lambda: instance.dependencies.counts.get(names.STREAMS) == 0)
 
 
 async def test_a_message_that_is_too_long_closes_the_connection() -> None:
@@ -289,4 +289,4 @@ async def test_subscriptions_take_from_the_rate() -> None:
         assert told[0]["type"] == "subscribed"
         assert {one["problem"]["type"] for one in refused} == {"too_many"}
         assert len(refused) > 50
-        assert instance.parts.counts.get(names.REFUSED, "rate") == len(refused)
+        assert instance.dependencies.counts.get(names.REFUSED, "rate") == len(refused)

@@ -1,4 +1,4 @@
-"""A follower that runs on a real topic, and what a test does to that topic."""
+"""A ingestion that runs on a real topic, and what a test does to that topic."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.query.ingest.ingestion import Part, Progress
-from services.query.ingest.kafka_ingestion import Follower
-from services.query.ingest.tombstones import NEVER_LOST, Removals
+from services.query.ingest.kafka_ingestion import KafkaIngestion
+from services.query.ingest.tombstones import UNLIMITED, TombstoneRetention
+from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.model.named_state import NamedState
-    from services.query.store.entry import Change
+    from services.query.ingest.ingestion import ReadProgress
+    from services.query.store import Change
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WAIT_S = 30
@@ -83,52 +84,54 @@ def _records(table: Topic) -> int:
     return count
 
 
-class Told:
-    """A listener that keeps what it was told."""
+class RecordingListener:
+    """A listener that keeps what it was listener."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
-        self.restarts: list[Part] = []
+        self.restarts: list[StatePartition] = []
         self.running: Running | None = None
-        self.at_restart: list[tuple[int | None, Progress | None]] = []
-        """The version of key `a` that could still be read then, and the progress that was told."""
+        self.at_restart: list[tuple[int | None, ReadProgress | None]] = []
+        """The version of key `a` that could still be read then, and the progress that was listener."""
 
     def changed(self, changes: Sequence[Change]) -> None:
         self.changes += changes
 
-    def restarted(self, part: Part) -> None:
+    def restarted(self, part: StatePartition) -> None:
         self.restarts.append(part)
         if self.running is not None:
-            self.at_restart.append((self.running.version("a"), self.running.follower.progress(part)))
+            self.at_restart.append((self.running.version("a"), self.running.ingestion.progress(part)))
 
     def versions(self, key: str) -> list[int | None]:
-        """What was told of a key."""
+        """What was listener of a key."""
         return [one.entry and one.entry.version for one in self.changes if one.key == key]
 
 
 class Running:
-    """A store and the follower that keeps it."""
+    """A store and the ingestion that keeps it."""
 
-    def __init__(self, topic: Topic, state: NamedState, folder: Path, removals: Removals) -> None:
+    def __init__(self, topic: Topic, state: NamedState, folder: Path, retention: TombstoneRetention) -> None:
         self.topic = topic
-        self.told = Told()
+        self.listener = RecordingListener()
         self.name = state.name
-        self.told.running = self
+        self.listener.running = self
         self.store = LmdbStore(folder, state, "boot")
-        self.follower = Follower(topic.client, {state.name: state}, {state.name: self.store}, self.told, removals)
+        self.ingestion = KafkaIngestion(
+            topic.client, {state.name: state}, {state.name: self.store}, self.listener, retention
+        )
 
-    def part(self, partition: int) -> Part:
-        return Part(self.name, partition)
+    def partition(self, partition: int) -> StatePartition:
+        return StatePartition(self.name, partition)
 
     async def caught_up(self, *partitions: int) -> None:
         """Wait until all that is on these partitions now can be read."""
-        parts = [self.part(one) for one in partitions or BOTH]
-        ends = await self.follower.ends(parts)
+        parts = [self.partition(one) for one in partitions or BOTH]
+        ends = await self.ingestion.end_offsets(parts)
         assert len(ends) == len(parts)
         await until(lambda: all(self.reached(part, end) for part, end in ends.items()))
 
-    def reached(self, part: Part, end: int) -> bool:
-        progress = self.follower.progress(part)
+    def reached(self, part: StatePartition, end: int) -> bool:
+        progress = self.ingestion.progress(part)
         return progress is not None and progress.position >= end
 
     def version(self, key: str) -> int | None:
@@ -137,14 +140,14 @@ class Running:
 
 
 @asynccontextmanager
-async def following(
-    topic: Topic, state: NamedState, folder: Path, *partitions: int, removals: Removals = NEVER_LOST
+async def ingesting(
+    topic: Topic, state: NamedState, folder: Path, *partitions: int, retention: TombstoneRetention = UNLIMITED
 ) -> AsyncIterator[Running]:
     """Follow these partitions, both unless said, from where the store in the folder is on."""
-    running = Running(topic, state, folder, removals)
-    task = asyncio.create_task(running.follower.run())
+    running = Running(topic, state, folder, retention)
+    task = asyncio.create_task(running.ingestion.run())
     for partition in partitions or BOTH:
-        running.follower.follow(running.part(partition))
+        running.ingestion.assign(running.partition(partition))
     try:
         yield running
         assert not task.done(), task

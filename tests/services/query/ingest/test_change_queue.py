@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.ingest import change_queue
-from services.query.ingest.change_queue import Outbox
-from services.query.store.entry import Change
-from services.query.store.errors import Damaged
-from tests.services.query.ingest.ingesting import WAIT_S, Told, until
+from services.query.ingest.change_queue import ChangeQueue
+from services.query.store import Change
+from services.query.store.errors import StoreDamagedError
+from tests.services.query.ingest.ingesting import WAIT_S, RecordingListener, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Counting(Told):
-    """Keeps how many it was told of at a time."""
+class Counting(RecordingListener):
+    """Keeps how many it was listener of at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,31 +36,31 @@ def changes(*keys: str) -> list[Change]:
     return [Change("flights", key, None) for key in keys]
 
 
-def made(told: Told, *, stopping: threading.Event | None = None) -> Outbox:
-    return Outbox(asyncio.get_running_loop(), told, (stopping or threading.Event()).is_set)
+def a_queue(listener: RecordingListener, *, stopping: threading.Event | None = None) -> ChangeQueue:
+    return ChangeQueue(asyncio.get_running_loop(), listener, (stopping or threading.Event()).is_set)
 
 
 async def test_what_comes_while_the_loop_is_busy_comes_together_and_in_order() -> None:
-    told = Counting()
-    box = made(told)
+    listener = Counting()
+    queue = a_queue(listener)
     for key in "abc":
-        box.add(changes(key))
-    box.add([])
-    await until(lambda: bool(told.sizes))
-    assert told.sizes == [3]
-    assert [one.key for one in told.changes] == ["a", "b", "c"]
-    box.add(changes("d"))
-    await until(lambda: len(told.changes) == 4)
-    assert told.sizes == [3, 1]
+        queue.put(changes(key))
+    queue.put([])
+    await until(lambda: bool(listener.sizes))
+    assert listener.sizes == [3]
+    assert [one.key for one in listener.changes] == ["a", "b", "c"]
+    queue.put(changes("d"))
+    await until(lambda: len(listener.changes) == 4)
+    assert listener.sizes == [3, 1]
 
 
 async def test_a_question_comes_after_what_was_told_before_and_is_waited_for() -> None:
-    told, order = Counting(), []
-    box = made(told)
+    listener, order = Counting(), []
+    queue = a_queue(listener)
 
     def ask() -> None:
-        box.add(changes("a"))
-        assert box.ask(lambda: order.append([one.key for one in told.changes]))
+        queue.put(changes("a"))
+        assert queue.call(lambda: order.append([one.key for one in listener.changes]))
         order.append(["answered"])
 
     await asyncio.to_thread(ask)
@@ -68,7 +68,7 @@ async def test_a_question_comes_after_what_was_told_before_and_is_waited_for() -
 
 
 class Slow(Counting):
-    """Has not told of the changes before a test says so."""
+    """Has not listener of the changes before a test says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,51 +84,51 @@ async def test_the_thread_goes_on_when_the_loop_has_told_of_the_changes_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The loop is busy with telling, so the thread alone can see whether it goes on."""
-    monkeypatch.setattr(change_queue, "PATIENCE_S", WAIT_S)
-    told, order = Slow(), list[str]()
-    box = made(told)
+    monkeypatch.setattr(change_queue, "WAIT_S", WAIT_S)
+    listener, order = Slow(), list[str]()
+    queue = a_queue(listener)
 
     def follow() -> None:
-        box.add(changes("a"))
-        assert told.telling.wait(WAIT_S)
+        threading.Thread(target=queue.put, args=[changes("a")]).start()  # it may wait for the listener too
+        assert listener.telling.wait(WAIT_S)
         other = threading.Thread(target=add)
         other.start()
         other.join(0.05)
-        order.append("told")
-        told.go_on.set()
+        order.append("listener")
+        listener.go_on.set()
         other.join(WAIT_S)
 
     def add() -> None:
-        box.add(changes("b"))
+        queue.put(changes("b"))
         order.append("added")
 
     await asyncio.to_thread(follow)
-    assert order == ["told", "added"]
-    await until(lambda: len(told.changes) == 2)
+    assert order == ["listener", "added"]
+    await until(lambda: len(listener.changes) == 2)
 
 
 async def test_the_thread_does_not_wait_for_a_telling_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_queue, "PATIENCE_S", WAIT_S)
-    told, failed = Counting(), list[object]()
+    monkeypatch.setattr(change_queue, "WAIT_S", WAIT_S)
+    listener, failed = Counting(), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, facts: failed.append(facts["exception"]))
-    box = made(told)
-    monkeypatch.setattr(told, "changed", None)
-    box.add(changes("a"))
+    queue = a_queue(listener)
+    monkeypatch.setattr(listener, "changed", None)
+    queue.put(changes("a"))
     await until(lambda: bool(failed))
     began = time.monotonic()
-    box.add(changes("b"))
+    queue.put(changes("b"))
     assert time.monotonic() - began < WAIT_S / 2
     await until(lambda: len(failed) == 2)
 
 
 async def test_the_thread_waits_for_a_loop_that_is_far_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_queue, "MOST", 2)
-    told = Counting()
-    box = made(told)
+    monkeypatch.setattr(change_queue, "CAPACITY", 2)
+    listener = Counting()
+    queue = a_queue(listener)
     added = threading.Event()
 
     def add() -> None:
-        box.add(changes("a", "b", "c"))
+        queue.put(changes("a", "b", "c"))
         added.set()
 
     thread = threading.Thread(target=add)
@@ -137,32 +137,32 @@ async def test_the_thread_waits_for_a_loop_that_is_far_behind(monkeypatch: pytes
     assert not added.wait(0.3)
     await until(added.is_set)
     thread.join(WAIT_S)
-    assert told.sizes == [3]
+    assert listener.sizes == [3]
 
 
 async def test_who_stops_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_queue, "MOST", 0)
+    monkeypatch.setattr(change_queue, "CAPACITY", 0)
     stopping = threading.Event()
     stopping.set()
-    told = Counting()
-    box = made(told, stopping=stopping)
-    thread = threading.Thread(target=lambda: box.add(changes("a")))
+    listener = Counting()
+    queue = a_queue(listener, stopping=stopping)
+    thread = threading.Thread(target=lambda: queue.put(changes("a")))
     thread.start()
     thread.join(WAIT_S)
     assert not thread.is_alive()
     answers: list[bool] = []
-    thread = threading.Thread(target=lambda: answers.append(box.ask(lambda: None)))
+    thread = threading.Thread(target=lambda: answers.append(queue.call(lambda: None)))
     thread.start()
     thread.join(WAIT_S)
     assert answers == [False]
 
 
 async def test_who_asks_for_what_fails_is_told_at_once() -> None:
-    box = made(Counting())
+    queue = a_queue(Counting())
 
     def fail() -> None:
-        raise Damaged(Path("folder"), "cut off")
+        raise StoreDamagedError(Path("folder"), "cut off")
 
-    with pytest.raises(Damaged, match="delete it"):
+    with pytest.raises(StoreDamagedError, match="delete it"):
         async with asyncio.timeout(WAIT_S):
-            await asyncio.to_thread(box.ask, fail)
+            await asyncio.to_thread(queue.call, fail)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from contracts.model.named_state import NamedState
 from contracts.wire.window_key import window_key
-from services.query.ingest.decode import AHEAD_MS, Decoder, Garbage, Read
-from services.query.store.entry import Entry
-from services.query.store.store import Update
+from services.query.ingest.decode import AHEAD_MS, RawRecord, UpdateDecoder
+from services.query.ingest.errors import UndecodableRecordError
+from services.query.store import Entry, Update
 
 STATE = NamedState("flights", "snapshots", {}, 2, lifetime=timedelta(hours=1))
 TABLE = replace(STATE, life=None, version=None, event_time=None, lifetime=None)
@@ -32,115 +32,117 @@ GOOD = {
 FIRST = 1_767_225_600_000
 
 
-def read(value: object, key: bytes | None = b"AA/1") -> Read:
-    return Read(key, value if isinstance(value, bytes) else orjson.dumps(value), 1, 42, FIRST + 5)
+def read(value: object, key: bytes | None = b"AA/1") -> RawRecord:
+    return RawRecord(key, value if isinstance(value, bytes) else orjson.dumps(value), 1, 42, FIRST + 5)
 
 
 def test_a_snapshot() -> None:
     expected = Entry(FIRST, 7, 3, FIRST + 123, 1, 42, orjson.dumps(GOOD))
-    assert Decoder(STATE).decode(read(GOOD)) == Update("AA/1", 1, 42, expected)
+    assert UpdateDecoder(STATE).decode(read(GOOD)) == Update("AA/1", 1, 42, expected)
 
 
 def test_a_record_that_names_none_of_these() -> None:
-    assert Decoder(TABLE).decode(read({})) == Update("AA/1", 1, 42, Entry(0, 0, 42, FIRST + 5, 1, 42, b"{}"))
+    assert UpdateDecoder(TABLE).decode(read({})) == Update("AA/1", 1, 42, Entry(0, 0, 42, FIRST + 5, 1, 42, b"{}"))
 
 
 def test_a_record_without_an_epoch_is_of_the_first() -> None:
     without = {name: value for name, value in GOOD.items() if name != "epoch"}
     for state, record in ((STATE, without), (replace(STATE, epoch=None), GOOD)):
-        update = Decoder(state).decode(read(record))
+        update = UpdateDecoder(state).decode(read(record))
         assert update
         assert update.entry
         assert update.entry.epoch == 0
-    with pytest.raises(Garbage, match="epoch is no whole number"):
-        Decoder(STATE).decode(read({**GOOD, "epoch": "7"}))
+    with pytest.raises(UndecodableRecordError, match="epoch is not an integer"):
+        UpdateDecoder(STATE).decode(read({**GOOD, "epoch": "7"}))
 
 
 def test_times_in_milliseconds_and_without_an_offset() -> None:
-    update = Decoder(STATE).decode(read({**GOOD, "first_seen": 7, "as_of": "1970-01-01T00:00:01"}))
+    update = UpdateDecoder(STATE).decode(read({**GOOD, "first_seen": 7, "as_of": "1970-01-01T00:00:01"}))
     assert update
     assert update.entry
-    assert (update.entry.life, update.entry.event_time) == (7, 1000)
+    assert (update.entry.window_start, update.entry.event_time) == (7, 1000)
 
 
 def test_a_key_in_the_value() -> None:
-    update = Decoder(DERIVED).decode(read({**GOOD, "about": {"key": "é"}}, b"of device 1"))
+    update = UpdateDecoder(DERIVED).decode(read({**GOOD, "about": {"key": "é"}}, b"of device 1"))
     assert update
     assert update.key == "é"
 
 
 def test_a_removal() -> None:
-    assert Decoder(STATE).decode(Read(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
-    assert Decoder(DERIVED).decode(Read(b"a of device 1", None, 1, 42, 0)) is None
+    assert UpdateDecoder(STATE).decode(RawRecord(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
+    assert UpdateDecoder(DERIVED).decode(RawRecord(b"a of device 1", None, 1, 42, 0)) is None
 
 
 def test_a_removal_of_a_window() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    assert Decoder(WINDOWED).decode(Read(window_key("a", at), None, 1, 42, 0)) == Update("a", 1, 42, None, FIRST)
+    assert UpdateDecoder(WINDOWED).decode(RawRecord(window_key("a", at), None, 1, 42, 0)) == Update(
+        "a", 1, 42, None, FIRST
+    )
     for key in (None, b"a", window_key("", at), window_key("x" * 501, at)):
-        with pytest.raises(Garbage, match="its key"):
-            Decoder(WINDOWED).decode(Read(key, None, 1, 42, 0))
+        with pytest.raises(UndecodableRecordError, match="its key"):
+            UpdateDecoder(WINDOWED).decode(RawRecord(key, None, 1, 42, 0))
 
 
 def test_a_window_is_an_entry_of_its_device() -> None:
     key = window_key("a", datetime(2026, 1, 1, tzinfo=UTC))
-    update = Decoder(WINDOWED).decode(read({**GOOD, "device_id": "a"}, key))
+    update = UpdateDecoder(WINDOWED).decode(read({**GOOD, "device_id": "a"}, key))
     assert update
-    assert (update.key, update.life) == ("a", None)
+    assert (update.key, update.window_start) == ("a", None)
 
 
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        (read(b""), "is no JSON"),
-        (read(b"{"), "is no JSON"),
-        (read(b"\xff"), "is no JSON"),
-        (read([]), "is no object"),
+        (read(b""), "is not JSON"),
+        (read(b"{"), "is not JSON"),
+        (read(b"\xff"), "is not JSON"),
+        (read([]), "is not a JSON object"),
         (read(GOOD, None), "has no key"),
-        (read(GOOD, b"\xff"), "its key is no UTF-8"),
+        (read(GOOD, b"\xff"), "its key is not UTF-8"),
         (read(GOOD, b""), "its key has 0 bytes"),
         (read(GOOD, b"x" * 501), "its key has 501 bytes"),
-        (read({**GOOD, "version": None}), "version is no whole number"),
+        (read({**GOOD, "version": None}), "version is not an integer"),
         (read({**GOOD, "as_of": "0001-01-01T00:00:00+02:00"}), "as_of is before the year 1"),
-        (read({**GOOD, "version": True}), "version is no whole number"),
-        (read({**GOOD, "version": 1.0}), "version is no whole number"),
-        (read({**GOOD, "version": 1 << 63}), "version is no whole number"),
-        (read({**GOOD, "first_seen": "yesterday"}), "first_seen is no time"),
-        (read({**GOOD, "as_of": None}), "as_of is no whole number"),
-        (read({**GOOD, "first_seen": FIRST + 6 + AHEAD_MS}), "its life begins a day after"),
-        (Read(None, None, 1, 42, 0), "has no key"),
+        (read({**GOOD, "version": True}), "version is not an integer"),
+        (read({**GOOD, "version": 1.0}), "version is not an integer"),
+        (read({**GOOD, "version": 1 << 63}), "version is not an integer"),
+        (read({**GOOD, "first_seen": "yesterday"}), "first_seen is not a time"),
+        (read({**GOOD, "as_of": None}), "as_of is not an integer"),
+        (read({**GOOD, "first_seen": FIRST + 6 + AHEAD_MS}), "its window starts a day or more after"),
+        (RawRecord(None, None, 1, 42, 0), "has no key"),
     ],
 )
-def test_garbage(record: Read, reason: str) -> None:
-    with pytest.raises(Garbage, match=reason):
-        Decoder(STATE).decode(record)
+def test_garbage(record: RawRecord, reason: str) -> None:
+    with pytest.raises(UndecodableRecordError, match=reason):
+        UpdateDecoder(STATE).decode(record)
 
 
 @pytest.mark.parametrize("value", [GOOD, {**GOOD, "about": "x"}, {**GOOD, "about": {"key": 5}}, {**GOOD, "about": {}}])
 def test_no_key_in_the_value(value: dict[str, Any]) -> None:
-    with pytest.raises(Garbage, match=r"about\.key is no text"):
-        Decoder(DERIVED).decode(read(value))
+    with pytest.raises(UndecodableRecordError, match=r"about\.key is not a string"):
+        UpdateDecoder(DERIVED).decode(read(value))
 
 
 def test_a_state_without_end_may_begin_at_any_time() -> None:
-    update = Decoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": FIRST * 2}))
+    update = UpdateDecoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": FIRST * 2}))
     assert update
 
 
 def test_a_record_without_timestamp_may_begin_at_any_time() -> None:
     """Nothing says that its clock was wrong."""
-    update = Decoder(STATE).decode(read(GOOD)._replace(timestamp=-1))
+    update = UpdateDecoder(STATE).decode(read(GOOD)._replace(timestamp=-1))
     assert update
 
 
 @given(st.datetimes(datetime(1, 1, 3), timezones=st.timezones()))  # noqa: DTZ001 (the strategy adds the zone)
 def test_times_are_floored_to_milliseconds(time: datetime) -> None:
-    update = Decoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": time.isoformat()}))
+    update = UpdateDecoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": time.isoformat()}))
     assert update
     assert update.entry
     since = datetime.fromisoformat(time.isoformat()) - datetime(1970, 1, 1, tzinfo=UTC)
     millisecond = timedelta(milliseconds=1)
-    assert update.entry.life * millisecond <= since < (update.entry.life + 1) * millisecond
+    assert update.entry.window_start * millisecond <= since < (update.entry.window_start + 1) * millisecond
 
 
 json = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
@@ -152,7 +154,7 @@ documents = st.dictionaries(fields, json | st.dictionaries(st.text(), json))
 def test_anything_is_an_update_or_garbage(value: bytes) -> None:
     for state in (STATE, TABLE, DERIVED):
         try:
-            update = Decoder(state).decode(read(value))
-        except Garbage:
+            update = UpdateDecoder(state).decode(read(value))
+        except UndecodableRecordError:
             continue
         assert update

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from services.query.ingest.ingestion import Part
-from services.query.ingest.kafka_ingestion import Follower
+from services.query.ingest.kafka_ingestion import KafkaIngestion
+from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
-from tests.services.query.ingest.ingesting import Told, Topic, until, value
+from tests.services.query.ingest.ingesting import RecordingListener, Topic, until, value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Failing:
-    """A consumer of which one method fails once in a while: what it has read is lost then, or what it was told."""
+    """A consumer of which one method fails once in a while: what it has read is lost then, or what it was listener."""
 
     def __init__(self, consumer: Consumer, method: str) -> None:
         self._consumer = consumer
@@ -37,11 +37,11 @@ class Failing:
         self.calls += 1
         fails = self.calls % 3 == 1
         reads = self._method in ("consume", "poll")
-        told = getattr(self._consumer, self._method)(*given, **named) if reads or not fails else None
+        listener = getattr(self._consumer, self._method)(*given, **named) if reads or not fails else None
         if fails:
             self.failures += 1
             raise KafkaException(KafkaError(KafkaError._STATE))  # noqa: SLF001 (the client's public name)
-        return told
+        return listener
 
 
 @pytest.mark.parametrize("method", ["consume", "poll", "get_watermark_offsets", "incremental_assign", "assign"])
@@ -54,17 +54,17 @@ async def test_no_record_is_skipped_when_the_client_fails(
         for one in (topic, other):
             one.write((f"k{number}", value(1)), partition=number % 2)
     stores = {name: LmdbStore(tmp_path / name, one, "boot") for name, one in states.items()}
-    follower = Follower(topic.client, states, stores, Told())
-    failing = follower._reader._consumer = Failing(follower._polling.consumer, method)  # type: ignore[assignment]  # noqa: SLF001
+    ingestion = KafkaIngestion(topic.client, states, stores, RecordingListener())
+    failing = ingestion._reader._consumer = Failing(ingestion._thread.consumer, method)  # type: ignore[assignment]  # noqa: SLF001
     if method == "assign":  # it is called when another has failed
-        failing = follower._reader._consumer = Failing(failing, "consume")  # type: ignore[assignment,arg-type]  # noqa: SLF001
-    running = asyncio.create_task(follower.run())
-    parts = [Part(name, partition) for name in states for partition in (0, 1)]
+        failing = ingestion._reader._consumer = Failing(failing, "consume")  # type: ignore[assignment,arg-type]  # noqa: SLF001
+    running = asyncio.create_task(ingestion.run())
+    parts = [StatePartition(name, partition) for name in states for partition in (0, 1)]
     for part in parts:
-        follower.follow(part)
-    await until(lambda: all((told := follower.progress(part)) and told.position == 100 for part in parts))
+        ingestion.assign(part)
+    await until(lambda: all((listener := ingestion.progress(part)) and listener.position == 100 for part in parts))
     for store in stores.values():
-        assert store.keys() == 200
+        assert store.key_count() == 200
     assert failing.failures > 0
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

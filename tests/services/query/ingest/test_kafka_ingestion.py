@@ -1,4 +1,4 @@
-"""The follower and a real broker."""
+"""The ingestion and a real broker."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from confluent_kafka import Producer, TopicPartition
 from contracts.errors import DeclarationError
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
-from services.query.ingest.ingestion import Part, Progress
-from services.query.ingest.kafka_ingestion import Follower
-from services.query.store.environment import AT_LEAST
-from services.query.store.errors import NotWritten
-from services.query.store.store import Page
-from tests.services.query.ingest.ingesting import COMPACTED, WAIT_S, Topic, compacted, following, until, value
+from services.query.ingest.ingestion import ReadProgress
+from services.query.ingest.kafka_ingestion import KafkaIngestion
+from services.query.store import EntryPage, StatePartition
+from services.query.store.environment import MIN_MAP_SIZE
+from services.query.store.errors import StoreWriteError
+from tests.services.query.ingest.ingesting import COMPACTED, WAIT_S, Topic, compacted, ingesting, until, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from contracts.model.named_state import NamedState
-    from services.query.store.entry import Change
-    from services.query.store.store import Update
+    from services.query.store import Change, Update
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
@@ -36,29 +35,29 @@ pytestmark = pytest.mark.kafka
 async def test_records_are_seen_by_readers_and_told(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
     topic.write(("c", value(7)), partition=1)
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         await running.caught_up()
         assert [running.version(key) for key in "abcd"] == [1, 1, 7, None]
         topic.write(("a", value(2, status="landed")))
         await until(lambda: running.version("a") == 2)
-        await until(lambda: running.told.versions("a") == [1, 2])
+        await until(lambda: running.listener.versions("a") == [1, 2])
         found = running.store.get("a")
         assert found
         assert (found.partition, found.offset, found.value) == (0, 2, value(2, status="landed"))
-        assert running.follower.progress(running.part(0)) == Progress(3, 3)
-        assert running.follower.tally.records == {"flights": 4}
+        assert running.ingestion.progress(running.partition(0)) == ReadProgress(3, 3)
+        assert running.ingestion.counts.records == {"flights": 4}
 
 
 async def test_rows_are_forgotten_as_the_watermark_moves_though_no_record_comes(
     topic: Topic, state: NamedState, tmp_path: Path
 ) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
-    async with following(topic, replace(state, lifetime=timedelta(hours=1)), tmp_path) as running:
+    async with ingesting(topic, replace(state, lifetime=timedelta(hours=1)), tmp_path) as running:
         await running.caught_up()
         found = running.store.get("a")
         assert found
-        running.store.advance(found.life + 24 * 3_600_000)
-        await until(lambda: running.store.keys() == 0)
+        running.store.advance_watermark(found.window_start + 24 * 3_600_000)
+        await until(lambda: running.store.key_count() == 0)
         assert running.store.get("a") is None
 
 
@@ -67,35 +66,35 @@ async def test_keys_in_other_partitions_than_their_hash_says_are_counted(
 ) -> None:
     keys = [key for key in map(str, range(20)) if partition(key.encode(), 2) == 0]
     topic.write(*((key, value(1)) for key in keys))
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         await running.caught_up()
-        assert running.follower.misplaced.counts == {"flights": 0}
+        assert running.ingestion.misplaced.counts == {"flights": 0}
         topic.write(*((key, value(1)) for key in keys), partition=1)
         await running.caught_up()
-        assert running.follower.misplaced.counts["flights"] > 0
+        assert running.ingestion.misplaced.counts["flights"] > 0
 
 
 async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     """Spark's sink publishes versions again after a crash, and their contents may differ."""
     first = [("a", value(version, try_=1)) for version in range(1, 6)]
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         topic.write(*first)
         await running.caught_up()
         topic.write(*(("a", value(version, try_=2)) for version in range(3, 6)), ("b", value(1)))
         await running.caught_up()
         assert [one.value for one in running.store.versions("a")] == [record for _, record in first]
         topic.write(("a", value(6, try_=2)))
-        await until(lambda: 6 in running.told.versions("a"))
-        told = running.told.versions("a")
-        assert told == sorted(set(told), key=told.index)
-        assert told[-1] == 6
+        await until(lambda: 6 in running.listener.versions("a"))
+        listener = running.listener.versions("a")
+        assert listener == sorted(set(listener), key=listener.index)
+        assert listener[-1] == 6
 
 
 async def test_a_rebuild_ends_when_all_is_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)))
     mapped, file = replace(state, query=QueryOptions(history=1)), tmp_path / "data.mdb"
-    async with following(topic, mapped, tmp_path) as running:
-        await until(lambda: file.stat().st_size < AT_LEAST)
+    async with ingesting(topic, mapped, tmp_path) as running:
+        await until(lambda: file.stat().st_size < MIN_MAP_SIZE)
         assert running.version("a") == 1
         topic.write(("a", value(2)))
         await until(lambda: running.version("a") == 2)
@@ -103,36 +102,36 @@ async def test_a_rebuild_ends_when_all_is_read(topic: Topic, state: NamedState, 
 
 async def test_goes_on_exactly_where_it_was(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         await running.caught_up()
     topic.write(("b", value(2)))
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         assert running.version("a") == 1
         await running.caught_up()
         assert running.version("b") == 2
-        assert running.follower.tally.records == {"flights": 1}
+        assert running.ingestion.counts.records == {"flights": 1}
 
 
 async def test_survives_a_restart_of_the_broker(
     broker: EmbeddedBroker, topic: Topic, state: NamedState, tmp_path: Path
 ) -> None:
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         topic.write(("a", value(1)))
         await running.caught_up()
         broker.kill()
         try:
-            assert await running.follower.ends([running.part(0)]) == {}
+            assert await running.ingestion.end_offsets([running.partition(0)]) == {}
             assert running.version("a") == 1
         finally:
             await asyncio.to_thread(broker.start)
         topic.write(("a", value(1)), ("a", value(2)))
         await until(lambda: running.version("a") == 2)
         async with asyncio.timeout(30):
-            while not (ends := await running.follower.ends([running.part(0)])):  # noqa: ASYNC110 (the broker is back)
+            while not (ends := await running.ingestion.end_offsets([running.partition(0)])):  # noqa: ASYNC110 (the broker is back)
                 await asyncio.sleep(0.05)
-        assert ends == {running.part(0): 3}
-        assert running.follower.tally.records == {"flights": 3}
-        assert running.told.restarts == []
+        assert ends == {running.partition(0): 3}
+        assert running.ingestion.counts.records == {"flights": 3}
+        assert running.listener.restarts == []
 
 
 async def test_garbage_stops_nothing(
@@ -140,11 +139,11 @@ async def test_garbage_stops_nothing(
 ) -> None:
     topic.write(("a", value(1)), ("a", b"garbage"), (b"\xff", value(1)), ("x" * 501, value(1)), ("b", b"{}"))
     topic.write(("a", value(2)))
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         await running.caught_up()
         assert running.version("a") == 2
-        assert running.follower.tally.garbage == {"flights": 4}
-        facts = [one.__dict__["facts"] for one in caplog.records if "passed over" in one.message]
+        assert running.ingestion.counts.undecodable == {"flights": 4}
+        facts = [one.__dict__["facts"] for one in caplog.records if "is skipped" in one.message]
         assert facts[0] == {"topic": topic.name, "partition": 0, "offset": 1, "reason": "is no JSON"}
         assert len(facts) == 4
 
@@ -154,7 +153,7 @@ async def test_a_compacted_topic_with_removals(
 ) -> None:
     table = Topic(broker.bootstrap, f"{topics_prefix}table", COMPACTED)
     state = replace(state, topic=table.name, life=None, version=None, event_time=None)
-    async with following(table, state, tmp_path / "first") as running:
+    async with ingesting(table, state, tmp_path / "first") as running:
         for number in range(20):
             table.write(("a", b"%d" % number), ("gone", b'{"n":%d}' % number), ("a", b'{"n":%d}' % number))
         table.write(("gone", None))
@@ -163,29 +162,29 @@ async def test_a_compacted_topic_with_removals(
         last = running.store.get("a")
         assert last
         assert last.value == b'{"n":19}'
-        await until(lambda: None in running.told.versions("gone"))
+        await until(lambda: None in running.listener.versions("gone"))
         table.write(("gone", b"{}"))
         await until(lambda: running.store.get("gone") is not None)
     await compacted(table, 10)
-    async with following(table, state, tmp_path / "second") as running:
+    async with ingesting(table, state, tmp_path / "second") as running:
         await running.caught_up()
         assert running.store.get("a") == last
-        assert running.follower.tally.records["flights"] < 62
+        assert running.ingestion.counts.records["flights"] < 62
 
 
 async def test_a_position_that_the_topic_no_longer_has(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
     topic.write(("other", value(1)), partition=1)
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         await running.caught_up()
     topic.write(("c", value(1)), ("b", value(2)))
     await asyncio.to_thread(_delete_before, topic, 3)
-    async with following(topic, state, tmp_path) as running:
+    async with ingesting(topic, state, tmp_path) as running:
         await running.caught_up()
         assert [running.version(key) for key in ("a", "b", "c", "other")] == [None, 2, None, 1]
-        assert running.told.restarts == [running.part(0)]
-        assert running.told.at_restart == [(1, None)]
-        assert running.follower.progress(running.part(0)) == Progress(4, 4)
+        assert running.listener.restarts == [running.partition(0)]
+        assert running.listener.at_restart == [(1, None)]
+        assert running.ingestion.progress(running.partition(0)) == ReadProgress(4, 4)
 
 
 async def test_an_end_that_is_no_record(
@@ -197,30 +196,30 @@ async def test_an_end_that_is_no_record(
     writer.begin_transaction()
     writer.produce(topic.name, value(1), "a", 0)
     await asyncio.to_thread(writer.commit_transaction, WAIT_S)
-    async with following(topic, state, tmp_path, 0) as running:
-        await until(lambda: running.follower.progress(running.part(0)) == Progress(2, 2))
+    async with ingesting(topic, state, tmp_path, 0) as running:
+        await until(lambda: running.ingestion.progress(running.partition(0)) == ReadProgress(2, 2))
         assert running.version("a") == 1
 
 
 async def test_follows_what_it_is_told_to(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)))
     topic.write(("b", value(1)), partition=1)
-    async with following(topic, state, tmp_path, 0) as running:
+    async with ingesting(topic, state, tmp_path, 0) as running:
         await running.caught_up(0)
         assert (running.version("a"), running.version("b")) == (1, None)
-        assert running.follower.progress(running.part(1)) is None
-        running.follower.leave(running.part(0))
-        running.follower.follow(running.part(1))
+        assert running.ingestion.progress(running.partition(1)) is None
+        running.ingestion.unassign(running.partition(0))
+        running.ingestion.assign(running.partition(1))
         await running.caught_up(1)
-        await until(lambda: running.follower.progress(running.part(0)) is None)
+        await until(lambda: running.ingestion.progress(running.partition(0)) is None)
         topic.write(("a", value(2)))
         topic.write(("b", value(2)), partition=1)
         await running.caught_up(1)
         assert (running.version("a"), running.version("b")) == (1, 2)
-        running.follower.follow(running.part(0))
+        running.ingestion.assign(running.partition(0))
         await running.caught_up(0)
         assert running.version("a") == 2
-        assert running.follower.tally.records == {"flights": 4}
+        assert running.ingestion.counts.records == {"flights": 4}
 
 
 async def test_readers_never_go_back(topic: Topic, state: NamedState, tmp_path: Path) -> None:
@@ -229,12 +228,12 @@ async def test_readers_never_go_back(topic: Topic, state: NamedState, tmp_path: 
     keys = [f"k{number}" for number in range(20)]
     records = [(key, value(version, life=life)) for life in (0, 90) for version in range(1, 60) for key in keys]
     again = sorted(range(len(records)), key=lambda at: at + dice.random() * 400)
-    async with following(topic, replace(state, lifetime=timedelta(hours=3)), tmp_path) as running:
+    async with ingesting(topic, replace(state, lifetime=timedelta(hours=3)), tmp_path) as running:
         topic.write(*(records[at] for at in again))
-        ends = await running.follower.ends([running.part(0)])
+        ends = await running.ingestion.end_offsets([running.partition(0)])
         seen = dict.fromkeys(keys, (0, 0, 0))
-        while not running.reached(running.part(0), ends[running.part(0)]):
-            for key, found in zip(keys, running.store.gets(keys), strict=True):
+        while not running.reached(running.partition(0), ends[running.partition(0)]):
+            for key, found in zip(keys, running.store.get_many(keys), strict=True):
                 order = found.order if found else (0, 0, 0)
                 assert order >= seen[key]
                 seen[key] = order
@@ -247,36 +246,36 @@ async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState
         def position(self, _: int) -> int | None:
             return None
 
-        def freshen(self, _: Mapping[int, int]) -> None:
+        def mark_caught_up(self, _: Mapping[int, int]) -> None:
             pass
 
         def fresh(self, _: int) -> int | None:
             return None
 
-        def half_forgotten(self, _: int) -> bool:
+        def is_clear_pending(self, _: int) -> bool:
             return False
 
         def sweep(self) -> None:
             pass
 
-        def page(self, **_: object) -> Page:
-            return Page((), None)
+        def page(self, **_: object) -> EntryPage:
+            return EntryPage((), None)
 
         def apply(self, _: Sequence[Update], __: Mapping[int, int]) -> list[Change]:
-            raise NotWritten(tmp_path, "No space left on device", 0)
+            raise StoreWriteError(tmp_path, "No space left on device", 0)
 
     topic.write(("a", value(1)))
-    follower = Follower(topic.client, {"flights": state}, {"flights": Full()}, None)  # type: ignore[dict-item,arg-type]
-    running = asyncio.create_task(follower.run())
-    follower.follow(Part("flights", 0))
-    with pytest.raises(NotWritten, match="make room"):
+    ingestion = KafkaIngestion(topic.client, {"flights": state}, {"flights": Full()}, None)  # type: ignore[dict-item,arg-type]
+    running = asyncio.create_task(ingestion.run())
+    ingestion.assign(StatePartition("flights", 0))
+    with pytest.raises(StoreWriteError, match="make room"):
         async with asyncio.timeout(WAIT_S):
             await running
 
 
 def test_two_states_of_one_topic_are_refused(topic: Topic, state: NamedState) -> None:
     with pytest.raises(DeclarationError, match="Declare one state of a topic"):
-        Follower(topic.client, {"flights": state, "again": replace(state, name="again")}, {}, None)  # type: ignore[arg-type]
+        KafkaIngestion(topic.client, {"flights": state, "again": replace(state, name="again")}, {}, None)  # type: ignore[arg-type]
 
 
 def _delete_before(topic: Topic, offset: int) -> None:

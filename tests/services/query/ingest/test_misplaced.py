@@ -6,15 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from contracts.wire.partition import partition
-from services.query.ingest.misplaced import EACH, Misplaced
-from services.query.store.entry import Entry
-from services.query.store.store import Update
+from services.query.ingest.misplaced import SAMPLE_EVERY, MisplacedKeys
+from services.query.store import Entry, Update
 from tests.services.query.in_memory import MemoryStore, a_state
 
 if TYPE_CHECKING:
     import pytest
 
-KEYS = [f"UA{number}" for number in range(2 * EACH)]
+KEYS = [f"UA{number}" for number in range(2 * SAMPLE_EVERY)]
 STATES = {"flights": a_state()}
 
 
@@ -25,18 +24,18 @@ def updates(partitions: int) -> list[Update]:
 
 
 def test_keys_where_they_are_looked_for_are_nothing_to_tell(caplog: pytest.LogCaptureFixture) -> None:
-    found = Misplaced(STATES, {"flights": MemoryStore()})
-    found.look("flights", updates(4))
+    found = MisplacedKeys(STATES, {"flights": MemoryStore()})
+    found.check("flights", updates(4))
     assert found.counts == {"flights": 0}
     assert not caplog.records
 
 
 def test_others_are_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    found = Misplaced(STATES, {"flights": MemoryStore()})
+    found = MisplacedKeys(STATES, {"flights": MemoryStore()})
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
-            found.look("flights", updates(1))
-    expected = sum(partition(key.encode(), 4) != 0 for key in KEYS[::EACH])
+            found.check("flights", updates(1))
+    expected = sum(partition(key.encode(), 4) != 0 for key in KEYS[::SAMPLE_EVERY])
     assert expected
     assert found.counts == {"flights": 3 * expected}
     (record,) = caplog.records
@@ -47,5 +46,5 @@ def test_what_is_held_since_an_earlier_start_counts() -> None:
     store = MemoryStore()
     for key in KEYS[:10]:
         store.put(key, partition=0)
-    found = Misplaced(STATES, {"flights": store})
+    found = MisplacedKeys(STATES, {"flights": store})
     assert found.counts["flights"] == sum(partition(key.encode(), 4) != 0 for key in KEYS[:10]) > 0

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from contracts.model.named_state import NamedState
 from services.query.errors import PartitionsChangedError
 from services.query.ingest import partition_counts
-from services.query.ingest.partition_counts import watched
+from services.query.ingest.partition_counts import watch_partition_counts
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
@@ -21,21 +21,21 @@ DEADLINE_S = 60
 async def test_partitions_that_are_added_are_noticed(
     broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_counts, "LOOK_EVERY_S", 0.05)
-    looked, count = asyncio.Event(), partition_counts._count  # noqa: SLF001
+    monkeypatch.setattr(partition_counts, "CHECK_INTERVAL_S", 0.05)
+    looked, count = asyncio.Event(), partition_counts._read_count  # noqa: SLF001
     loop = asyncio.get_running_loop()
 
-    def noted(*told: object) -> int:
-        found = count(*told)  # type: ignore[arg-type]
+    def noted(*listener: object) -> int:
+        found = count(*listener)  # type: ignore[arg-type]
         loop.call_soon_threadsafe(looked.set)
         return found
 
-    monkeypatch.setattr(partition_counts, "_count", noted)
+    monkeypatch.setattr(partition_counts, "_read_count", noted)
     topic = f"{topics_prefix}cars"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(DEADLINE_S)
     states = [NamedState("cars", topic, {}, 4), NamedState("none", f"{topics_prefix}none", {}, 4)]
-    watching = asyncio.create_task(watched(states, {"bootstrap.servers": broker.bootstrap}))
+    watching = asyncio.create_task(watch_partition_counts(states, {"bootstrap.servers": broker.bootstrap}))
     for _ in range(4):
         looked.clear()
         await asyncio.wait_for(looked.wait(), DEADLINE_S)
@@ -46,9 +46,11 @@ async def test_partitions_that_are_added_are_noticed(
 
 
 async def test_a_broker_that_is_away_says_nothing_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_counts, "ANSWER_S", 0.1)
-    monkeypatch.setattr(partition_counts, "LOOK_EVERY_S", 0.01)
-    watching = asyncio.create_task(watched([NamedState("cars", "cars", {}, 4)], {"bootstrap.servers": "127.0.0.1:1"}))
+    monkeypatch.setattr(partition_counts, "RESPONSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(partition_counts, "CHECK_INTERVAL_S", 0.01)
+    watching = asyncio.create_task(
+        watch_partition_counts([NamedState("cars", "cars", {}, 4)], {"bootstrap.servers": "127.0.0.1:1"})
+    )
     done, _ = await asyncio.wait([watching], timeout=0.5)
     assert not done
     watching.cancel()

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Producer
 
 from services.query.ingest import tombstones
-from services.query.ingest.ingestion import Part
-from services.query.ingest.tombstones import DAY_MS, Removals, kept
+from services.query.ingest.tombstones import DAY_MS, TombstoneRetention, read_tombstone_retention
+from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
-from tests.services.query.ingest.ingesting import COMPACTED, Running, Topic, compacted, following, until
+from tests.services.query.ingest.ingesting import COMPACTED, Running, Topic, compacted, ingesting, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ class Clock:
 async def fresh(running: Running, clock: Clock) -> None:
     """All is read, and the store has noted that it was so at this time."""
     await running.caught_up()
-    await until(lambda: running.store.fresh(0) == clock.time)
+    await until(lambda: running.store.caught_up_at(0) == clock.time)
 
 
 @pytest.fixture
@@ -60,17 +60,17 @@ def state(table: Topic, state: NamedState) -> NamedState:
 async def test_a_folder_that_was_away_too_long_does_not_show_what_was_removed(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
-    lost = Removals({"flights": DAY_MS}, clock)
+    lost = TombstoneRetention({"flights": DAY_MS}, clock)
     table.write(("gone", b"{}"), ("a", b"{}"))
-    async with following(table, state, tmp_path, removals=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=lost) as running:
         await fresh(running, clock)
     clock.time += DAY_MS + 1
     table.write(("gone", None), ("b", b"{}"))
     await compacted(table, 2)
-    async with following(table, state, tmp_path, removals=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=lost) as running:
         await running.caught_up(0)
         assert [running.store.get(key) is not None for key in ("gone", "a", "b")] == [False, True, True]
-        assert running.told.restarts == [running.part(0)]
+        assert running.listener.restarts == [running.partition(0)]
 
 
 @pytest.mark.kafka
@@ -78,18 +78,18 @@ async def test_a_folder_that_was_away_for_a_while_goes_on_where_it_was(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
     table.write(("a", b"{}"), ("c", b"{}"))
-    lost = Removals({"flights": DAY_MS}, clock)
-    async with following(table, state, tmp_path, removals=lost) as running:
+    lost = TombstoneRetention({"flights": DAY_MS}, clock)
+    async with ingesting(table, state, tmp_path, retention=lost) as running:
         await fresh(running, clock)
     clock.time += DAY_MS
-    async with following(table, state, tmp_path, removals=lost) as running:
-        await until(lambda: running.store.fresh(0) == clock.time)
+    async with ingesting(table, state, tmp_path, retention=lost) as running:
+        await until(lambda: running.store.caught_up_at(0) == clock.time)
     clock.time += DAY_MS
     table.write(("b", b"{}"))
-    async with following(table, state, tmp_path, removals=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=lost) as running:
         await running.caught_up()
-        assert running.told.restarts == []
-        assert running.follower.tally.records == {"flights": 1}
+        assert running.listener.restarts == []
+        assert running.ingestion.counts.records == {"flights": 1}
 
 
 @pytest.mark.kafka
@@ -97,18 +97,18 @@ async def test_a_partition_that_was_left_too_long_is_read_anew(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
     table.write(("gone", b"{}"), ("a", b"{}"))
-    async with following(table, state, tmp_path, removals=Removals({"flights": DAY_MS}, clock)) as running:
+    async with ingesting(table, state, tmp_path, retention=TombstoneRetention({"flights": DAY_MS}, clock)) as running:
         await fresh(running, clock)
-        running.follower.leave(running.part(0))
-        await until(lambda: running.follower.progress(running.part(0)) is None)
+        running.ingestion.unassign(running.partition(0))
+        await until(lambda: running.ingestion.progress(running.partition(0)) is None)
         table.write(("gone", None))
         await compacted(table, 1)
         clock.time += DAY_MS + 1
-        running.follower.follow(running.part(0))
-        await until(lambda: running.told.restarts == [running.part(0)])
+        running.ingestion.assign(running.partition(0))
+        await until(lambda: running.listener.restarts == [running.partition(0)])
         await running.caught_up()
         assert [running.store.get(key) is not None for key in ("gone", "a")] == [False, True]
-        await until(lambda: running.store.fresh(0) == clock.time)
+        await until(lambda: running.store.caught_up_at(0) == clock.time)
 
 
 @pytest.mark.kafka
@@ -116,19 +116,19 @@ async def test_a_clock_that_jumps_ahead_has_nothing_read_anew(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
     """All instances would do so at once."""
-    lost = Removals({"flights": DAY_MS}, clock)
+    lost = TombstoneRetention({"flights": DAY_MS}, clock)
     table.write(("a", b"{}"))
-    async with following(table, state, tmp_path, removals=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=lost) as running:
         await fresh(running, clock)
         clock.time += 2 * DAY_MS
         table.write(("b", b"{}"))
         await until(lambda: running.store.get("b") is not None)
     clock.time += 2 * DAY_MS
     table.write(("c", b"{}"))
-    async with following(table, state, tmp_path, removals=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=lost) as running:
         await fresh(running, clock)
-        assert running.told.restarts == []
-        assert running.follower.tally.records == {"flights": 1}
+        assert running.listener.restarts == []
+        assert running.ingestion.counts.records == {"flights": 1}
 
 
 @pytest.mark.kafka
@@ -136,16 +136,16 @@ async def test_what_is_missing_at_the_end_is_missed_too(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
     """A transaction ends with an offset that is no record's, as if the last record were gone."""
-    lost = Removals({"flights": DAY_MS}, clock)
+    lost = TombstoneRetention({"flights": DAY_MS}, clock)
     producer = Producer({**table.client, "transactional.id": table.name})
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce(table.name, b"{}", "a", 0)
     producer.commit_transaction()
-    for restarts in ([], [Part("flights", 0)]):
-        async with following(table, state, tmp_path, removals=lost) as running:
+    for restarts in ([], [StatePartition("flights", 0)]):
+        async with ingesting(table, state, tmp_path, retention=lost) as running:
             await fresh(running, clock)
-            assert running.told.restarts == restarts
+            assert running.listener.restarts == restarts
             assert running.store.get("a")
         clock.time += DAY_MS + 1
 
@@ -158,45 +158,49 @@ async def test_reading_may_take_longer_than_removals_are_kept(
     table.write(*((f"k{number}", b"{}") for number in range(300)))
     apply = LmdbStore.apply
 
-    def slow(store: LmdbStore, *told: object) -> object:
+    def slow(store: LmdbStore, *listener: object) -> object:
         clock.time += 2 * DAY_MS
-        return apply(store, *told)  # type: ignore[arg-type]
+        return apply(store, *listener)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LmdbStore, "apply", slow)
-    async with following(table, state, tmp_path, 0, removals=Removals({"flights": DAY_MS}, clock)) as running:
+    async with ingesting(
+        table, state, tmp_path, 0, retention=TombstoneRetention({"flights": DAY_MS}, clock)
+    ) as running:
         await running.caught_up(0)
-        assert running.told.restarts == []
-        assert running.store.keys() == 300
+        assert running.listener.restarts == []
+        assert running.store.key_count() == 300
 
 
 def test_what_is_forgotten_is_not_known_to_be_whole(tmp_path: Path, state: NamedState) -> None:
     store = LmdbStore(tmp_path, state, "boot")
-    store.freshen({0: 5, 1: 7})
+    store.mark_caught_up({0: 5, 1: 7})
     store.close()
     store = LmdbStore(tmp_path, state, "boot")
-    assert [store.fresh(one) for one in (0, 1, 2)] == [5, 7, None]
-    while not store.forget(0):
-        assert store.fresh(0) is None
+    assert [store.caught_up_at(one) for one in (0, 1, 2)] == [5, 7, None]
+    while not store.clear_partition(0):
+        assert store.caught_up_at(0) is None
     store.close()
     store = LmdbStore(tmp_path, state, "boot")
-    assert [store.fresh(one) for one in (0, 1)] == [None, 7]
+    assert [store.caught_up_at(one) for one in (0, 1)] == [None, 7]
     store.close()
 
 
 def test_nothing_is_lost_where_nothing_vanishes(clock: Clock) -> None:
-    lost = Removals({"flights": HOUR}, clock)
-    assert not lost.lost("other", None)
-    assert lost.lost("flights", None)
-    assert not lost.lost("flights", clock.time - HOUR)
-    assert lost.lost("flights", clock.time - HOUR - 1)
-    assert not lost.lost("flights", clock.time + HOUR), "the clock was set back"
+    lost = TombstoneRetention({"flights": HOUR}, clock)
+    assert not lost.is_exceeded("other", None)
+    assert lost.is_exceeded("flights", None)
+    assert not lost.is_exceeded("flights", clock.time - HOUR)
+    assert lost.is_exceeded("flights", clock.time - HOUR - 1)
+    assert not lost.is_exceeded("flights", clock.time + HOUR), "the clock was set back"
 
 
 @pytest.mark.parametrize(("least", "every"), [(DAY_MS, 60.0), (80_000, 10.0), (0, 1.0)])
 def test_it_is_looked_at_often_enough(clock: Clock, least: int, every: float) -> None:
-    lost = Removals({"flights": least, "others": DAY_MS}, clock)
-    assert lost.every == every
-    assert not lost.lost("flights", clock.time - round(2 * every * 1000)), "else it would begin anew all the time"
+    lost = TombstoneRetention({"flights": least, "others": DAY_MS}, clock)
+    assert lost.check_interval_s == every
+    assert not lost.is_exceeded("flights", clock.time - round(2 * every * 1000)), (
+        "else it would begin anew all the time"
+    )
 
 
 @pytest.mark.kafka
@@ -221,30 +225,35 @@ def test_the_brokers_say_for_how_long(broker: EmbeddedBroker, topics_prefix: str
         )
         for name in names
     ]
-    found = kept(states, {"bootstrap.servers": broker.bootstrap})
+    found = read_tombstone_retention(states, {"bootstrap.servers": broker.bootstrap})
     assert found == {"usual": DAY_MS, "short": 7000, "absent": DAY_MS, "windowed": DAY_MS}
-    assert kept([], {"bootstrap.servers": broker.bootstrap}) == {}
+    assert read_tombstone_retention([], {"bootstrap.servers": broker.bootstrap}) == {}
 
 
 def test_a_broker_that_is_silent_keeps_them_for_a_day(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "ANSWER_S", 0.2)
-    assert kept([state], {"bootstrap.servers": "127.0.0.1:1"}) == {"flights": DAY_MS}
+    monkeypatch.setattr(tombstones, "RESPONSE_TIMEOUT_S", 0.2)
+    assert read_tombstone_retention([state], {"bootstrap.servers": "127.0.0.1:1"}) == {"flights": DAY_MS}
 
 
 def test_who_shall_stop_does_not_wait_for_a_silent_broker(state: NamedState) -> None:
     """It takes the connection, and says nothing: as one does whose machine hangs."""
-    told = iter((False, True))
+    listener = iter((False, True))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
-        assert kept([state], {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"}, lambda: next(told)) is None
-        assert time.monotonic() - began < tombstones.ANSWER_S / 2
+        assert (
+            read_tombstone_retention(
+                [state], {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"}, lambda: next(listener)
+            )
+            is None
+        )
+        assert time.monotonic() - began < tombstones.RESPONSE_TIMEOUT_S / 2
 
 
 def test_a_silent_broker_is_asked_for_all_topics_together(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(tombstones, "TIMEOUT_S", 0.3)
     states = [replace(state, name=f"s{number}", topic=f"t{number}") for number in range(20)]
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
-        found = kept(states, {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"})
+        found = read_tombstone_retention(states, {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"})
         assert found == {one.name: DAY_MS for one in states}
-        assert time.monotonic() - began < tombstones.ANSWER_S / 2
+        assert time.monotonic() - began < tombstones.RESPONSE_TIMEOUT_S / 2

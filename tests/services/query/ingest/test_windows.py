@@ -11,7 +11,7 @@ import pytest
 from contracts.records.named_states import named
 from contracts.wire.window_key import window_key
 from tests.services.query.fleet import START, application, snapshot
-from tests.services.query.ingest.ingesting import COMPACTED, Topic, compacted, following, until
+from tests.services.query.ingest.ingesting import COMPACTED, Topic, compacted, ingesting, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,16 +48,16 @@ async def test_a_rebuilt_store_has_the_newer_window_though_the_older_one_was_wri
     table.write(*(record(snapshot("d", version, NEWER)) for version in range(1, 4)))
     table.write(*(record(snapshot("d", version)) for version in range(7, 10)))  # a late answer for the older window
     await compacted(table, 2)
-    async with following(table, state, tmp_path, 0) as running:
+    async with ingesting(table, state, tmp_path, 0) as running:
         await running.caught_up(0)
         found = running.store.get("d")
         assert found
         assert orjson.loads(found.value) == orjson.loads(snapshot("d", 3, NEWER).encode())
-        assert running.told.versions("d") == [3]
+        assert running.listener.versions("d") == [3]
 
 
 async def test_a_removal_removes_its_window_only(table: Topic, state: NamedState, tmp_path: Path) -> None:
-    async with following(table, state, tmp_path, 0) as running:
+    async with ingesting(table, state, tmp_path, 0) as running:
         table.write(record(snapshot("d", 3, NEWER)), (window_key("d", START), None))
         await running.caught_up(0)
         assert running.version("d") == 3

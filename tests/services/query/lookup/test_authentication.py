@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from services.query.cluster.routing import Role, Standing
+from services.query.cluster import PartitionStatus, Role
 from services.query.errors import ExposedError, TokensUnreadableError
 from services.query.http.retry import PATIENCE_S
 from services.query.lookup.authentication import ANONYMOUS, Authenticator, reload_tokens
 from services.query.settings import QuerySettings
 from tests.services.query.http.instance import Instance, answering
-from tests.services.query.in_memory import MemoryRoles, MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,12 +107,12 @@ def test_this_machine_needs_none(host: str) -> None:
 
 @pytest.mark.parametrize("hot", [True, False])
 async def test_a_token_reaches_as_far_as_its_scope(tokens: Path, hot: bool) -> None:  # noqa: FBT001  # a parameter
-    parts = parts_of(a_state(), a_state("planes"), tokens=tokens)
-    store = parts.stores["flights"]
+    dependencies = dependencies_of(a_state(), a_state("planes"), tokens=tokens)
+    store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     for key in ("UA/1", "AA/1"):
         store.put(key)
-    async with answering(parts, hot=hot) as instance:
+    async with answering(dependencies, hot=hot) as instance:
         assert await _statuses(instance) == {
             "/v1/states/flights/UA%2F1": 200,
             "/v1/states/flights/AA%2F1": 403,
@@ -133,11 +133,11 @@ async def test_a_token_reaches_as_far_as_its_scope(tokens: Path, hot: bool) -> N
 
 
 async def test_a_token_that_is_taken_away_counts_no_longer(tokens: Path, caplog: pytest.LogCaptureFixture) -> None:
-    parts = parts_of(a_state(), tokens=tokens)
-    store = parts.stores["flights"]
+    dependencies = dependencies_of(a_state(), tokens=tokens)
+    store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put("UA/1")
-    async with answering(parts, hot=True) as instance:
+    async with answering(dependencies, hot=True) as instance:
         assert instance.hot is not None
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 200
         spoilt(tokens)
@@ -153,8 +153,8 @@ async def test_a_token_that_is_taken_away_counts_no_longer(tokens: Path, caplog:
 
 @pytest.mark.parametrize("hot", [True, False])
 async def test_the_rate_counts_keys(hot: bool) -> None:  # noqa: FBT001  # a parameter
-    parts = parts_of(a_state(), rate=10)
-    async with answering(parts, hot=hot) as instance:
+    dependencies = dependencies_of(a_state(), rate=10)
+    async with answering(dependencies, hot=hot) as instance:
         body = json.dumps({"keys": ["x"] * 100}).encode()
         first = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
         told = await instance.ask("/v1/states/flights/x")
@@ -166,10 +166,10 @@ async def test_the_rate_counts_keys(hot: bool) -> None:  # noqa: FBT001  # a par
 @pytest.mark.parametrize("path", ["/v1/states/flights/x", "batch"])
 async def test_a_request_is_charged_once_on_either_path(hot: bool, path: str) -> None:  # noqa: FBT001
     """What the hot path looks at and hands on to aiohttp, for it is another's, too."""
-    parts = replace(parts_of(a_state(), rate=8), clock=lambda: 1000.0)
-    assert isinstance(parts.roles, MemoryRoles)
-    parts.roles.own = Standing(Role.ELSEWHERE, 0)
-    async with answering(parts, hot=hot) as instance:
+    dependencies = replace(dependencies_of(a_state(), rate=8), clock=lambda: 1000.0)
+    assert isinstance(dependencies.routing, MemoryRouting)
+    dependencies.routing.own = PartitionStatus(Role.ELSEWHERE, 0)
+    async with answering(dependencies, hot=hot) as instance:
         asked = [await _key_of_another(instance, path) for _ in range(20)]
         assert [one.status != 429 for one in asked].count(True) == 9, "a second's worth, and the one that exceeds it"
 
@@ -181,14 +181,14 @@ async def _key_of_another(instance: Instance, path: str) -> Response:
 
 
 async def test_retries_are_not_charged() -> None:
-    parts = parts_of(a_state(), rate=100)
-    assert isinstance(parts.roles, MemoryRoles)
-    parts.roles.own = Standing(Role.CATCHING_UP, 1)
-    async with answering(parts, hot=False) as instance:
+    dependencies = dependencies_of(a_state(), rate=100)
+    assert isinstance(dependencies.routing, MemoryRouting)
+    dependencies.routing.own = PartitionStatus(Role.CATCHING_UP, 1)
+    async with answering(dependencies, hot=False) as instance:
         asking = asyncio.ensure_future(instance.ask("/v1/states/flights?limit=90"))
         done, _ = await asyncio.wait([asking], timeout=PATIENCE_S / 2)
         assert not done, "it is tried again"
-        parts.roles.own = Standing(Role.OWNER, 0)
+        dependencies.routing.own = PartitionStatus(Role.OWNER, 0)
         assert (await asking).status == 200
         assert (await instance.ask("/v1/states/flights/x")).status == 404
 
@@ -198,12 +198,12 @@ async def test_requests_beyond_the_rate_do_not_read_the_store(
     hot: bool,  # noqa: FBT001  # a parameter
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    parts = parts_of(a_state(), rate=1)
+    dependencies = dependencies_of(a_state(), rate=1)
     looked: list[object] = []
-    async with answering(parts, hot=hot) as instance:
+    async with answering(dependencies, hot=hot) as instance:
         body = json.dumps({"keys": ["x"] * 100}).encode()
         assert (await instance.ask("/v1/states/flights:batchGet", "POST", body=body)).status == 200
-        monkeypatch.setattr(parts.stores["flights"], "get", looked.append)
+        monkeypatch.setattr(dependencies.stores["flights"], "get", looked.append)
         assert (await instance.ask("/v1/states/flights:batchGet", "POST", body=body)).status == 429
         assert (await instance.ask("/v1/states/flights/x")).status == 429
         assert not looked

@@ -6,45 +6,54 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.query.cluster.routing import Role, Standing
+from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry, StoredKey, decide, iso
 from services.query.lookup.problems import Problem
 from services.query.lookup.version_reference import VersionReference
-from services.query.store.entry import Entry
+from services.query.store import Entry
 
-OWNER = Standing(Role.OWNER, 0)
-ENTRY = Entry(life=1000, epoch=70, version=5, event_time=2000, partition=1, offset=9, value=b"{}")
+OWNER = PartitionStatus(Role.OWNER, 0)
+ENTRY = Entry(window_start=1000, epoch=70, version=5, event_time=2000, partition=1, offset=9, value=b"{}")
 SEEN = StoredKey(ENTRY, is_expired=False, requested=ENTRY, remembered_since=0)
 
 small = st.integers(0, 3)
 entries = st.builds(
-    Entry, life=small, epoch=small, version=small, event_time=small, partition=small, offset=small, value=st.just(b"{}")
+    Entry,
+    window_start=small,
+    epoch=small,
+    version=small,
+    event_time=small,
+    partition=small,
+    offset=small,
+    value=st.just(b"{}"),
 )
 orders = st.builds(VersionReference, st.none() | small, st.none() | small, small)
 tags = st.sampled_from(['"1"', '"2.0.1"', 'W/"1.0.1"', '"3.1.3", "1.2.2"', "*", "2.1.1", ""])
 knowns = st.builds(StoredKey, st.none() | entries, st.booleans(), st.none() | entries, small, st.none() | small)
-standings = st.builds(Standing, st.sampled_from(Role), small)
+standings = st.builds(PartitionStatus, st.sampled_from(Role), small)
 conditions = st.builds(Conditions, st.none() | tags, st.none() | orders, st.none() | orders, st.none() | small)
 
 
-def kind(known: StoredKey, standing: Standing = OWNER, wanted: Conditions = NO_CONDITIONS) -> str:
-    found = decide(known, standing, wanted)
+def kind(known: StoredKey, partition_status: PartitionStatus = OWNER, wanted: Conditions = NO_CONDITIONS) -> str:
+    found = decide(known, partition_status, wanted)
     return found.kind if isinstance(found, Problem) else "unchanged" if found.unchanged else "found"
 
 
 @given(knowns, standings, conditions)
 def test_only_a_complete_instance_answers_from_the_store(
-    known: StoredKey, standing: Standing, wanted: Conditions
+    known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
-    found = decide(known, standing, wanted)
-    if standing.role not in (Role.OWNER, Role.STANDBY):
+    found = decide(known, partition_status, wanted)
+    if partition_status.role not in (Role.OWNER, Role.STANDBY):
         assert isinstance(found, Problem)
-        assert found.kind == ("elsewhere" if standing.role is Role.ELSEWHERE else "catching_up")
+        assert found.kind == ("elsewhere" if partition_status.role is Role.ELSEWHERE else "catching_up")
 
 
 @given(knowns, standings, conditions)
-def test_an_answer_is_never_older_than_min_version(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
-    found = decide(known, standing, wanted)
+def test_an_answer_is_never_older_than_min_version(
+    known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
+) -> None:
+    found = decide(known, partition_status, wanted)
     if isinstance(found, FoundEntry) and wanted.at_least:
         assert known.latest is not None
         named = zip(wanted.at_least, known.latest.order, strict=True)
@@ -53,9 +62,9 @@ def test_an_answer_is_never_older_than_min_version(known: StoredKey, standing: S
 
 @given(knowns, standings, conditions)
 def test_an_answer_has_merged_the_event_that_the_reader_wrote(
-    known: StoredKey, standing: Standing, wanted: Conditions
+    known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
-    found = decide(known, standing, wanted)
+    found = decide(known, partition_status, wanted)
     if isinstance(found, FoundEntry) and wanted.event_offset is not None:
         assert known.event_offset is not None
         assert known.event_offset >= wanted.event_offset
@@ -63,9 +72,9 @@ def test_an_answer_has_merged_the_event_that_the_reader_wrote(
 
 @given(knowns, standings, conditions)
 def test_an_answer_is_the_requested_entry_and_not_expired(
-    known: StoredKey, standing: Standing, wanted: Conditions
+    known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
-    found = decide(known, standing, wanted)
+    found = decide(known, partition_status, wanted)
     if isinstance(found, FoundEntry):
         assert found.entry is known.requested
         assert known.latest is not None
@@ -76,8 +85,10 @@ def test_an_answer_is_the_requested_entry_and_not_expired(
 
 
 @given(knowns, standings, conditions)
-def test_problems_that_may_pass_have_retry_after(known: StoredKey, standing: Standing, wanted: Conditions) -> None:
-    found = decide(known, standing, wanted)
+def test_problems_that_may_pass_have_retry_after(
+    known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
+) -> None:
+    found = decide(known, partition_status, wanted)
     if isinstance(found, Problem):
         assert (found.status == 503) == (found.retry_after is not None)
 

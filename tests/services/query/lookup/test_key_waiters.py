@@ -10,10 +10,10 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from services.query.lookup.key_waiters import KeyWaiters
 from services.query.lookup.problems import ProblemError
-from services.query.store.entry import Change, Entry
+from services.query.store import Change, Entry
 from tests.services.query.in_memory import until
 
-ENTRY = Entry(life=0, epoch=0, version=1, event_time=0, partition=0, offset=0, value=b"{}")
+ENTRY = Entry(window_start=0, epoch=0, version=1, event_time=0, partition=0, offset=0, value=b"{}")
 
 
 def here() -> bool:

@@ -8,18 +8,18 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.query.cluster.routing import Role, Standing
+from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.decision import NO_CONDITIONS
 from services.query.lookup.problems import Problem
 from services.query.lookup.state_reader import LookupResult, StateReader
-from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
+from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of
 
 HOUR = 3_600_000
 KEYS = tuple(f'key{number} "é' for number in range(4))
 TIMES = st.integers(NOW - 2 * HOUR, NOW + HOUR)
 ENTRIES = st.fixed_dictionaries(
     {
-        "life": st.sampled_from([0, NOW - HOUR - 1, NOW - HOUR, NOW]),
+        "window_start": st.sampled_from([0, NOW - HOUR - 1, NOW - HOUR, NOW]),
         "version": st.integers(0, 2**63 - 1),
         "event_time": TIMES,
         "partition": st.integers(0, 3),
@@ -27,7 +27,7 @@ ENTRIES = st.fixed_dictionaries(
         "value": st.sampled_from([b"{}", b'{"a":"100%d"}']),
     }
 )
-STANDINGS = st.builds(Standing, st.sampled_from(Role), st.integers(0, 2**40))
+STANDINGS = st.builds(PartitionStatus, st.sampled_from(Role), st.integers(0, 2**40))
 
 
 @given(
@@ -38,17 +38,22 @@ STANDINGS = st.builds(Standing, st.sampled_from(Role), st.integers(0, 2**40))
     misplaced=st.booleans(),
 )
 def test_any_keys_in_any_store_however_the_instance_stands(
-    entries: dict[str, dict[str, int]], standings: list[Standing], asked: list[str], *, lives: bool, misplaced: bool
+    entries: dict[str, dict[str, int]],
+    standings: list[PartitionStatus],
+    asked: list[str],
+    *,
+    lives: bool,
+    misplaced: bool,
 ) -> None:
-    state, roles = a_state(lifetime=timedelta(milliseconds=HOUR) if lives else None), MemoryRoles()
-    roles.others = dict(enumerate(standings))
-    parts = replace(parts_of(state, roles=roles), misplaced={"flights": int(misplaced)})
-    store = parts.stores["flights"]
+    state, routing = a_state(lifetime=timedelta(milliseconds=HOUR) if lives else None), MemoryRouting()
+    routing.others = dict(enumerate(standings))
+    dependencies = replace(dependencies_of(state, routing=routing), misplaced={"flights": int(misplaced)})
+    store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     for key, facts in entries.items():
         store.put(key, **facts)
-    store.advance(NOW)
-    reader = StateReader(state, parts)
+    store.advance_watermark(NOW)
+    reader = StateReader(state, dependencies)
     assert reader.encode_many(asked, NOW) == [_alone(reader, key) for key in asked]
 
 
@@ -56,4 +61,4 @@ def _alone(reader: StateReader, key: str) -> bytes | LookupResult:
     found = reader.read(key, NO_CONDITIONS)
     if isinstance(found.outcome, Problem):
         return found
-    return reader.encoder.encode(key, found.outcome.entry, found.standing, NOW)
+    return reader.encoder.encode(key, found.outcome.entry, found.partition_status, NOW)

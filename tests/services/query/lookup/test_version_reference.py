@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from services.query.lookup.version_reference import parse_tag
-from services.query.store.entry import Entry
+from services.query.store import Entry
 
 
 @pytest.mark.parametrize(

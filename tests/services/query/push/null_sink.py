@@ -1,4 +1,4 @@
-"""A sink that sends nothing, for tests of other parts."""
+"""A sink that sends nothing, for tests of other dependencies."""
 
 from __future__ import annotations
 

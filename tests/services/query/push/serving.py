@@ -15,9 +15,8 @@ from services.query.http.server import HttpServer
 from services.query.http.watch_routes import WatchRoutes
 from services.query.limits import WatchLimits
 from services.query.lookup.authentication import Authenticator
-from services.query.store.entry import Change, Entry
-from services.query.store.store import Update
-from tests.services.query.in_memory import NOW, MemoryRoles, MemoryStore, a_state, parts_of
+from services.query.store import Change, Entry, Update
+from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -38,13 +37,13 @@ class Instance:
     def __init__(
         self, *states: NamedState, limits: WatchLimits = RARE, tokens: Path | None = None, **told: Any
     ) -> None:
-        self.roles = MemoryRoles()
+        self.routing = MemoryRouting()
         self.states = {one.name: one for one in states or (a_state(),)}
-        self.parts = parts_of(*self.states.values(), roles=self.roles, tokens=tokens, **told)
-        self.push = WatchRoutes(self.parts, limits)
+        self.dependencies = dependencies_of(*self.states.values(), routing=self.routing, tokens=tokens, **told)
+        self.push = WatchRoutes(self.dependencies, limits)
         self.watching = self.push.service
-        self.access = Authenticator(tokens, self.parts.settings.peer_token)
-        self.server = HttpServer(self.parts, RequestGuard(self.parts, self.access), [self.push])
+        self.access = Authenticator(tokens, self.dependencies.settings.peer_token)
+        self.server = HttpServer(self.dependencies, RequestGuard(self.dependencies, self.access), [self.push])
         self.base = ""
         self.offset = 0
 
@@ -70,12 +69,12 @@ class Instance:
 
     def store(self, state: str = "flights") -> MemoryStore:
         """The store of a state."""
-        found = self.parts.stores[state]
+        found = self.dependencies.stores[state]
         assert isinstance(found, MemoryStore)
         return found
 
     def _apply(self, state: str, update: Update) -> Change:
-        self.parts.stores[state].apply([update], {update.partition: update.offset + 1})
+        self.dependencies.stores[state].apply([update], {update.partition: update.offset + 1})
         return Change(state, update.key, update.entry)
 
     @asynccontextmanager

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from services.query.http.watch_routes import WatchRoutes
 from services.query.limits import WatchLimits
-from tests.services.query.in_memory import a_state, parts_of
+from tests.services.query.in_memory import a_state, dependencies_of
 
 TOLD: dict[str, Any] = {
     "watch_connections": 1,
@@ -23,17 +23,17 @@ TOLD: dict[str, Any] = {
 
 
 async def test_settings_are_the_limits() -> None:
-    found = WatchRoutes(parts_of(a_state(), **TOLD)).service.limits
+    found = WatchRoutes(dependencies_of(a_state(), **TOLD)).service.limits
     assert (found.connections, found.subscriptions, found.waiting_keys, found.waiting_bytes) == (1, 2, 3, 4096)
     assert found.all_waiting_bytes == 1024 * 1024
     assert (found.mark_every_s, found.stalled_s) == (0.5, 6)
 
 
 async def test_unset_settings_are_the_defaults() -> None:
-    assert WatchRoutes(parts_of(a_state())).service.limits == WatchLimits()
+    assert WatchRoutes(dependencies_of(a_state())).service.limits == WatchLimits()
 
 
 @pytest.mark.parametrize("told", [{"watch_marks": 0}, {"watch_marks": 11}, {"watch_waiting": 0}])
 def test_unusable_limits_are_rejected(told: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=next(iter(told))):
-        parts_of(a_state(), **told)
+        dependencies_of(a_state(), **told)

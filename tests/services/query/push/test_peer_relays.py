@@ -10,7 +10,7 @@ import pytest
 
 from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
-from services.query.cluster.routing import Member, Role, Standing
+from services.query.cluster import Member, PartitionStatus, Role
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Client, Instance, connected, eventually, watching
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-OWN = Standing(Role.OWNER, 0)
-AWAY = Standing(Role.ELSEWHERE, 0)
+OWN = PartitionStatus(Role.OWNER, 0)
+AWAY = PartitionStatus(Role.ELSEWHERE, 0)
 KEYS = [f"key-{number}" for number in range(40)]
 LANDED = {"state": {"status": "landed"}}
 FLYING = {"state": {"status": "flying"}}
@@ -36,8 +36,8 @@ class Pair:
         """From now on the first answers for these partitions, and the second for the others."""
         for instance, other in ((self.one, self.two), (self.two, self.one)):
             own = {number for number in range(4) if (number in ones) == (instance is self.one)}
-            instance.roles.others = {number: OWN if number in own else AWAY for number in range(4)}
-            instance.roles.known = [Member(other.parts.settings.instance, other.base)]
+            instance.routing.others = {number: OWN if number in own else AWAY for number in range(4)}
+            instance.routing.known = [Member(other.dependencies.settings.instance, other.base)]
 
     def change(self, key: str, version: int, value: Any = None) -> None:
         """A record arrives at both."""
@@ -95,7 +95,7 @@ async def test_watchers_of_one_remote_key_share_one_connection(pair: Pair) -> No
             assert (await client.next()).event == "never_seen"
         pair.change(key, 1)
         assert [(await client.next()).id for client in clients] == [f"{NOW}.0.1"] * 20
-        assert pair.two.parts.counts.get(metrics.STREAMS) == 1
+        assert pair.two.dependencies.counts.get(metrics.STREAMS) == 1
 
 
 async def test_a_prefix_receives_changes_of_all_instances(pair: Pair) -> None:
@@ -202,10 +202,10 @@ async def test_changes_during_a_gap_without_owner_are_sent_afterwards(pair: Pair
         pair.change(key, 1)
         while (await client.next())["type"] != "state":
             continue
-        pair.two.roles.others[2] = Standing(Role.CATCHING_UP, 1)
+        pair.two.routing.others[2] = PartitionStatus(Role.CATCHING_UP, 1)
         pair.two.watching.refresh()
         pair.change(other, 1)
-        pair.two.roles.others[2] = OWN
+        pair.two.routing.others[2] = OWN
         pair.two.watching.refresh()
         while (told := await client.next())["type"] != "state":
             continue
@@ -232,7 +232,7 @@ async def test_an_instance_that_was_away_goes_on_where_it_was(*, current: bool) 
         again = Pair(http_port=port).two
         again.store().entries.update(pair.two.store().entries)
         again.store().positions.update(pair.two.store().positions)
-        again.roles = pair.two.roles
+        again.routing = pair.two.routing
         async with again.serving():
             told = await client.next()
             assert (told["answer"]["key"], told["answer"]["version"]) == (key, 2)

@@ -38,7 +38,7 @@ async def test_clients_that_never_read_take_no_more_than_the_bound_together() ->
             stack.callback(transport.abort)  # a client that reads nothing waits long for the end of its WebSocket
         tracemalloc.start()
         try:
-            while not instance.parts.counts.get(names.CUT_OFF):
+            while not instance.dependencies.counts.get(names.CUT_OFF):
                 instance.change(f"k{instance.offset}", 1, {"pad": BIG})
                 instance.store().entries.clear()
                 await asyncio.sleep(0)
@@ -60,7 +60,7 @@ async def test_the_slowest_clients_are_disconnected_and_others_continue() -> Non
         await slow.subscribe("all", prefix="", current=False)
         await quick.subscribe("one", key="k1", current=False)
         transport = _stop_reading(slow)
-        while not instance.parts.counts.get(names.CUT_OFF):
+        while not instance.dependencies.counts.get(names.CUT_OFF):
             instance.change(f"k{instance.offset}", 1, {"pad": BIG})
             await asyncio.sleep(0)
         instance.change("k1", 2)
@@ -71,7 +71,7 @@ async def test_the_slowest_clients_are_disconnected_and_others_continue() -> Non
         assert (last["type"], last["id"], last["problem"]["type"]) == ("error", None, "too_slow")
         assert slow.socket.close_code == 1013
         await eventually(lambda: _waiting(instance) == 0)
-        assert instance.parts.counts.get(names.CUT_OFF) == 1
+        assert instance.dependencies.counts.get(names.CUT_OFF) == 1
 
 
 async def test_the_last_event_is_the_problem() -> None:

@@ -120,14 +120,14 @@ async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
             assert tracemalloc.get_traced_memory()[0] < 4 * 1024 * 1024
         finally:
             tracemalloc.stop()
-        assert (len(stream.queue), instance.parts.counts.get(names.RESETS)) == (0, 0)
+        assert (len(stream.queue), instance.dependencies.counts.get(names.RESETS)) == (0, 0)
         transport.resume_reading()
         reset = (await client.until("reset"))[-1]
         assert (reset["ids"], reset["conflated"] >= 2000) == (["all"], True)
         assert not any(stream.subscriptions["all"].was_delivered(f"k{number}") for number in range(instance.offset))
         instance.change("k1", 2)
         assert (await client.next())["tag"] == f"{NOW}.0.2"
-        assert instance.parts.counts.get(names.RESETS, "websocket") == 1
+        assert instance.dependencies.counts.get(names.RESETS, "websocket") == 1
 
 
 @pytest.mark.parametrize(("keys", "pad"), [(600, "x" * 20_000), (50, "x" * 300_000), (5000, "")])

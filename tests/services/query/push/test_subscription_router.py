@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.model.named_state import QueryOptions
-from services.query.cluster.routing import Role, Standing
+from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.push.client_stream import ClientStream
 from services.query.push.fanout import ChangeFanout
@@ -23,9 +23,8 @@ from services.query.push.store_scanner import StoreScanner
 from services.query.push.stream_items import InitialStateSent
 from services.query.push.subscription import Subscription
 from services.query.push.subscription_router import SubscriptionRouter
-from services.query.store.entry import Change, Entry
-from services.query.store.store import Update
-from tests.services.query.in_memory import MemoryRoles, a_state, parts_of
+from services.query.store import Change, Entry, Update
+from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,16 +55,16 @@ class World:
     """An instance whose store is ahead of its fanout, and a client that takes items at its own pace."""
 
     def __init__(self) -> None:
-        self.roles = MemoryRoles()
-        self.parts = parts_of(a_state(query=QueryOptions(indexes=("status",))), roles=self.roles)
-        self.store = self.parts.stores["flights"]
-        self.routing = RoutingTable(self.parts.states, self.roles)
+        self.roles = MemoryRouting()
+        self.dependencies = dependencies_of(a_state(query=QueryOptions(indexes=("status",))), routing=self.roles)
+        self.store = self.dependencies.stores["flights"]
+        self.routing = RoutingTable(self.dependencies.states, self.roles)
         self.fanout = ChangeFanout(
-            self.parts.states, self.routing, lambda *_: b"{}", lambda: 0.0, lambda _, key: self.store.get(key)
+            self.dependencies.states, self.routing, lambda *_: b"{}", lambda: 0.0, lambda _, key: self.store.get(key)
         )
-        scanner = StoreScanner(self.parts.stores, self.fanout, self.routing)
+        scanner = StoreScanner(self.dependencies.stores, self.fanout, self.routing)
         relays = PeerRelays(None, lambda *_: {}, lambda: None, lambda: 0.0)
-        self.router = SubscriptionRouter(self.parts, self.routing, self.fanout, scanner, relays)
+        self.router = SubscriptionRouter(self.dependencies, self.routing, self.fanout, scanner, relays)
         self.stream = ClientStream(ANONYMOUS, scanner, SendQueue(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None)
         self.pending: list[Change] = []
         self.version = 0
@@ -136,7 +135,7 @@ class World:
         self.pending.append(Change("flights", key, entry))
 
     def _stand(self, partition: int, role: Role) -> None:
-        self.roles.others[partition] = Standing(role, 0)
+        self.roles.others[partition] = PartitionStatus(role, 0)
         for change in self.routing.refresh():
             for one in self.fanout.subscriptions("flights"):
                 self.router.move(one, change)

@@ -7,8 +7,7 @@ from datetime import timedelta
 import orjson
 
 from contracts.model.named_state import NamedState, QueryOptions
-from services.query.store.entry import Entry
-from services.query.store.store import Update
+from services.query.store import Entry, Update
 
 LIFETIME = 100
 REMEMBER = 60
@@ -24,7 +23,7 @@ def named(
     name: str = "flights",
     topic: str = "snapshots",
 ) -> NamedState:
-    """A state whose lives last some milliseconds."""
+    """A state whose windows last some milliseconds."""
     return NamedState(
         name=name,
         topic=topic,
@@ -36,14 +35,17 @@ def named(
     )
 
 
-def update(key: str, life: int, version: int, *, epoch: int = 0, partition: int = 0, **state: object) -> Update:
+def update(key: str, window_start: int, version: int, *, epoch: int = 0, partition: int = 0, **state: object) -> Update:
     """A record of a key, read; its offset comes of its version."""
     value = orjson.dumps({"epoch": epoch, "version": version, "state": state})
     return Update(
-        key, partition, abs(version) % 1000, Entry(life, epoch, version, 1000, partition, abs(version) % 1000, value)
+        key,
+        partition,
+        abs(version) % 1000,
+        Entry(window_start, epoch, version, 1000, partition, abs(version) % 1000, value),
     )
 
 
-def removal(key: str, *, partition: int = 0, life: int | None = None) -> Update:
-    """A record without value, of one life or of all."""
-    return Update(key, partition, 0, None, life)
+def removal(key: str, *, partition: int = 0, window_start: int | None = None) -> Update:
+    """A record without value, of one window or of all."""
+    return Update(key, partition, 0, None, window_start)

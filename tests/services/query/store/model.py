@@ -9,15 +9,14 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from services.query.store.buckets import Buckets
-    from services.query.store.entry import Entry
-    from services.query.store.store import Update
+    from services.query.store import Entry, Update
+    from services.query.store.buckets import TimeBuckets
 
 
 class Model:
     """The reference."""
 
-    def __init__(self, times: Buckets, history: int) -> None:
+    def __init__(self, times: TimeBuckets, history: int) -> None:
         self.times = times
         self.history = history
         self.held: dict[str, list[Entry]] = {}
@@ -26,22 +25,22 @@ class Model:
 
     def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> dict[str, Entry | None]:
         updates = list(updates)
-        self.watermark = max([self.watermark, *(one.entry.life for one in updates if one.entry)])
+        self.watermark = max([self.watermark, *(one.entry.window_start for one in updates if one.entry)])
         oldest = self.times.oldest(self.watermark)
-        self.held = {key: kept for key, kept in self.held.items() if self.times.of(kept[-1].life) >= oldest}
+        self.held = {key: kept for key, kept in self.held.items() if self.times.of(kept[-1].window_start) >= oldest}
         changes: dict[str, Entry | None] = {}
         for update in updates:
             if update.entry is None:
                 kept = self.held.get(update.key)
-                if kept and update.life in (None, kept[-1].life):
+                if kept and update.window_start in (None, kept[-1].window_start):
                     del self.held[update.key]
                     changes[update.key] = None
-            elif self.times.of(update.entry.life) >= oldest and self._newer(update.key, update.entry):
+            elif self.times.of(update.entry.window_start) >= oldest and self._newer(update.key, update.entry):
                 changes[update.key] = update.entry
         self.positions.update(positions)
         return changes
 
-    def forget(self, partition: int) -> None:
+    def clear_partition(self, partition: int) -> None:
         self.held = {key: kept for key, kept in self.held.items() if kept[-1].partition != partition}
         self.positions.pop(partition, None)
 
@@ -51,7 +50,7 @@ class Model:
             for key in sorted(self.held, key=str.encode)
             if key.startswith(prefix)
             and self.held[key][-1].partition in partitions
-            and not self.times.ended(self.held[key][-1].life, self.watermark)
+            and not self.times.is_expired(self.held[key][-1].window_start, self.watermark)
             and all(text(self.held[key][-1].value, path) == value for path, value in where.items())
         ]
 
@@ -59,7 +58,7 @@ class Model:
         kept = self.held.get(key)
         if kept and kept[-1].order >= entry.order:
             return False
-        same = kept if kept and kept[-1].life == entry.life else []
+        same = kept if kept and kept[-1].window_start == entry.window_start else []
         self.held[key] = [*same, entry][-self.history :]
         return True
 

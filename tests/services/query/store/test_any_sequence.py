@@ -13,15 +13,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from typing_extensions import override
 
 from services.query.store import lmdb_store
-from services.query.store.buckets import buckets
-from services.query.store.environment import AT_LEAST
+from services.query.store.buckets import time_buckets
+from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.lmdb_store import LmdbStore
 from tests.services.query.store.declared import HISTORY, named, removal, update
 from tests.services.query.store.model import Model
 
 if TYPE_CHECKING:
-    from services.query.store.entry import Entry
-    from services.query.store.store import Update
+    from services.query.store import Entry, Update
 
 KEYS = ("a", "a/b", "a/bc", "b", "bé", "\U0001f6eb", "\uffff", "z" * 500)
 PREFIXES = ("", "a", "a/b", "b", "\U0001f6eb", "nowhere", "z" * 501)
@@ -38,14 +37,16 @@ lives = st.integers(0, 12).map(lambda step: step * 40)
 snapshots = st.builds(
     update,
     key=st.sampled_from(KEYS),
-    life=lives,
+    window_start=lives,
     version=st.integers(-1, 6),
     epoch=st.integers(0, 2),
     partition=st.integers(0, 1),
     status=st.sampled_from(STATUSES),
     gate=st.sampled_from((None, "B2")),
 )
-updates = st.lists(st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS), life=lives | st.none())), max_size=8)
+updates = st.lists(
+    st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS), window_start=lives | st.none())), max_size=8
+)
 
 
 class Stores(RuleBasedStateMachine):
@@ -58,7 +59,7 @@ class Stores(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.state = named(history=self.history)
         self.store = LmdbStore(self.folder, self.state, "boot")
-        self.model = Model(buckets(self.state), self.history)
+        self.model = Model(time_buckets(self.state), self.history)
         self.batches: list[list[Update]] = []
 
     def teardown(self) -> None:
@@ -82,13 +83,13 @@ class Stores(RuleBasedStateMachine):
 
     @rule(partition=st.integers(0, 1))
     def forget(self, partition: int) -> None:
-        while not self.store.forget(partition):
+        while not self.store.clear_partition(partition):
             pass
-        self.model.forget(partition)
+        self.model.clear_partition(partition)
 
     @rule(watermark=st.integers(0, 500))
     def advance(self, watermark: int) -> None:
-        self.store.advance(watermark)
+        self.store.advance_watermark(watermark)
         self.model.watermark = max(self.model.watermark, watermark)
         self._apply([], {})  # what was only told is not kept over a restart before the next batch
 
@@ -96,8 +97,8 @@ class Stores(RuleBasedStateMachine):
     def keys_are_the_same(self) -> None:
         expected = [self._last(key) for key in KEYS]
         assert [self.store.get(key) for key in KEYS] == expected
-        assert self.store.gets(KEYS) == expected
-        assert self.store.keys() == len(self.model.held)
+        assert self.store.get_many(KEYS) == expected
+        assert self.store.key_count() == len(self.model.held)
 
     @invariant()
     def versions_are_the_same(self) -> None:
@@ -117,7 +118,9 @@ class Stores(RuleBasedStateMachine):
         assert self.store.watermark() == self.model.watermark
         assert [self.store.position(one) for one in (0, 1, 2)] == [self.model.positions.get(one) for one in (0, 1, 2)]
         for kept in self.model.held.values():
-            assert self.store.ended(kept[-1]) == self.model.times.ended(kept[-1].life, self.model.watermark)
+            assert self.store.is_expired(kept[-1]) == self.model.times.is_expired(
+                kept[-1].window_start, self.model.watermark
+            )
 
     def _apply(self, batch: list[Update], positions: dict[int, int]) -> None:
         changes = self.store.apply(batch, positions)
@@ -145,12 +148,12 @@ class LargeBatches(Stores):
 
     def __init__(self) -> None:
         super().__init__()
-        self.few = lmdb_store.MANY
-        lmdb_store.MANY = 1
+        self.few = lmdb_store.BULK_SIZE
+        lmdb_store.BULK_SIZE = 1
 
     @override
     def teardown(self) -> None:
-        lmdb_store.MANY = self.few
+        lmdb_store.BULK_SIZE = self.few
         super().teardown()
 
 
@@ -165,13 +168,13 @@ class Mapped(LargeBatches):
 
     @rule()
     def settle(self) -> None:
-        self.store.settle()
+        self.store.finish_bulk_load()
         self.mapped = False
 
     @invariant()
     def it_is_mapped_until_it_settles(self) -> None:
         """Also over a restart: the file is as large as its map then."""
-        assert ((self.folder / "data.mdb").stat().st_size >= AT_LEAST) == self.mapped
+        assert ((self.folder / "data.mdb").stat().st_size >= MIN_MAP_SIZE) == self.mapped
 
 
 TestAnySequence = Stores.TestCase

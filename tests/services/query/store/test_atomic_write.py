@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from services.query.store import atomic_write
+from services.query.store.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def test_a_file_is_on_disk_before_its_name_and_its_name_before_it_returns(
         forced.append((folder, path.exists()))
 
     monkeypatch.setattr(os, "fsync", noted)
-    atomic_write.write(path, b"content", tmp_path / "new")
+    write_atomically(path, b"content", tmp_path / "new")
     assert path.read_bytes() == b"content"
     assert forced == [(False, False), (True, True)]
     assert not (tmp_path / "new").exists()

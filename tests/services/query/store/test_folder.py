@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from services.query.store import atomic_write
-from services.query.store.errors import Damaged, FolderInUse, FolderUnusable, NotOurs
-from services.query.store.folder import ABOUT, NEW, Folder
+from services.query.store import folder as folder_module
+from services.query.store.errors import FolderInUseError, FolderUnusableError, ForeignFolderError, StoreDamagedError
+from services.query.store.folder import DESCRIPTION, NEW, StoreFolder
 from services.query.store.lmdb_store import LmdbStore
 from tests.services.query.store.declared import named, update
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 OPEN = """
 import sys
 from pathlib import Path
-from services.query.store.errors import FolderInUse
+from services.query.store.errors import FolderInUseError
 from services.query.store.lmdb_store import LmdbStore
 from tests.services.query.store.declared import named
 try:
     LmdbStore(Path(sys.argv[1]), named(), "boot")
-except FolderInUse as error:
+except FolderInUseError as error:
     print(error)
 """
 
@@ -72,7 +72,7 @@ def test_survives_a_restart_of_the_machine_if_it_was_closed(tmp_path: Path) -> N
 def test_begins_anew_when_the_machine_went_down(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     written(tmp_path, close=False)
     assert reopened(tmp_path, boot="another") is None
-    assert "begins anew" in caplog.text
+    assert "the store starts empty" in caplog.text
 
 
 def test_is_in_use_again_while_it_is_open(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_first_start_that_was_killed_while_it_wrote_is_no_stranger(tmp_path: Pat
 
 def test_begins_anew_in_another_format(tmp_path: Path) -> None:
     written(tmp_path)
-    about = orjson.loads((tmp_path / ABOUT).read_bytes())
-    (tmp_path / ABOUT).write_bytes(orjson.dumps({**about, "format": 999}))
+    about = orjson.loads((tmp_path / DESCRIPTION).read_bytes())
+    (tmp_path / DESCRIPTION).write_bytes(orjson.dumps({**about, "format": 999}))
     assert reopened(tmp_path) is None
 
 
@@ -111,7 +111,7 @@ def test_keeps_more_versions_without_beginning_anew(tmp_path: Path) -> None:
 
 def test_leaves_a_strangers_folder_alone(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_text("precious")
-    with pytest.raises(NotOurs, match="empty it, or name another"):
+    with pytest.raises(ForeignFolderError, match="empty it, or name another"):
         LmdbStore(tmp_path, named(), "boot")
     assert (tmp_path / "data.mdb").read_text() == "precious"
 
@@ -119,7 +119,7 @@ def test_leaves_a_strangers_folder_alone(tmp_path: Path) -> None:
 def test_says_what_to_do_with_a_damaged_file(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "data.mdb").write_bytes(b"x" * 9999)
-    with pytest.raises(Damaged, match="delete it"):
+    with pytest.raises(StoreDamagedError, match="delete it"):
         LmdbStore(tmp_path, named(), "boot")
     (tmp_path / "data.mdb").unlink()
     assert reopened(tmp_path) is None
@@ -127,7 +127,7 @@ def test_says_what_to_do_with_a_damaged_file(tmp_path: Path) -> None:
 
 def test_says_when_a_folder_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(FolderUnusable, match="make it writable"):
+    with pytest.raises(FolderUnusableError, match="make it writable"):
         LmdbStore(tmp_path / "file" / "store", named(), "boot")
 
 
@@ -135,7 +135,7 @@ def test_two_processes_cannot_have_one(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, named(), "boot")
     told = subprocess.run([sys.executable, "-c", OPEN, tmp_path], capture_output=True, text=True, check=True).stdout
     assert "a folder of its own" in told
-    with pytest.raises(FolderInUse, match="is in use by process"):
+    with pytest.raises(FolderInUseError, match="is in use by process"):
         LmdbStore(tmp_path, named(), "boot")
     store.close()
     assert reopened(tmp_path) is None
@@ -144,12 +144,12 @@ def test_two_processes_cannot_have_one(tmp_path: Path) -> None:
 def test_a_disk_without_room_does_not_hide_why_the_service_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = Folder(tmp_path, {}, "boot")
+    folder = StoreFolder(tmp_path, {}, "boot")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(atomic_write, "write", full)
+        disk.setattr(folder_module, "write_atomically", full)
         folder.close()
-    Folder(tmp_path, {}, "boot").close()
+    StoreFolder(tmp_path, {}, "boot").close()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.store import environment
-from services.query.store.errors import FolderUnusable, NotWritten
+from services.query.store.errors import FolderUnusableError, StoreWriteError
 from services.query.store.lmdb_store import LmdbStore
-from services.query.store.write_batch import PIECE
+from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.store.declared import named, update
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK = 512
 PAGE = 4096
-SPARE = 1 << 20
+RESERVE = 1 << 20
 """In place of 4 MB: so little that what is not counted shows."""
 
 
@@ -60,7 +60,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     """Give one of 40 MB, on which stores are made."""
     made = Disk(tmp_path / "data.mdb", 40_000_000)
     monkeypatch.setattr(os, "statvfs", made.statvfs)
-    monkeypatch.setattr(environment, "SPARE", SPARE)
+    monkeypatch.setattr(environment, "RESERVE", RESERVE)
     return made
 
 
@@ -74,7 +74,7 @@ def test_a_map_never_grows_beyond_the_disk(disk: Disk, tmp_path: Path, size: int
         keys = (key.format((written * batch + one) * 7919 % 999_983) for one in range(batch))
         try:
             store.apply([update(one, 1, written + 1, status=one[-1:], text="x" * size) for one in keys], {0: written})
-        except NotWritten as error:
+        except StoreWriteError as error:
             assert "make room and start the service again" in str(error)  # noqa: PT017 (the rest is looked at too)
             full = True
         else:
@@ -92,22 +92,22 @@ def test_a_bucket_that_is_dropped_has_room_for_the_list_of_its_pages(disk: Disk,
     for piece in range(20):
         many = [update(f"{piece * 5000 + key}", 1, 1, text="x" * 3000) for key in range(5000)]
         store.apply(many, {0: 1})
-    disk.size = disk.used + SPARE + 500_000
-    with pytest.raises(NotWritten, match="MB may be needed"):
+    disk.size = disk.used + RESERVE + 500_000
+    with pytest.raises(StoreWriteError, match="MB may be needed"):
         store.apply([update("later", 10_000, 1)], {0: 2})
     disk.size = 1 << 32
     store.apply([update("later", 10_000, 1)], {0: 2})
-    assert (store.position(0), store.keys()) == (2, 1)
+    assert (store.position(0), store.key_count()) == (2, 1)
     store.close()
 
 
 def test_forgetting_sees_that_there_is_room(disk: Disk, tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, named(history=1), "boot")
-    store.apply([update(str(key), 1, 1) for key in range(PIECE)], {0: 1})
-    disk.size = disk.used + 2 * SPARE
-    with pytest.raises(NotWritten, match="MB may be needed"):
-        store.forget(0)
-    assert (store.position(0), store.keys()) == (1, PIECE)
+    store.apply([update(str(key), 1, 1) for key in range(CLEAR_SIZE)], {0: 1})
+    disk.size = disk.used + 2 * RESERVE
+    with pytest.raises(StoreWriteError, match="MB may be needed"):
+        store.clear_partition(0)
+    assert (store.position(0), store.key_count()) == (1, CLEAR_SIZE)
     store.close()
 
 
@@ -124,7 +124,7 @@ def test_what_the_versions_kept_move_is_written_in_no_map(disk: Disk, tmp_path: 
 def test_a_file_that_is_not_mapped_takes_the_room_that_it_has(disk: Disk, tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, named(history=1), "boot")
     store.apply([update("a", 1, 1)], {0: 1})
-    store.settle()
+    store.finish_bulk_load()
     disk.size = 0
     store.apply([update("a", 1, 2)], {0: 2})
     assert store.position(0) == 2
@@ -135,7 +135,7 @@ def test_a_file_that_is_not_mapped_takes_the_room_that_it_has(disk: Disk, tmp_pa
     ("free", "says"),
     [
         (100_000, r"The disk of {} is full \(mdb_txn_commit: Input/output error; 0 MB are free\): make room"),
-        (1 << 30, r"{} could not be written \(.*1,074 MB are free\): the system's log says .*STATELOOP_QUERY_DATA"),
+        (1 << 30, r"{} could not be written \(.*1,074 MB are free\): the system's log has .*STATELOOP_QUERY_DATA"),
     ],
 )
 def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: int, says: str) -> None:
@@ -145,7 +145,7 @@ def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: 
     disk.size = disk.used + free
     with (
         no_file_beyond(disk.file.stat().st_size + PAGE * 3 // 2),
-        pytest.raises(NotWritten, match=says.format(tmp_path)),
+        pytest.raises(StoreWriteError, match=says.format(tmp_path)),
     ):
         store.apply([update("b", 1, 1, text="x" * 100_000)], {0: 2})
     assert (store.position(0), store.get("b")) == (1, None)
@@ -154,22 +154,22 @@ def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: 
 
 
 def test_a_map_is_not_begun_without_room_for_its_databases(disk: Disk, tmp_path: Path) -> None:
-    disk.size = SPARE - 1
-    with pytest.raises(NotWritten, match="make room and start the service again"):
+    disk.size = RESERVE - 1
+    with pytest.raises(StoreWriteError, match="make room and start the service again"):
         LmdbStore(tmp_path, named(history=1), "boot")
     assert not disk.used
-    disk.size = SPARE
+    disk.size = RESERVE
     LmdbStore(tmp_path, named(history=1), "boot").close()
 
 
 def test_a_full_disk_is_no_damaged_file(disk: Disk, tmp_path: Path) -> None:
     disk.size = PAGE
-    with no_file_beyond(PAGE), pytest.raises(NotWritten, match="make room and start the service again"):
+    with no_file_beyond(PAGE), pytest.raises(StoreWriteError, match="make room and start the service again"):
         LmdbStore(tmp_path, named(history=4), "boot")
 
 
 def test_a_folder_on_a_full_disk_wants_room(tmp_path: Path) -> None:
-    with no_file_beyond(0), pytest.raises(FolderUnusable, match="make it writable"):
+    with no_file_beyond(0), pytest.raises(FolderUnusableError, match="make it writable"):
         LmdbStore(tmp_path, named(), "boot")
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert "make room on its disk" in str(FolderUnusable(tmp_path, full))
+    assert "make room on its disk" in str(FolderUnusableError(tmp_path, full))

@@ -46,7 +46,7 @@ def test_position_and_data_agree_after_a_kill(tmp_path: Path, printed: int, hist
         position = store.position(0)
         assert position is not None
         assert position >= told
-        assert {one and one.version for one in store.gets([str(key) for key in range(KEYS)])} == {position}
+        assert {one and one.version for one in store.get_many([str(key) for key in range(KEYS)])} == {position}
         page = store.page(prefix="", after=None, limit=KEYS, where={"state.status": str(position)}, partitions=(0,))
         assert len(page.items) == KEYS
         store.close()
@@ -59,7 +59,7 @@ from services.query.store.lmdb_store import LmdbStore
 from tests.services.query.store.declared import named, update
 store = LmdbStore(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
 store.apply([update(f"{key:06}", 1, 1, partition=key % 2, status="x") for key in range(60_000)], {0: 1, 1: 1})
-while not store.forget(0):
+while not store.clear_partition(0):
     print("some", flush=True)
 """
 
@@ -78,10 +78,10 @@ def test_a_partition_that_was_being_forgotten_at_a_kill_is_known_as_such(
         writer.kill()
     store = LmdbStore(tmp_path, named(history=history), "boot")
     assert store.position(0) is None
-    assert store.half_forgotten(0)
-    assert store.keys() > 30_000
-    while not store.forget(0):
+    assert store.is_clear_pending(0)
+    assert store.key_count() > 30_000
+    while not store.clear_partition(0):
         pass
-    assert store.keys() == 30_000
+    assert store.key_count() == 30_000
     assert len(store.page(prefix="", after=None, limit=9, where={"state.status": "x"}, partitions=(1,)).items) == 9
     store.close()

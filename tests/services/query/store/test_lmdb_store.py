@@ -17,23 +17,23 @@ from hypothesis import strategies as st
 
 from contracts.model.named_state import QueryOptions
 from services.query.store.buckets import clock_watermark
-from services.query.store.environment import AT_LEAST
-from services.query.store.errors import NotIndexed
-from services.query.store.lmdb_store import SAVE_MS, LmdbStore
-from services.query.store.paging import LOOKED_AT
-from services.query.store.write_batch import PIECE
+from services.query.store.environment import MIN_MAP_SIZE
+from services.query.store.errors import NotIndexedError
+from services.query.store.lmdb_store import WATERMARK_SAVE_MS, LmdbStore
+from services.query.store.paging import MAX_SKIPPED
+from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.store.declared import named, removal, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.query.store.entry import Entry
+    from services.query.store import Entry
 
 CLOSED = """
 import sys, threading
 from pathlib import Path
-from services.query.store.environment import AT_LEAST
-from services.query.store.errors import StoreClosed
+from services.query.store.environment import MIN_MAP_SIZE
+from services.query.store.errors import StoreClosedError
 from services.query.store.lmdb_store import LmdbStore
 from tests.services.query.store.declared import named, update
 store = LmdbStore(Path(sys.argv[1]), named(), "boot")
@@ -43,7 +43,7 @@ def write():
         for version in range(1, 10_000):
             store.apply([update(str(key), version, version) for key in range(200)], {0: version})
             begun.set()
-    except StoreClosed as error:
+    except StoreClosedError as error:
         print(type(error).__name__, flush=True)
 writer = threading.Thread(target=write)
 writer.start()
@@ -73,11 +73,11 @@ def sizes(store: LmdbStore) -> tuple[int, int, int]:
 def forget(store: LmdbStore, partition: int) -> int:
     """Forget all of it; gives in how many pieces."""
     pieces = 1
-    while not store.forget(partition):
-        assert store.half_forgotten(partition)
+    while not store.clear_partition(partition):
+        assert store.is_clear_pending(partition)
         assert store.position(partition) is None
         pieces += 1
-    assert not store.half_forgotten(partition)
+    assert not store.is_clear_pending(partition)
     return pieces
 
 
@@ -99,16 +99,16 @@ def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
 
 
 def test_a_removal_of_one_life_leaves_another(store: LmdbStore) -> None:
-    store.apply([update("a", 200, 1), removal("a", life=40)], {})
+    store.apply([update("a", 200, 1), removal("a", window_start=40)], {})
     assert sizes(store)[0] == 1
-    store.apply([removal("a", life=200)], {})
+    store.apply([removal("a", window_start=200)], {})
     assert sizes(store)[0] == 0
 
 
 def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(25_001)], {0: 1, 1: 1})
     assert forget(store, 0) > 5
-    assert store.keys() == 12_500
+    assert store.key_count() == 12_500
     assert store.get("000001") is not None
     assert store.get("000002") is None
     assert (store.position(0), store.position(1)) == (None, 1)
@@ -116,23 +116,23 @@ def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
 
 def test_what_is_forgotten_half_is_told_after_a_restart_and_forgotten_to_its_end(tmp_path: Path) -> None:
     first = LmdbStore(tmp_path, named(), "boot")
-    first.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(3 * PIECE)], {0: 1, 1: 1})
-    assert not first.half_forgotten(0)
-    assert not first.forget(0)
-    assert first.keys() > 2 * PIECE
+    first.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(3 * CLEAR_SIZE)], {0: 1, 1: 1})
+    assert not first.is_clear_pending(0)
+    assert not first.clear_partition(0)
+    assert first.key_count() > 2 * CLEAR_SIZE
     first.close()
     again = LmdbStore(tmp_path, named(), "boot")
-    assert [again.half_forgotten(one) for one in (0, 1)] == [True, False]
+    assert [again.is_clear_pending(one) for one in (0, 1)] == [True, False]
     assert [again.position(one) for one in (0, 1)] == [None, 1]
     forget(again, 0)
-    assert sizes(again) == (3 * PIECE // 2, 0, 0)
+    assert sizes(again) == (3 * CLEAR_SIZE // 2, 0, 0)
     again.close()
 
 
 def test_others_are_written_while_one_is_forgotten(store: LmdbStore) -> None:
-    store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(2 * PIECE)], {0: 1, 1: 1})
+    store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(2 * CLEAR_SIZE)], {0: 1, 1: 1})
     at = 2
-    while not store.forget(0):
+    while not store.clear_partition(0):
         store.apply([update("000001", 1, at, partition=1), update(f"x{at}", 40 * at, 1, partition=1)], {1: at})
         at += 1
     assert at > 3
@@ -148,11 +148,11 @@ def test_it_is_not_closed_under_a_thread_that_writes(tmp_path: Path) -> None:
     for number in range(5):
         command = [sys.executable, "-c", CLOSED, str(tmp_path / str(number))]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (ended.returncode, ended.stdout) == (0, "StoreClosed\n"), ended.stderr
+        assert (ended.returncode, ended.stdout) == (0, "StoreClosedError\n"), ended.stderr
 
 
 def test_a_filter_wants_an_index(store: LmdbStore) -> None:
-    with pytest.raises(NotIndexed, match=r"take one of state\.status, state\.gate"):
+    with pytest.raises(NotIndexedError, match=r"take one of state\.status, state\.gate"):
         store.page(prefix="", after=None, limit=1, where={"state.tail": "x"}, partitions=(0,))
 
 
@@ -167,9 +167,9 @@ def test_objects_and_lists_of_any_depth_are_written_and_no_filter_finds_them(sto
 
 
 def test_a_page_ends_after_so_many_keys_that_are_not_on_it(store: LmdbStore) -> None:
-    store.apply([update(f"{key:06}", 1, 1, partition=key // LOOKED_AT) for key in range(LOOKED_AT + 5)], {})
+    store.apply([update(f"{key:06}", 1, 1, partition=key // MAX_SKIPPED) for key in range(MAX_SKIPPED + 5)], {})
     first = store.page(prefix="", after=None, limit=10, where={}, partitions=(1,))
-    assert (first.items, first.after) == ([], f"{LOOKED_AT - 1:06}")
+    assert (first.items, first.after) == ([], f"{MAX_SKIPPED - 1:06}")
     second = store.page(prefix="", after=first.after, limit=10, where={}, partitions=(1,))
     assert (len(second.items), second.after) == (5, None)
 
@@ -178,7 +178,7 @@ def test_no_record_can_have_such_a_key(store: LmdbStore) -> None:
     assert [store.get(key) for key in ("", "x" * 512, "\ud800")] == [None] * 3
     store.apply([update("a", 1, 1)], {})
     for key in ("", "x" * 512, "\ud800"):
-        assert store.gets(["a", key]) == [store.get("a"), None]
+        assert store.get_many(["a", key]) == [store.get("a"), None]
     assert store.versions("") == []
     assert store.page(prefix="\ud800", after="x" * 9999, limit=1, where={}, partitions=(0,)).items == []
 
@@ -191,7 +191,7 @@ def test_versions_of_any_size_keep_their_order(store: LmdbStore) -> None:
 
 def test_the_watermark_outlives_a_restart_and_what_is_told_does_too(tmp_path: Path) -> None:
     first = LmdbStore(tmp_path, named(), "boot")
-    first.advance(700)
+    first.advance_watermark(700)
     assert first.watermark() == 700
     first.apply([], {0: 1})
     first.close()
@@ -204,19 +204,19 @@ def test_a_rebuild_that_is_over_leaves_a_file_of_its_own_size_and_all_that_is_in
     rebuilt = LmdbStore(tmp_path, named(history=1), "boot")
     file = tmp_path / "data.mdb"
     rebuilt.apply([update(str(key), 1, 1) for key in range(2000)], {0: 1})
-    rebuilt.advance(50)
-    assert file.stat().st_size >= AT_LEAST
-    rebuilt.settle()
+    rebuilt.advance_watermark(50)
+    assert file.stat().st_size >= MIN_MAP_SIZE
+    rebuilt.finish_bulk_load()
     assert file.stat().st_size < 1 << 21
     rebuilt.apply([update("7", 1, 2)], {0: 2})
-    rebuilt.settle()
+    rebuilt.finish_bulk_load()
     known = rebuilt.get("7")
     assert known is not None
-    assert (known.version, rebuilt.keys(), rebuilt.position(0), rebuilt.watermark()) == (2, 2000, 2, 50)
+    assert (known.version, rebuilt.key_count(), rebuilt.position(0), rebuilt.watermark()) == (2, 2000, 2, 50)
     rebuilt.close()
-    rebuilt.settle()
+    rebuilt.finish_bulk_load()
     again = LmdbStore(tmp_path, named(history=1), "boot")
-    assert again.keys() == 2000
+    assert again.key_count() == 2000
     assert file.stat().st_size < 1 << 21
     again.close()
 
@@ -238,7 +238,7 @@ def test_readers_see_whole_batches_and_never_go_back(store: LmdbStore) -> None:
     writer.start()
     last, looked = 0, 0
     while writer.is_alive() or not looked:
-        seen = {_version(entry) for entry in store.gets(keys)}
+        seen = {_version(entry) for entry in store.get_many(keys)}
         assert len(seen) == 1
         (version,) = seen
         assert version >= last
@@ -305,20 +305,20 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
     def at(now: int) -> tuple[int, int, int]:
         watermark = clock_watermark(state, now)
         assert watermark is not None
-        store.advance(watermark)
-        store.sweep()
+        store.advance_watermark(watermark)
+        store.drop_expired()
         pages = [
             store.page(prefix="", after=None, limit=1000, where=where, partitions={0}).items
             for where in ({}, {"state.status": "on"})
         ]
-        return len(pages[0]), len(pages[1]), store.keys()
+        return len(pages[0]), len(pages[1]), store.key_count()
 
     assert at(six + hour) == (500, 500, 500)
     assert at(six + hour + 11 * 60_000) == (500, 500, 500), "within the grace"
     assert at(six + hour + 11 * 60_000 + 1000) == (0, 0, 500), "ended, and remembered"
     known = store.get("7")
     assert known is not None
-    assert store.ended(known)
+    assert store.is_expired(known)
     assert at(six + 6 * hour) == (0, 0, 0)
     store.close()
 
@@ -326,11 +326,11 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
 def test_what_has_ended_by_the_clock_stays_so_over_a_restart_with_an_earlier_clock(tmp_path: Path) -> None:
     first = LmdbStore(tmp_path, named(), "boot")
     first.apply([update("a", 1, 1)], {0: 1})
-    first.advance(SAVE_MS + 1)
-    first.sweep()
+    first.advance_watermark(WATERMARK_SAVE_MS + 1)
+    first.drop_expired()
     first.close()
     again = LmdbStore(tmp_path, named(), "boot")
-    assert (again.watermark(), again.get("a")) == (SAVE_MS + 1, None)
+    assert (again.watermark(), again.get("a")) == (WATERMARK_SAVE_MS + 1, None)
     again.close()
 
 

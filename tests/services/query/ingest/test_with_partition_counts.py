@@ -8,8 +8,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.model.named_state import NamedState
 from services.query.errors import NoBrokerError, NoTopicError
-from services.query.ingest import topics
-from services.query.ingest.topics import sized
+from services.query.ingest import partition_counts
+from services.query.ingest.partition_counts import with_partition_counts
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
@@ -26,7 +26,7 @@ def test_number_of_partitions_is_the_brokers(broker: EmbeddedBroker, topics_pref
     topic = f"{topics_prefix}cars"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 7, 1)])[topic].result(DEADLINE_S)
-    found = sized(_state(topic), {"bootstrap.servers": broker.bootstrap})
+    found = with_partition_counts(_state(topic), {"bootstrap.servers": broker.bootstrap})
     assert found
     assert found["cars"].partitions == 7
 
@@ -34,7 +34,7 @@ def test_number_of_partitions_is_the_brokers(broker: EmbeddedBroker, topics_pref
 @pytest.mark.kafka
 def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str) -> None:
     with pytest.raises(NoTopicError, match=r"stateloop topics"):
-        sized(_state(f"{topics_prefix}none"), {"bootstrap.servers": broker.bootstrap})
+        with_partition_counts(_state(f"{topics_prefix}none"), {"bootstrap.servers": broker.bootstrap})
 
 
 class Listed(NamedTuple):
@@ -48,36 +48,36 @@ class Listed(NamedTuple):
 def test_a_topic_that_is_just_being_made_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, answers: tuple[int | None, ...], looked: int
 ) -> None:
-    told = [Listed({} if count is None else {"cars": Listed({}, tuple(range(count)))}) for count in answers]
+    listener = [Listed({} if count is None else {"cars": Listed({}, tuple(range(count)))}) for count in answers]
     admin = Mock()
-    admin.list_topics.side_effect = told
-    monkeypatch.setattr(topics, "AGAIN_S", 0.0)
-    monkeypatch.setattr(topics, "AdminClient", lambda _: admin)
-    found = sized(_state("cars"), {"bootstrap.servers": "nowhere"})
+    admin.list_topics.side_effect = listener
+    monkeypatch.setattr(partition_counts, "RETRY_S", 0.0)
+    monkeypatch.setattr(partition_counts, "AdminClient", lambda _: admin)
+    found = with_partition_counts(_state("cars"), {"bootstrap.servers": "nowhere"})
     assert found
     assert (found["cars"].partitions, admin.list_topics.call_count) == (7, looked)
 
 
-@pytest.mark.parametrize(("listed", "patience"), [({"cars": Listed({})}, "PATIENCE_S"), ({}, "MADE_S")])
+@pytest.mark.parametrize(("listed", "patience"), [({"cars": Listed({})}, "BROKER_TIMEOUT_S"), ({}, "TOPIC_TIMEOUT_S")])
 def test_a_topic_without_partitions_is_said_in_the_end(
     monkeypatch: pytest.MonkeyPatch, listed: dict[str, Listed], patience: str
 ) -> None:
     admin = Mock()
     admin.list_topics.return_value = Listed(listed)
-    monkeypatch.setattr(topics, patience, 0.0)
-    monkeypatch.setattr(topics, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(partition_counts, patience, 0.0)
+    monkeypatch.setattr(partition_counts, "AdminClient", lambda _: admin)
     with pytest.raises(NoTopicError, match="cars"):
-        sized(_state("cars"), {"bootstrap.servers": "nowhere"})
+        with_partition_counts(_state("cars"), {"bootstrap.servers": "nowhere"})
 
 
 def test_who_shall_stop_does_not_wait_for_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topics, "ANSWER_S", 0.1)
-    told = iter((False, False, True))
-    assert sized(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"}, lambda: next(told)) is None
+    monkeypatch.setattr(partition_counts, "RESPONSE_TIMEOUT_S", 0.1)
+    listener = iter((False, False, True))
+    assert with_partition_counts(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"}, lambda: next(listener)) is None
 
 
 def test_missing_broker_is_said_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topics, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(topics, "ANSWER_S", 0.2)
+    monkeypatch.setattr(partition_counts, "BROKER_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(partition_counts, "RESPONSE_TIMEOUT_S", 0.2)
     with pytest.raises(NoBrokerError, match=r"no broker answers at 127\.0\.0\.1:1 "):
-        sized(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"})
+        with_partition_counts(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"})

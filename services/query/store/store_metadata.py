@@ -1,4 +1,4 @@
-"""What a store knows besides its entries: positions, the watermark, and which bucket each slot holds."""
+"""The metadata of a store: positions, the watermark, and the bucket of each slot."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ NUMBER = struct.Struct(">q")
 WATERMARK = b"watermark"
 POSITION = b"position "
 BUCKET = b"bucket "
-FORGETTING = b"forgetting "
-FRESH = b"fresh "
+CLEARING = b"forgetting "
+CAUGHT_UP = b"fresh "
 
 
-class Facts:
+class StoreMetadata:
     """Numbers by name, in a database of their own."""
 
     def __init__(self, database: _Database) -> None:
         self._database = database
 
     def watermark(self, txn: Transaction[bytes]) -> int:
-        """The largest beginning of a life that was applied."""
+        """Return the watermark that was written last."""
         found = txn.get(WATERMARK, db=self._database)
         return 0 if found is None else NUMBER.unpack(found)[0]
 
     def positions(self, txn: Transaction[bytes]) -> dict[int, int]:
-        """By partition."""
+        """Return the position of each partition."""
         return dict(self._numbered(txn, POSITION))
 
     def buckets(self, txn: Transaction[bytes]) -> dict[int, int]:
-        """By slot."""
+        """Return the bucket of each slot."""
         return dict(self._numbered(txn, BUCKET))
 
     def write(
         self, txn: Transaction[bytes], *, watermark: int, positions: Mapping[int, int], buckets: Mapping[int, int]
     ) -> None:
-        """Write them all; what is not named stays."""
+        """Write these; other positions and slots stay."""
         put, database = txn.put, self._database
         put(WATERMARK, NUMBER.pack(watermark), db=database)
         for partition, position in positions.items():
@@ -48,28 +48,28 @@ class Facts:
         for slot, bucket in buckets.items():
             put(BUCKET + NUMBER.pack(slot), NUMBER.pack(bucket), db=database)
 
-    def fresh(self, txn: Transaction[bytes]) -> dict[int, int]:
-        """By partition, when all of it was here."""
-        return dict(self._numbered(txn, FRESH))
+    def caught_up_at(self, txn: Transaction[bytes]) -> dict[int, int]:
+        """Return, by partition, when the store last had all its records."""
+        return dict(self._numbered(txn, CAUGHT_UP))
 
-    def freshen(self, txn: Transaction[bytes], times: Mapping[int, int]) -> None:
-        """Write these."""
+    def mark_caught_up(self, txn: Transaction[bytes], times: Mapping[int, int]) -> None:
+        """Write these times."""
         for partition, time in times.items():
-            txn.put(FRESH + NUMBER.pack(partition), NUMBER.pack(time), db=self._database)
+            txn.put(CAUGHT_UP + NUMBER.pack(partition), NUMBER.pack(time), db=self._database)
 
-    def forgetting(self, txn: Transaction[bytes]) -> set[int]:
-        """The partitions of which some was forgotten, and not all."""
-        return set(dict(self._numbered(txn, FORGETTING)))
+    def clearing(self, txn: Transaction[bytes]) -> set[int]:
+        """Return the partitions that were cleared in part."""
+        return set(dict(self._numbered(txn, CLEARING)))
 
-    def forget(self, txn: Transaction[bytes], partition: int, *, half: bool) -> None:
-        """Remove what is known of a partition; `half` says that entries of it are left."""
+    def clear(self, txn: Transaction[bytes], partition: int, *, pending: bool) -> None:
+        """Delete the metadata of a partition; `pending`: it has entries left."""
         name, database = NUMBER.pack(partition), self._database
         txn.delete(POSITION + name, db=database)
-        txn.delete(FRESH + name, db=database)
-        if half:
-            txn.put(FORGETTING + name, NUMBER.pack(1), db=database)
+        txn.delete(CAUGHT_UP + name, db=database)
+        if pending:
+            txn.put(CLEARING + name, NUMBER.pack(1), db=database)
         else:
-            txn.delete(FORGETTING + name, db=database)
+            txn.delete(CLEARING + name, db=database)
 
     def _numbered(self, txn: Transaction[bytes], prefix: bytes) -> Iterator[tuple[int, int]]:
         with txn.cursor(self._database) as cursor:
