@@ -51,7 +51,7 @@ class JobReport:
             self._figures.running()
 
     def batch(self, progress: StreamingQueryProgress) -> None:
-        """A committed batch. `late` records came after their life had ended by the watermark, and were dropped."""
+        """Report a committed batch. `late` counts the records that were dropped, since their window had expired."""
         if self._figures:
             self._figures.batch(progress)
         operators = progress.stateOperators

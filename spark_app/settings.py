@@ -33,7 +33,7 @@ class JobSettings(KafkaSettings):
     """How long a failing query is restarted without progress before the driver ends."""
     log_level: str = "WARN"
     state_partitions: int | None = Field(default=None, ge=1)
-    """How many partitions the state has; by default as many as the topic of events. Fixed for a checkpoint's life."""
+    """How many partitions the state has; by default as many as the topic of events. A checkpoint has a fixed number."""
     http_host: str = "127.0.0.1"
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)

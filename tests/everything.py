@@ -104,7 +104,7 @@ class Everything(State, lifetime=timedelta(hours=1)):
     score: Annotated[Score | None, Enriched()]
 
 
-LIFE = Everything.lifetime + Everything.grace
+KEPT_FOR = Everything.lifetime + Everything.grace
 
 
 @enrichment(api="registry")

@@ -15,8 +15,8 @@ LAG = _gauge("lag", "Records that were in the topic and not read when the last b
 CATCHING_UP = _gauge("catching_up", "Records that the job reads in one micro-batch before it goes live; 0 when live.")
 WRITTEN = _counter("written", "Records written: snapshots and dead letters.")
 COPIES = _counter("copies", "Deltas dropped because they were merged before.")
-LATE = _counter("late", "Deltas dropped because their life had ended by the watermark.")
-EXPIRED = _counter("expired", "Keys of the state that ended with their life.", ("operator",))
+LATE = _counter("late", "Deltas dropped because their window had expired by the watermark.")
+EXPIRED = _counter("expired", "Keys of the state that expired with their window.", ("operator",))
 BATCH_SECONDS = _gauge("batch_seconds", "How long the last batch took.")
 PAUSE_SECONDS = _gauge(
     "pause_seconds",
@@ -25,7 +25,9 @@ PAUSE_SECONDS = _gauge(
 PHASE_SECONDS = _gauge(
     "phase_seconds", "How long each phase of the last batch took, by the name that Spark gives it.", ("phase",)
 )
-WATERMARK = _gauge("watermark_seconds", "The watermark, in seconds since 1970: lives that began before it are over.")
+WATERMARK = _gauge(
+    "watermark_seconds", "The watermark, in seconds since 1970: it expires the windows that started before it."
+)
 STATE_KEYS = _gauge(
     "state_keys",
     "Keys that an operator's state held when the last batch looked for those to end.",

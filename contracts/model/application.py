@@ -92,7 +92,7 @@ class Application:
 
     @cached_property
     def kept_for(self) -> timedelta:
-        """How long after a life's `first_seen` the job takes records of it."""
+        """How long after a window's start the job accepts records of it."""
         return self.state.lifetime + self.state.grace
 
     @cached_property

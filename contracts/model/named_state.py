@@ -69,12 +69,13 @@ class Derived:
 
 @dataclass(frozen=True)
 class NamedState:
-    """A keyed topic that can be queried. `life`, `epoch`, `version` and `event_time` are paths in its records.
+    """A keyed topic that can be queried. `window_start`, `epoch`, `version` and `event_time` are paths in its records.
 
     `key` is the path of the key in a record's value, for a topic with several records of one key; without it, the
-    record's own key is used. Of two records of a key, the one with the greater (life, epoch, version) is newer. Without
-    `life`, all records of a key are of one window; without `epoch`, or in a record that lacks it, the epoch is 0;
-    without `version`, the offset is the version; without `event_time`, the record's timestamp is the event time.
+    record's own key is used. Of two records of a key, the one with the greater (window_start, epoch, version) is newer.
+    Without `window_start`, all records of a key are of one window; without `epoch`, or in a record that lacks it, the
+    epoch is 0; without `version`, the offset is the version; without `event_time`, the record's timestamp is the event
+    time.
     Without `lifetime`, a key stays until a record without value removes it. `event_offset` is the path of the largest
     offset of the events that a record has merged; the events have the same keys, in a topic with the same number of
     partitions.
@@ -89,7 +90,7 @@ class NamedState:
     schema: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
     partitions: int
     key: str | None = None
-    life: str | None = "first_seen"
+    window_start: str | None = "first_seen"
     epoch: str | None = "epoch"
     version: str | None = "version"
     event_time: str | None = "as_of"

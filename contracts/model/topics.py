@@ -125,9 +125,9 @@ class Topics:
     def catalogue(self, state: type[State]) -> tuple[Topic, ...]:
         """All topics with their settings, for a state with this lifetime."""
         stamp = Stamp.PRODUCER if self.replay else Stamp.BROKER
-        life = state.lifetime + state.grace
-        inputs = FOREVER if self.replay else max(self.outage, life)
-        outputs = max(life, timedelta(days=1))
+        kept_for = state.lifetime + state.grace
+        inputs = FOREVER if self.replay else max(self.outage, kept_for)
+        outputs = max(kept_for, timedelta(days=1))
         count = self.partitions
         return (
             Topic(self.events, "device_id", "event", "delete", inputs, stamp, count),

@@ -8,12 +8,12 @@ from contracts.model.application import Application
 from contracts.records.record import Delta
 from contracts.wire import Answer, Snapshot
 
-Life = tuple[str, datetime]
+WindowKey = tuple[str, datetime]
 
 
 @dataclass(frozen=True)
 class Partial:
-    """A merge of some deltas of one life: an element of a commutative monoid, field by field."""
+    """A merge of some deltas of one window: an element of a commutative monoid, field by field."""
 
     version: int
     as_of: datetime
@@ -47,12 +47,12 @@ def merge(application: Application, one: Partial, other: Partial) -> Partial:
     return Partial(one.version + other.version, as_of, fields, traceparent, max(offsets, default=None))
 
 
-def present(application: Application, life: Life, partial: Partial, epoch: int = 0) -> Snapshot:
+def present(application: Application, window: WindowKey, partial: Partial, epoch: int = 0) -> Snapshot:
     """The snapshot that publishes a partial."""
     state = {name: application.reducers[name].present(partial.fields.get(name)) for name in application.sources}
     return Snapshot(
-        device_id=life[0],
-        first_seen=life[1],
+        device_id=window[0],
+        first_seen=window[1],
         epoch=epoch,
         version=partial.version,
         as_of=partial.as_of,
@@ -67,20 +67,20 @@ def present(application: Application, life: Life, partial: Partial, epoch: int =
 
 @dataclass
 class Fold:
-    """All lives, folded one delta at a time; a delta seen before gives no snapshot, as in the job."""
+    """All windows, folded one delta at a time; a delta seen before gives no snapshot, as in the job."""
 
     application: Application
     epoch: int = 0
-    lives: dict[Life, Partial] = field(default_factory=dict)
-    seen: set[tuple[Life, str]] = field(default_factory=set)
+    windows: dict[WindowKey, Partial] = field(default_factory=dict)
+    seen: set[tuple[WindowKey, str]] = field(default_factory=set)
 
     def add(self, delta: Delta) -> Snapshot | None:
         """The snapshot after one delta; None if the application counts each delta once and this one was there."""
-        life = delta.device_id, delta.first_seen
-        if self.application.deduplicate and (life, delta.delta_id) in self.seen:
+        window = delta.device_id, delta.first_seen
+        if self.application.deduplicate and (window, delta.delta_id) in self.seen:
             return None
-        self.seen.add((life, delta.delta_id))
+        self.seen.add((window, delta.delta_id))
         lifted = lift(self.application, delta)
-        known = self.lives.get(life)
-        self.lives[life] = merge(self.application, known, lifted) if known else lifted
-        return present(self.application, life, self.lives[life], self.epoch)
+        known = self.windows.get(window)
+        self.windows[window] = merge(self.application, known, lifted) if known else lifted
+        return present(self.application, window, self.windows[window], self.epoch)

@@ -32,7 +32,7 @@ class Reason(StrEnum):
     INCREDIBLE_TIME = "incredible_time"
     """A time is ahead of the broker's clock, or of the job's, by more than the application's skew."""
     LATE = "late"
-    """The life had ended, and its grace with it, when the broker took the record."""
+    """The window and its grace had ended when the broker received the record."""
     LARGE_SNAPSHOT = "large_snapshot"
     """The state has grown too large to be published whole; the detail is its size. It is kept, and merged on."""
     UNDECODABLE_SNAPSHOT = "undecodable_snapshot"
@@ -62,7 +62,7 @@ class Delta:
     device_id: str
     first_seen: datetime
     delta_id: str
-    """What two deliveries of the same delta share within a life."""
+    """Equal for two deliveries of one delta within a window."""
     record_time: datetime
     ts: datetime | None = None
     values: dict[str, Any] = field(default_factory=dict)

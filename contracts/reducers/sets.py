@@ -16,7 +16,7 @@ WORD = 64
 class Distinct(Reducer):
     """The distinct values, sorted, up to the smallest `n`.
 
-    Published are `n`; the state keeps all that one life brought, so use DistinctApprox where they can be many.
+    Published are `n`; the state stores all values of one window, so use DistinctApprox where they can be many.
     """
 
     n: int = 100

@@ -31,7 +31,7 @@ class AnnouncedState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     watermark: int = 0
-    """The largest beginning of a life that it saw, or what the clock says, in milliseconds since 1970."""
+    """The largest start of a window that it read, or the clock, in milliseconds since 1970."""
     parts: tuple[AnnouncedPart, ...] = ()
 
 

@@ -9,7 +9,7 @@ from examples.flights.results import Aircraft, Airline, Airport, Performance, Ro
 
 
 class FlightState(State, lifetime=timedelta(hours=36), grace=timedelta(hours=12)):
-    """The state of a flight. The longest life in the tables is 34 h 42 min: to Honolulu, 21 h 41 min late."""
+    """The state of a flight. The longest window in the tables is 34 h 42 min: to Honolulu, 21 h 41 min late."""
 
     events: Annotated[int, Count()]
     status: Annotated[Kind | None, Latest(of="kind")]

@@ -32,8 +32,8 @@ class Comparison:
 
     def require_order(self) -> None:
         """Each version was published, and each after the one below it."""
-        assert not self.reader.published.incomplete(), "a version of these lives was never published"
-        assert not self.reader.published.skips(), "in these lives a version came too early"
+        assert not self.reader.published.incomplete(), "a version of these windows was never published"
+        assert not self.reader.published.skips(), "in these windows a version came too early"
 
     def first_differences(self) -> str:
         """What is wrong with the first flights that are."""

@@ -1,4 +1,4 @@
-"""What was published of each life, version by version in the order of the topic, and what it must never look like."""
+"""What was published of each window, version by version in the order of the topic, and what it must never look like."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
-    Life = tuple[str, datetime]
+    WindowKey = tuple[str, datetime]
 
 
 class Published:
-    """The versions of all lives."""
+    """The versions of all windows."""
 
     def __init__(self) -> None:
-        self.versions: dict[Life, list[int]] = {}
+        self.versions: dict[WindowKey, list[int]] = {}
 
-    def add(self, life: Life, version: int) -> None:
+    def add(self, window: WindowKey, version: int) -> None:
         """One more snapshot."""
-        self.versions.setdefault(life, []).append(version)
+        self.versions.setdefault(window, []).append(version)
 
-    def incomplete(self) -> set[Life]:
-        """The lives of which a version is missing."""
-        return {life for life, found in self.versions.items() if {*found} != {*range(1, max(found) + 1)}}
+    def incomplete(self) -> set[WindowKey]:
+        """The windows of which a version is missing."""
+        return {window for window, found in self.versions.items() if {*found} != {*range(1, max(found) + 1)}}
 
-    def skips(self) -> set[Life]:
-        """The lives in which a version was followed neither by the next one nor by one that it had passed."""
+    def skips(self) -> set[WindowKey]:
+        """The windows in which a version was followed neither by the next one nor by one that it had passed."""
         return {
-            life
-            for life, found in self.versions.items()
+            window
+            for window, found in self.versions.items()
             if any(now > before + 1 for before, now in pairwise([0, *found]))
         }
 
     def rewinds(self) -> int:
-        """How often the versions of one life went back, at the most: they do so only when the job begins again."""
+        """How often the versions of one window went back, at the most: they do so only when the job begins again."""
         falls = (sum(now <= before for before, now in pairwise(found)) for found in self.versions.values())
         return max(falls, default=0)

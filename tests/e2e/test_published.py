@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.published import Published
 
-LIFE = ("N1", datetime(2013, 1, 1, tzinfo=UTC))
+WINDOW = ("N1", datetime(2013, 1, 1, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,9 @@ LIFE = ("N1", datetime(2013, 1, 1, tzinfo=UTC))
 )
 def test_what_is_wrong_is_found(versions: list[int], complete: bool, in_order: bool, rewinds: int) -> None:  # noqa: FBT001
     published = Published()
-    published.add(("N2", LIFE[1]), 1)
+    published.add(("N2", WINDOW[1]), 1)
     for version in versions:
-        published.add(LIFE, version)
-    assert published.incomplete() == (set() if complete else {LIFE})
-    assert published.skips() == (set() if in_order else {LIFE})
+        published.add(WINDOW, version)
+    assert published.incomplete() == (set() if complete else {WINDOW})
+    assert published.skips() == (set() if in_order else {WINDOW})
     assert published.rewinds() == rewinds

@@ -16,7 +16,7 @@ SCHEMA = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, 
 def run(
     spark: SparkSession, application: Application, events: Iterable[Record], feedback: Iterable[Record] = ()
 ) -> list[tuple[str, bytes | None, bytes]]:
-    """What the job publishes at last for these records: topic, key and value, one for each life and each letter."""
+    """What the job publishes at last for these records: topic, key and value, one for each window and each letter."""
     tables = [spark.createDataFrame([row(record) for record in records], SCHEMA) for records in (events, feedback)]
     rows = snapshots(tables[0], tables[1], application, EPOCH).withColumn("key", F.col("key").cast("binary")).collect()
     return [(one.topic, None if one.key is None else bytes(one.key), one.value.encode()) for one in rows]

@@ -52,11 +52,11 @@ def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_liv
     fold, _ = folded(topics, events, answers)
     running = job(topics, tmp_path).start()
     try:
-        found = published(topics, len(fold.lives))
+        found = published(topics, len(fold.windows))
         until(lambda: running.lines("batch"), "the batch that caught up")
-        assert len(found) == len(fold.lives)
+        assert len(found) == len(fold.windows)
         for snapshot in found:
-            last = present(everything.app, snapshot.window, fold.lives[snapshot.window], running.epoch())
+            last = present(everything.app, snapshot.window, fold.windows[snapshot.window], running.epoch())
             assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))
         assert [line["records"] for line in running.lines("catching_up")] == [len(events) + len(answers)]
         device, before = found[0].device_id, found[0].version

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
-AHEAD = everything.LIFE + timedelta(minutes=2)
+AHEAD = everything.KEPT_FOR + timedelta(minutes=2)
 
 
 def stamped_by_the_producer(topics: Topics) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.services.broker.embedded import EmbeddedBroker
 
-WINDOW = everything.LIFE + timedelta(minutes=1)
+WINDOW = everything.KEPT_FOR + timedelta(minutes=1)
 
 
 def batch(watermark: datetime | None) -> Any:

@@ -21,7 +21,7 @@ def test_sparks_merge_equals_the_fold(spark: SparkSession, seed: int) -> None:
         fold.add(delta)
     published = run(spark, app, events, answers)
     found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
-    assert found.keys() == fold.lives.keys()
+    assert found.keys() == fold.windows.keys()
     assert len(found) >= 190
-    for life, partial in fold.lives.items():
-        assert_same(found[life].model_dump(mode="json"), present(app, life, partial, EPOCH).model_dump(mode="json"))
+    for window, partial in fold.windows.items():
+        assert_same(found[window].model_dump(mode="json"), present(app, window, partial, EPOCH).model_dump(mode="json"))

@@ -27,12 +27,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
 def snapshots(messages: list[Any]) -> dict[tuple[str, datetime], list[Snapshot]]:
-    """The published snapshots of each life, as they came."""
-    lives: dict[tuple[str, datetime], list[Snapshot]] = {}
+    """The published snapshots of each window, as they came."""
+    windows: dict[tuple[str, datetime], list[Snapshot]] = {}
     for message in messages:
         snapshot = decode_snapshot(message.value())
-        lives.setdefault(snapshot.window, []).append(snapshot)
-    return lives
+        windows.setdefault(snapshot.window, []).append(snapshot)
+    return windows
 
 
 def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics: Topics, job: Job) -> None:
@@ -42,17 +42,17 @@ def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics:
     job.batches(2)
     found = snapshots(topics.read(topics.names.snapshots, new))
     assert sum(map(len, found.values())) == new
-    for life, partial in fold.lives.items():
-        assert [snapshot.version for snapshot in found[life]] == list(range(1, partial.version + 1))
-        last = present(everything.app, life, partial, job.epoch())
-        assert_same(found[life][-1].model_dump(mode="json"), last.model_dump(mode="json"))
+    for window, partial in fold.windows.items():
+        assert [snapshot.version for snapshot in found[window]] == list(range(1, partial.version + 1))
+        last = present(everything.app, window, partial, job.epoch())
+        assert_same(found[window][-1].model_dump(mode="json"), last.model_dump(mode="json"))
     figures, batches = job.figures(), job.lines("batch")
     assert figures["written_total",] == new
     assert figures["records_total", topics.names.events] == len(events)
     assert figures["records_total", topics.names.feedback] == len(answers)
     assert figures["copies_total",] == len(events) + len(answers) - new
     assert figures["batches_total",] >= len(batches)
-    assert figures["state_keys", "StatefulStreamlineAggregate"] == len(fold.lives)
+    assert figures["state_keys", "StatefulStreamlineAggregate"] == len(fold.windows)
     assert 0 < figures["pause_seconds",] < figures["batch_seconds",]
 
 
@@ -72,14 +72,14 @@ def test_a_state_is_gone_after_its_window_and_late_feedback_does_not_bring_it_ba
     batches = job.batches(3)
     assert [DeadLetter.model_validate_json(letter.value() or b"").reason for letter in letters] == ["late"]
     assert sum(batch["late"] for batch in batches) == 1
-    assert {life[0]: len(them) for life, them in snapshots(topics.read(topics.names.snapshots, 2)).items()} == {
+    assert {window[0]: len(them) for window, them in snapshots(topics.read(topics.names.snapshots, 2)).items()} == {
         "old": 1,
         "new": 1,
     }
 
 
 def test_a_clock_ahead_by_less_than_the_skew_expires_no_window_sooner(topics: Topics, job: Job) -> None:
-    begin, end = NOW - timedelta(hours=2), NOW - timedelta(hours=2) + everything.LIFE
+    begin, end = NOW - timedelta(hours=2), NOW - timedelta(hours=2) + everything.KEPT_FOR
     old = {"device_id": "old", "event_id": "1", "first_seen": begin, "ts": begin}
     ahead = {"device_id": "ahead", "event_id": "1", "first_seen": end + timedelta(seconds=50), "ts": end}
     topics.send(topics.names.events, [_at(event_record(old), begin), _at(event_record(ahead), end)])
@@ -112,7 +112,7 @@ def test_a_state_too_large_to_be_published_is_a_dead_letter_and_stops_nobody(top
     letter = DeadLetter.model_validate_json(letters[0].value() or b"")
     assert (letter.reason, letter.topic, letter.partition) == ("large_snapshot", topics.names.snapshots, -1)
     assert '"device_id":"large"' in (letter.head or "")
-    assert {life[0] for life in snapshots(until_small)} == {"large", "small"}
+    assert {window[0] for window in snapshots(until_small)} == {"large", "small"}
     assert not job.lines("failed")
 
 
@@ -198,6 +198,6 @@ def test_runs_unchanged_when_submitted_to_a_cluster(topics: Topics, tmp_path: Pa
         finally:
             job.stop()
     assert sum(map(len, found.values())) == new
-    for life, partial in fold.lives.items():
-        last = present(everything.app, life, partial, job.epoch())
-        assert_same(found[life][-1].model_dump(mode="json"), last.model_dump(mode="json"))
+    for window, partial in fold.windows.items():
+        last = present(everything.app, window, partial, job.epoch())
+        assert_same(found[window][-1].model_dump(mode="json"), last.model_dump(mode="json"))

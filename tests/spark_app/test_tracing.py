@@ -21,14 +21,14 @@ def test_sparks_contexts_equal_the_folds(spark: SparkSession) -> None:
         fold.add(delta)
     published = run(spark, traced.app, events, answers)
     found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
-    expected = {life: present(traced.app, life, partial, EPOCH) for life, partial in fold.lives.items()}
-    assert {life: one.traceparent for life, one in found.items()} == {
-        life: one.traceparent for life, one in expected.items()
+    expected = {window: present(traced.app, window, partial, EPOCH) for window, partial in fold.windows.items()}
+    assert {window: one.traceparent for window, one in found.items()} == {
+        window: one.traceparent for window, one in expected.items()
     }
     assert len({one.traceparent for one in found.values()}) > 50
     assert None in {one.traceparent for one in found.values()}, "an untraced record that came last"
-    for life, snapshot in expected.items():
-        assert_same(found[life].model_dump(mode="json"), snapshot.model_dump(mode="json"))
+    for window, snapshot in expected.items():
+        assert_same(found[window].model_dump(mode="json"), snapshot.model_dump(mode="json"))
 
 
 def test_an_application_without_traces_has_no_column_for_them() -> None:

@@ -42,7 +42,7 @@ class UpdateDecoder:
 
     def __init__(self, state: NamedState) -> None:
         self._key = _path(state.key)
-        self._window_start = _path(state.life)
+        self._window_start = _path(state.window_start)
         self._epoch = _path(state.epoch)
         self._version = _path(state.version)
         self._event_time = _path(state.event_time)

@@ -51,7 +51,7 @@ class TimeBuckets(NamedTuple):
 
 def time_buckets(state: NamedState) -> TimeBuckets:
     """Return the buckets of a state. By default a window is remembered for one lifetime after its expiry."""
-    if state.lifetime is None or state.life is None:
+    if state.lifetime is None or state.window_start is None:
         return TimeBuckets(0, 0)
     remember = state.lifetime if state.query.remember is None else state.query.remember
     return TimeBuckets(_ms(state.lifetime), _ms(state.lifetime + remember))
@@ -62,7 +62,7 @@ def clock_watermark(state: NamedState, now: int) -> int | None:
 
     It is behind the clock by the grace, within which a state still accepts late records.
     """
-    if not state.expires_by_clock or state.lifetime is None or state.life is None:
+    if not state.expires_by_clock or state.lifetime is None or state.window_start is None:
         return None
     return now - _ms(state.grace)
 

@@ -268,7 +268,7 @@ def _shape(state: NamedState, times: TimeBuckets) -> dict[str, Any]:
     return {
         "state": state.name,
         "topic": state.topic,
-        "paths": [state.key, state.life, state.epoch, state.version, state.event_time],
+        "paths": [state.key, state.window_start, state.epoch, state.version, state.event_time],
         "indexes": list(state.query.indexes),
         "history": state.query.history > 1,
         "remembered_ms": times.remembered,

@@ -26,14 +26,14 @@ def _application(**parts: Any) -> Application:
 
 def test_the_state_of_the_application_can_be_queried_by_its_name() -> None:
     state = named(_application(query=QueryOptions(history=3, indexes=("state.speed",))))["scooters"]
-    assert (state.topic, state.partitions, state.life) == ("snapshots", 4, "first_seen")
+    assert (state.topic, state.partitions, state.window_start) == ("snapshots", 4, "first_seen")
     assert (state.lifetime, state.query.history) == (timedelta(hours=1), 3)
     assert "state" in state.schema["properties"]
     assert (state.key, state.windowed) == ("device_id", True)
 
 
 def test_derived_and_other_topics_are_states_too() -> None:
-    other = NamedState(name="weather", topic="weather.hourly", schema={}, partitions=2, life=None, version=None)
+    other = NamedState(name="weather", topic="weather.hourly", schema={}, partitions=2, window_start=None, version=None)
     derived = Derived("streets", Place, _streets)
     states = named(_application(derived=(derived,), states=(other,)))
     assert list(states) == ["scooters", "streets", "weather"]

@@ -72,7 +72,7 @@ async def f(api: Api, y: int, e: Found | None) -> Found:
 
 app = Application(name="graph", event=Ping, state=Graph, enrichments=(f, e, d, c, b, a))
 replay = Application(name="graph", event=Ping, state=Graph, enrichments=app.enrichments, topics=Topics(replay=True))
-LIFE = Graph.lifetime + Graph.grace
+WINDOW = Graph.lifetime + Graph.grace
 
 
 def snapshot(state: dict[str, Any], **answers: Answer) -> Snapshot:
@@ -251,7 +251,7 @@ def test_answers_of_an_earlier_epoch_are_replaced_whatever_their_version() -> No
 
 
 def test_nothing_is_requested_for_an_expired_window_except_in_a_replay() -> None:
-    fresh, end = snapshot({"x": 1}), NOW + LIFE
+    fresh, end = snapshot({"x": 1}), NOW + WINDOW
     stale = snapshot({"x": 1}, **answered({"x": 1}))
     for at, called_for in ((fresh, {"a", "d"}), (stale, {"a"})):
         assert planned(at, end).keys() == called_for
@@ -263,7 +263,7 @@ def test_nothing_is_requested_for_an_expired_window_except_in_a_replay() -> None
 
 
 class Loop:
-    """One life in the real fold, with an API whose answers are known, and come when they come."""
+    """One window in the real fold, with an API whose answers are known, and come when they come."""
 
     def __init__(self, salt: int) -> None:
         self.under_way: dict[Any, Request] = {}

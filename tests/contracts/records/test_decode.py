@@ -10,7 +10,7 @@ import pytest
 from contracts.records.decode import Decoder
 from contracts.records.record import Reason, Record, RecordError
 from tests import hostile, keyed
-from tests.everything import LIFE, NOW, answer_record, app
+from tests.everything import KEPT_FOR, NOW, answer_record, app
 
 GOOD = Record("events", 0, 0, NOW, b"d", hostile.good())
 ANSWER = answer_record(
@@ -69,11 +69,11 @@ def test_a_time_ahead_of_the_jobs_clock_is_refused_whatever_its_stamp() -> None:
 
 def test_a_stamp_ahead_of_the_jobs_clock_makes_nothing_late() -> None:
     decoder = Decoder(app, clock=lambda: NOW)
-    assert decoder.event(replace(GOOD, timestamp=NOW + 2 * LIFE)).device_id == "d"
+    assert decoder.event(replace(GOOD, timestamp=NOW + 2 * KEPT_FOR)).device_id == "d"
 
 
 def test_a_late_record_is_reported() -> None:
-    record = replace(GOOD, timestamp=NOW + LIFE)
+    record = replace(GOOD, timestamp=NOW + KEPT_FOR)
     told = "first_seen 2026-01-01T11:55:00.000000Z is more than 1:10:00 before 2026-01-01T13:10:00.000000Z"
     what_to_do = (
         "send records sooner, or declare a longer lifetime or grace; in a replay, give each record its event's time"

@@ -49,9 +49,9 @@ def test_neither_order_nor_repetition_changes_the_final_state(stream: list[Delta
     for delta in again:
         if delta in distinct:
             other.add(delta)
-    assert one.lives.keys() == other.lives.keys()
-    for life, partial in one.lives.items():
-        assert_same(document(present(app, life, partial)), document(present(app, life, other.lives[life])))
+    assert one.windows.keys() == other.windows.keys()
+    for window, partial in one.windows.items():
+        assert_same(document(present(app, window, partial)), document(present(app, window, other.windows[window])))
 
 
 @given(st.lists(answers, min_size=1, max_size=8), st.randoms(use_true_random=False))
@@ -66,7 +66,7 @@ def test_repeated_and_reordered_feedback_changes_nothing_even_without_deduplicat
         fold = Fold(counting)
         for answer in order:
             fold.add(decoder.feedback(answer_record(answer)))
-        folds.append({life: present(counting, life, p).enrichments for life, p in fold.lives.items()})
+        folds.append({window: present(counting, window, p).enrichments for window, p in fold.windows.items()})
     assert folds[0] == folds[1]
 
 
@@ -89,7 +89,7 @@ def test_a_state_has_the_largest_offset_of_its_events(stream: list[Delta]) -> No
 def test_each_new_delta_gives_one_snapshot_and_the_version_counts_them(stream: list[Delta]) -> None:
     fold = Fold(app)
     for delta in stream:
-        before = fold.lives.get((delta.device_id, delta.first_seen))
+        before = fold.windows.get((delta.device_id, delta.first_seen))
         snapshot = fold.add(delta)
         if snapshot is not None:
             assert snapshot.version == (before.version if before else 0) + 1

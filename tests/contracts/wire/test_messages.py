@@ -16,7 +16,7 @@ from contracts.wire import LARGEST_COUNT, Answer, Feedback, Snapshot, Wire
 from tests.everything import EPOCH, app
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LIFE: dict[str, Any] = {"device_id": "d", "first_seen": NOW}
+WINDOW: dict[str, Any] = {"device_id": "d", "first_seen": NOW}
 ABSENT: dict[str, Any] = {"status": "absence", "ts": NOW, "fingerprint": "f"}
 OFFSETS = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC) | OFFSETS)  # noqa: DTZ001
@@ -37,8 +37,8 @@ def test_feedback_is_written_as_all_else_is(**facts: Any) -> None:
 def test_a_version_counts_at_least_one_delta(version: int) -> None:
     for model, facts in (
         (Answer, ABSENT),
-        (Feedback, LIFE | ABSENT | {"enrichment": "owner"}),
-        (Snapshot, LIFE | {"as_of": NOW, "state": {}}),
+        (Feedback, WINDOW | ABSENT | {"enrichment": "owner"}),
+        (Snapshot, WINDOW | {"as_of": NOW, "state": {}}),
     ):
         model.model_validate(facts | {"version": 1})
         with pytest.raises(ValidationError, match="version"):
@@ -46,7 +46,7 @@ def test_a_version_counts_at_least_one_delta(version: int) -> None:
 
 
 def test_the_decoder_refuses_the_same_version() -> None:
-    good = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1}).encode()
+    good = Feedback.model_validate(WINDOW | ABSENT | {"enrichment": "owner", "version": 1}).encode()
     assert Decoder(app).feedback(_record(good)).answer
     with pytest.raises(RecordError, match="invalid_field: version"):
         Decoder(app).feedback(_record(good.replace(b'"version":1', b'"version":0')))
@@ -54,7 +54,7 @@ def test_the_decoder_refuses_the_same_version() -> None:
 
 @pytest.mark.parametrize(("epoch", "good"), [(0, True), (EPOCH, True), (EPOCH + 1, False), (LARGEST_COUNT + 1, False)])
 def test_the_decoder_refuses_an_answer_of_a_later_epoch(epoch: int, *, good: bool) -> None:
-    feedback = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1})
+    feedback = Feedback.model_validate(WINDOW | ABSENT | {"enrichment": "owner", "version": 1})
     record = _record(feedback.model_copy(update={"epoch": epoch}).encode())
     with nullcontext() if good else pytest.raises(RecordError, match="invalid_field: epoch"):
         Decoder(app, EPOCH).feedback(record)
@@ -62,7 +62,7 @@ def test_the_decoder_refuses_an_answer_of_a_later_epoch(epoch: int, *, good: boo
 
 @pytest.mark.parametrize("version", [LARGEST_COUNT + 1, 2**63 - 1])
 def test_the_decoder_refuses_an_impossible_version(version: int) -> None:
-    feedback = Feedback.model_validate(LIFE | ABSENT | {"enrichment": "owner", "version": 1})
+    feedback = Feedback.model_validate(WINDOW | ABSENT | {"enrichment": "owner", "version": 1})
     with pytest.raises(RecordError, match="invalid_field: version"):
         Decoder(app).feedback(_record(feedback.model_copy(update={"version": version}).encode()))
 

@@ -107,12 +107,12 @@ def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
     deltas = [failure, *(answer(*one) for one in others)]
     for number, one in enumerate(deltas):
         fold.add(Delta("d1", START, str(number), START, slot="owner", answer=one))
-    before = fold.lives["d1", START].fields["owner"]
+    before = fold.windows["d1", START].fields["owner"]
     for second in range(times):
         value = reopening(found(), LATER + timedelta(seconds=second)).encode()
         snapshot = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, START, b"d1", value)))
         assert snapshot, "an reopening is a record that the job takes"
-    after = fold.lives["d1", START].fields["owner"]
+    after = fold.windows["d1", START].fields["owner"]
     if before["version"] == 3 and before["status"] == "failure":
         assert after["fingerprint"] not in "fg"
     else:

@@ -19,7 +19,7 @@ from services.query.ingest.errors import UndecodableRecordError
 from services.query.store import Entry, Update
 
 STATE = NamedState("flights", "snapshots", {}, 2, lifetime=timedelta(hours=1))
-TABLE = replace(STATE, life=None, version=None, event_time=None, lifetime=None)
+TABLE = replace(STATE, window_start=None, version=None, event_time=None, lifetime=None)
 WINDOWED = replace(STATE, key="device_id", windowed=True)
 DERIVED = replace(STATE, key="about.key")
 GOOD = {

@@ -152,7 +152,7 @@ async def test_a_compacted_topic_with_removals(
     broker: EmbeddedBroker, topics_prefix: str, state: NamedState, tmp_path: Path
 ) -> None:
     table = Topic(broker.bootstrap, f"{topics_prefix}table", COMPACTED)
-    state = replace(state, topic=table.name, life=None, version=None, event_time=None)
+    state = replace(state, topic=table.name, window_start=None, version=None, event_time=None)
     async with ingesting(table, state, tmp_path / "first") as running:
         for number in range(20):
             table.write(("a", b"%d" % number), ("gone", b'{"n":%d}' % number), ("a", b'{"n":%d}' % number))

@@ -53,7 +53,7 @@ def table(broker: EmbeddedBroker, topics_prefix: str) -> Topic:
 
 @pytest.fixture
 def state(table: Topic, state: NamedState) -> NamedState:
-    return replace(state, topic=table.name, life=None, version=None, event_time=None)
+    return replace(state, topic=table.name, window_start=None, version=None, event_time=None)
 
 
 @pytest.mark.kafka

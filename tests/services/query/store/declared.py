@@ -29,7 +29,7 @@ def named(
         topic=topic,
         schema={},
         partitions=2,
-        life=None if lifetime is None else "first_seen",
+        window_start=None if lifetime is None else "first_seen",
         lifetime=None if lifetime is None else timedelta(milliseconds=lifetime),
         query=QueryOptions(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER)),
     )
