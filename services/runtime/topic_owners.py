@@ -30,6 +30,9 @@ ANSWER_S = 10.0
 """How long to wait for the broker, which may not list a new topic yet, or look for the group's coordinator."""
 TRY_S = 1.0
 PAUSE_S = 0.1
+TAKEOVERS = 3
+RENEWAL_S = 0.5
+"""A job writes its renewal within this time after it has read the owners."""
 REFUSALS = ("AUTHORIZATION", "AUTHENTICATION", "TOO_LARGE")
 """What the names of errors have in them that a repetition does not cure."""
 
@@ -93,10 +96,20 @@ class TopicOwners:
         The owners are read again at the end: of two applications that claim at once, at most one goes on.
         """
         with self._consumer() as group:
-            if not take_over:
+            if take_over:
+                self._take_over(group)
+            else:
                 self._require(group.owners(list(self._outputs)))
             group.record(self._outputs)
             self._require(group.owners(list(self._outputs)))
+
+    def _take_over(self, group: _Group) -> None:
+        """Replace the owner, again if a renewal by its running job was in progress: its next renewal fails."""
+        for _ in range(TAKEOVERS):
+            group.record(self._outputs)
+            time.sleep(RENEWAL_S)
+            if group.owners(list(self._outputs)) == self._outputs:
+                return
 
     @contextmanager
     def _consumer(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:

@@ -151,6 +151,16 @@ def test_a_takeover_replaces_the_owner_who_notices_at_its_next_renewal(rivals: R
 
 
 @pytest.mark.kafka
+def test_a_takeover_wins_over_a_renewal_in_progress(rivals: Rivals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The former owner's job has read that it owns the topics, and writes its renewal after the takeover."""
+    rivals.create()
+    renewal = iter((lambda: rivals.owners().claim(take_over=True),))
+    monkeypatch.setattr("services.runtime.topic_owners.time.sleep", lambda _: next(renewal, lambda: None)())
+    rivals.owners("second").claim(take_over=True)
+    rivals.owners("second").check()
+
+
+@pytest.mark.kafka
 def test_a_topic_that_was_created_just_now_is_waited_for(rivals: Rivals, monkeypatch: pytest.MonkeyPatch) -> None:
     create = iter((rivals.create,))
     monkeypatch.setattr("services.runtime.topic_owners.time.sleep", lambda _: next(create, lambda: None)())
