@@ -334,7 +334,7 @@ def test_what_has_ended_by_the_clock_stays_so_over_a_restart_with_an_earlier_clo
     again.close()
 
 
-@pytest.mark.parametrize("facts", [{"expires_by_clock": False}, {"lifetime": None}, {"life": None}])
+@pytest.mark.parametrize("facts", [{"expires_by_clock": False}, {"lifetime": None}, {"window_start": None}])
 def test_lives_of_a_replay_do_not_end_by_the_clock(facts: dict[str, Any]) -> None:
     usual: dict[str, Any] = {"lifetime": timedelta(hours=1), "expires_by_clock": True}
     assert clock_watermark(replace(named(), **(usual | facts)), 1_767_247_200_000) is None
