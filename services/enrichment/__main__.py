@@ -9,7 +9,7 @@ import uvloop
 from contracts import StateloopError, logs
 from contracts.model.application import load
 from contracts.settings import read
-from services.enrichment.service import serve, traced, tune_gc
+from services.enrichment.service import open_tracing, serve, tune_gc
 from services.enrichment.settings import EnrichmentSettings
 
 
@@ -19,7 +19,7 @@ def main() -> int:
         settings = read(EnrichmentSettings)
         application = load(settings.application)
         settings.base_urls(application)
-        tracing = traced(settings, application)
+        tracing = open_tracing(settings, application)
     except StateloopError as error:
         return _fail(str(error))
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assemble, utc_now
-from services.enrichment.calls.headers import revealed
+from services.enrichment.calls.headers import reveal
 from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.endpoints import Endpoints
@@ -98,7 +98,7 @@ def _source(settings: EnrichmentSettings, application: Application) -> KafkaSour
     )
 
 
-def traced(settings: EnrichmentSettings, application: Application) -> Tracing | None:
+def open_tracing(settings: EnrichmentSettings, application: Application) -> Tracing | None:
     """Return the traces of the worker, if they are on. Raises TracingMissingError."""
     if not settings.tracing:
         return None
@@ -117,7 +117,7 @@ def _transport(
         largest=policy.largest_answer,
         redirects=policy.redirects,
         allowed=settings.allowed_networks,
-        headers=revealed(settings.api_headers.get(api, {})),
+        headers=reveal(settings.api_headers.get(api, {})),
     )
     return HttpTransport(url, bounds, clock=time.monotonic, span=tracing.call if tracing else None)
 

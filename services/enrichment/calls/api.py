@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.enrichment.calls.batches import echoed
-from services.enrichment.calls.statuses import fitted
+from services.enrichment.calls.batches import echo_values
+from services.enrichment.calls.statuses import validate
 from services.enrichment.calls.urls import target
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ class EnrichmentApi:
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """One call: see `contracts.Api.get`."""
         where = target(path, values)
-        once = partial(self._client.answer, self._one.name, where, partial(fitted, model, values))
+        once = partial(self._client.answer, self._one.name, where, partial(validate, model, values))
         return await self._answer(where, partial(_read, model, values), partial(self._retrier.call, once))
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """One key of a call for many: see `contracts.Api.get_one`."""
         fetch = partial(self._batches.answer, self._one.name, self._retrier, batch, str(key))
-        read = partial(_read, batch.model, echoed(batch, str(key)))
+        read = partial(_read, batch.model, echo_values(batch, str(key)))
         return await self._answer((batch, str(key)), read, fetch)
 
     def _answer(
@@ -54,4 +54,4 @@ class EnrichmentApi:
 
 
 def _read(model: type[M], values: Mapping[str, Any], body: bytes) -> M:
-    return fitted(model, values, orjson.loads(body), body)
+    return validate(model, values, orjson.loads(body), body)

@@ -9,7 +9,7 @@ from contracts.errors import CallError
 from contracts.metrics import worker as metrics
 from contracts.types.echo import MismatchError
 from services.enrichment.calls.limits import Limits
-from services.enrichment.calls.statuses import MisfitError, document
+from services.enrichment.calls.statuses import MisfitError, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,7 +129,7 @@ class ApiClient:
     def _read(self, response: Response, read: Callable[[Any, bytes], T]) -> T:
         """Read a response. One that answers another request closes its connection, as later ones may be shifted too."""
         try:
-            return read(document(response, self._policy, self._now), response.body)
+            return read(parse_json(response, self._policy, self._now), response.body)
         except MismatchError:
             response.drop()
             raise

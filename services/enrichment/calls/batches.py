@@ -12,8 +12,8 @@ from contracts import AbsentError, PermanentCallError, RetryableCallError
 from contracts.errors import CallError
 from contracts.model.enrichment import M
 from contracts.types.echo import MismatchError, has_echo
-from services.enrichment.calls.statuses import MisfitError, RefusedError, failure, fitted, head
-from services.enrichment.calls.urls import listed
+from services.enrichment.calls.statuses import MisfitError, RefusedError, head, status_error, validate
+from services.enrichment.calls.urls import batch_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class BatchedCalls:
 
         `retrier` repeats the call as a whole: keys that waited separately would need a call each.
         """
-        listed(batch, [key])  # one that cannot be sent fails here, alone
+        batch_target(batch, [key])  # one that cannot be sent fails here, alone
         call: _Call[M] | None = self._open.get((enrichment, batch))
         if call is None:
             call = self._open[enrichment, batch] = _Call(batch, retrier)
@@ -88,10 +88,10 @@ class BatchedCalls:
 
     async def _fetch(self, enrichment: str, call: _Call[Any], keys: list[str], effort: Effort) -> None:
         """Fetch these keys; in halves if the API rejects the list, so that one bad key fails alone."""
-        read = partial(divided, call.batch, keys, self._policy)
+        read = partial(split_response, call.batch, keys, self._policy)
         answers: Mapping[str, BatchAnswer[Any]]
         try:
-            _, answers = await self._client.answer(enrichment, listed(call.batch, keys), read, effort)
+            _, answers = await self._client.answer(enrichment, batch_target(call.batch, keys), read, effort)
         except RetryableCallError:
             raise
         except CallError as error:
@@ -149,7 +149,9 @@ class _Call(Generic[M]):
                 future.set_exception(error)
 
 
-def divided(batch: Batch[M], keys: list[str], policy: Policy, found: Any, body: bytes) -> dict[str, BatchAnswer[M]]:
+def split_response(
+    batch: Batch[M], keys: list[str], policy: Policy, found: Any, body: bytes
+) -> dict[str, BatchAnswer[M]]:
     """Return the answer of each key. Raises MisfitError unless there is a list or an object by key, MismatchError."""
     items = found if batch.items is None or not isinstance(found, dict) else found.get(batch.items)
     if isinstance(items, list):
@@ -161,7 +163,7 @@ def divided(batch: Batch[M], keys: list[str], policy: Policy, found: Any, body: 
     return {key: _one(batch, policy, key, items.get(key)) for key in keys}
 
 
-def echoed(batch: Batch[Any], key: str) -> dict[str, str]:
+def echo_values(batch: Batch[Any], key: str) -> dict[str, str]:
     """Return the values that an item may repeat: its key, by its name in the call or in the item."""
     return {batch.parameter: key, batch.key: key}
 
@@ -175,8 +177,8 @@ def _one(batch: Batch[M], policy: Policy, key: str, item: Any) -> BatchAnswer[M]
     except TypeError:  # it reads deeper than it writes
         return MisfitError("the item is nested too deeply")
     if isinstance(status, int) and status not in policy.success:
-        return failure(status, policy, body=body)
+        return status_error(status, policy, body=body)
     try:
-        return body, fitted(batch.model, echoed(batch, key), item, body)
+        return body, validate(batch.model, echo_values(batch, key), item, body)
     except MisfitError as misfit:
         return misfit

@@ -23,7 +23,7 @@ SHORTEST = 6
 VALUE = re.compile(r"[\t\x20-\x7e]+")
 
 
-def revealed(headers: Mapping[str, SecretStr]) -> dict[str, str]:
+def reveal(headers: Mapping[str, SecretStr]) -> dict[str, str]:
     """Return the headers of one API; a value `file:/path` is read from the file.
 
     Raises HeaderUnreadableError, which contains names and paths only.

@@ -71,7 +71,7 @@ def check_size(size: int, largest: int) -> None:
         raise PermanentCallError(f"the response is larger than {largest} bytes")
 
 
-def failure_of(error: OSError, within: float) -> RetryableCallError:
+def error_of(error: OSError, within: float) -> RetryableCallError:
     """Return the error of a call without a complete response."""
     if isinstance(error, TimeoutError):
         return RetryableCallError(f"no answer within {within:g} s")

@@ -37,21 +37,21 @@ class RefusedError(PermanentCallError):
         self.status = status
 
 
-def document(response: Response, policy: Policy, now: Callable[[], datetime]) -> Any:
+def parse_json(response: Response, policy: Policy, now: Callable[[], datetime]) -> Any:
     """The JSON of a successful response. Raises a CallError for every other one.
 
     orjson is stricter than pydantic's own parser: it rejects NaN. Proxies return HTML with status 200.
     """
     if response.status not in policy.success:
         asked = parse_retry_after(response.retry_after, now())
-        raise failure(response.status, policy, body=response.body, retry_after=asked)
+        raise status_error(response.status, policy, body=response.body, retry_after=asked)
     try:
         return orjson.loads(response.body)
     except orjson.JSONDecodeError as error:
         raise RetryableCallError(f"the response is not JSON ({error.msg})", response=head(response.body)) from error
 
 
-def failure(status: int, policy: Policy, *, body: bytes, retry_after: timedelta | None = None) -> CallError:
+def status_error(status: int, policy: Policy, *, body: bytes, retry_after: timedelta | None = None) -> CallError:
     """Return the error of a status that is no success."""
     if status in policy.absence:
         return AbsentError(f"status {status}")
@@ -61,7 +61,7 @@ def failure(status: int, policy: Policy, *, body: bytes, retry_after: timedelta 
     return RefusedError(status, why, response=head(body))
 
 
-def fitted(model: type[M], values: Mapping[str, Any], found: Any, body: bytes) -> M:
+def validate(model: type[M], values: Mapping[str, Any], found: Any, body: bytes) -> M:
     """Validate the response to a call with these values. Raises MisfitError, MismatchError."""
     try:
         return answer_of(model, found, values)

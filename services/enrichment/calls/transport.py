@@ -16,7 +16,7 @@ from contracts import PermanentCallError
 from services.enrichment.calls.headers import secrets
 from services.enrichment.calls.pool import ConnectionPool
 from services.enrichment.calls.resolver import CheckedResolver
-from services.enrichment.calls.response import ForbiddenAddressError, failure_of
+from services.enrichment.calls.response import ForbiddenAddressError, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -152,7 +152,7 @@ class HttpTransport:
         try:
             response = await pool.request(request, until)
         except OSError as error:
-            raise failure_of(error, within) from error
+            raise error_of(error, within) from error
         if self._secrets and any(secret in response.body for secret in self._secrets):
             raise PermanentCallError("the response repeats a secret header of ours, and must not be written anywhere")
         return response

@@ -55,7 +55,7 @@ def _declared(template: str) -> tuple[tuple[_Segment, ...], tuple[str, ...]]:
     return segments, tuple(dict.fromkeys(name for one in segments for name in one.names))
 
 
-def listed(batch: Batch[Any], keys: list[str]) -> str:
+def batch_target(batch: Batch[Any], keys: list[str]) -> str:
     """The path and query of a call for many keys. Raises PermanentCallError for one that cannot be sent."""
     encoded = [_encoded(batch.parameter, key) for key in keys]
     name = quote(batch.parameter, safe="")

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
-from services.enrichment.calls.headers import revealed, secrets
+from services.enrichment.calls.headers import reveal, secrets
 from services.enrichment.errors import HeaderUnreadableError
 from services.enrichment.settings import EnrichmentSettings
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def test_a_value_or_a_file_with_it(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("Bearer canary\n")
-    told = {"Authorization": SecretStr(f"file:{tmp_path}/key"), "X-Key": SecretStr("canary")}
-    assert revealed(told) == {"Authorization": "Bearer canary", "X-Key": "canary"}
+    configured = {"Authorization": SecretStr(f"file:{tmp_path}/key"), "X-Key": SecretStr("canary")}
+    assert reveal(configured) == {"Authorization": "Bearer canary", "X-Key": "canary"}
 
 
 @pytest.mark.parametrize(
@@ -35,20 +35,20 @@ def test_a_value_or_a_file_with_it(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_sent_is_refused_without_telling_it(name: str, value: str) -> None:
     with pytest.raises(HeaderUnreadableError, match="write one line of text, or file:/its/path") as refused:
-        revealed({name: SecretStr(value)})
+        reveal({name: SecretStr(value)})
     assert "canary" not in str(refused.value).replace("/nowhere/canary-file", "")
 
 
 def test_a_file_with_more_than_a_line_is_refused(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"one\ntwo")
     with pytest.raises(HeaderUnreadableError, match="more than one line"):
-        revealed({"X-Key": SecretStr(f"file:{tmp_path}/key")})
+        reveal({"X-Key": SecretStr(f"file:{tmp_path}/key")})
 
 
 def test_the_settings_do_not_print_them() -> None:
-    told = EnrichmentSettings.model_validate({"application": "a:b", "api_headers": {"city": {"X-Key": "canary"}}})
-    assert "X-Key" in told.model_dump_json()
-    assert "canary" not in told.model_dump_json() + repr(told) + str(told)
+    configured = EnrichmentSettings.model_validate({"application": "a:b", "api_headers": {"city": {"X-Key": "canary"}}})
+    assert "X-Key" in configured.model_dump_json()
+    assert "canary" not in configured.model_dump_json() + repr(configured) + str(configured)
 
 
 @pytest.mark.parametrize("repeated", [b"Bearer canary/4711", b"canary/4711", b"canary\\/4711"])
@@ -57,8 +57,8 @@ def test_a_secret_is_known_without_its_scheme_and_as_json_escapes_it(repeated: b
 
 
 def test_a_secret_with_a_quote_is_known_as_json_escapes_it() -> None:
-    told = {"Authorization": 'Digest user="canary-4711"'}
-    assert any(secret in orjson.dumps(told) for secret in secrets(told))
+    configured = {"Authorization": 'Digest user="canary-4711"'}
+    assert any(secret in orjson.dumps(configured) for secret in secrets(configured))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from contracts import Batch, PermanentCallError
-from services.enrichment.calls.urls import listed, target
+from services.enrichment.calls.urls import batch_target, target
 from tests.services.enrichment.fleet import Owner
 
 BASE = "http://api.test:81/v1"
@@ -78,13 +78,13 @@ PLANES = Batch("/planes", Owner, parameter="tail num")
 
 
 def test_many_keys_are_one_query() -> None:
-    assert listed(PLANES, ["N1", "N&2=", "N,3"]) == "/planes?tail%20num=N1&tail%20num=N%262%3D&tail%20num=N%2C3"
-    assert listed(replace(PLANES, separator=","), ["N1", "N&2"]) == "/planes?tail%20num=N1%2CN%262"
+    assert batch_target(PLANES, ["N1", "N&2=", "N,3"]) == "/planes?tail%20num=N1&tail%20num=N%262%3D&tail%20num=N%2C3"
+    assert batch_target(replace(PLANES, separator=","), ["N1", "N&2"]) == "/planes?tail%20num=N1%2CN%262"
 
 
 def test_a_key_cannot_become_two() -> None:
     with pytest.raises(PermanentCallError, match="stands between the keys"):
-        listed(replace(PLANES, separator=","), ["N1,N2"])
+        batch_target(replace(PLANES, separator=","), ["N1,N2"])
 
 
 @pytest.mark.parametrize("template", ["a/{x}", "/a?b={x}", "/a#{x}", "/a/{z}", "http://evil/{x}"])
