@@ -145,7 +145,7 @@ class KafkaSource:
             async with asyncio.timeout(self._patience + CLOSE_S):
                 await closed.wait()
         except TimeoutError:
-            log.warning("the broker is away, so the group was not left: it will notice")
+            log.warning("the broker is down: the worker stops without leaving the group, whose session will time out")
 
     def _close(self, closed: asyncio.Event) -> None:
         try:
