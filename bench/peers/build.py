@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.harness.errors import BenchError, last_line
-from bench.peers.errors import BuildFailed
+from bench.peers.errors import BuildFailedError
 from bench.peers.jdk import tool
 
 HERE = Path(__file__).parent
@@ -30,7 +30,7 @@ RELEASE = "17"
 
 
 def build(peer: str, say: Callable[[str], None], folder: Path = FOLDER) -> bool:
-    """Bring one of PEERS up to date; True if there was something to do. Raises ToolMissing, BuildFailed."""
+    """Bring one of PEERS up to date; True if there was something to do. Raises ToolMissingError, BuildFailedError."""
     made = folder / peer
     if up_to_date(made, peer):
         return False
@@ -89,7 +89,7 @@ def _run(peer: str, step: str, command: Sequence[str], folder: Path) -> None:
     if done.returncode:
         log = folder / f"{peer}.log"
         log.write_text(done.stdout)
-        raise BuildFailed(peer, step, last_line(done.stdout), log)
+        raise BuildFailedError(peer, step, last_line(done.stdout), log)
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from bench.harness.errors import BenchError
 WITHOUT = "or measure without the peers: make bench ARGS='--jobs stateloop bare'"
 
 
-class ToolMissing(BenchError):
+class ToolMissingError(BenchError):
     """A program of the JDK is not there; with a JRE, that is the compiler."""
 
     def __init__(self, tool: str, looked_in: str) -> None:
@@ -18,7 +18,7 @@ class ToolMissing(BenchError):
         self.tool = tool
 
 
-class BuildFailed(BenchError):
+class BuildFailedError(BenchError):
     """The jars could not be resolved, or the sources not compiled."""
 
     def __init__(self, peer: str, step: str, last: str, log: Path) -> None:

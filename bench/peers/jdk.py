@@ -4,13 +4,13 @@ import os
 import shutil
 from pathlib import Path
 
-from bench.peers.errors import ToolMissing
+from bench.peers.errors import ToolMissingError
 
 
 def tool(name: str) -> str:
-    """The path of `java` or `javac`. Raises ToolMissing."""
+    """The path of `java` or `javac`. Raises ToolMissingError."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=str(Path(home) / "bin") if home else None)
     if found is None:
-        raise ToolMissing(name, f"{home}/bin (of JAVA_HOME)" if home else "the PATH")
+        raise ToolMissingError(name, f"{home}/bin (of JAVA_HOME)" if home else "the PATH")
     return found

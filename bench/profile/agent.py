@@ -24,7 +24,7 @@ LIBRARIES = {
 
 
 def library(say: Callable[[str], None], folder: Path = FOLDER) -> Path:
-    """The library for this machine, downloaded if need be. Raises NoAgentError, AgentMissingError, ToolMissing."""
+    """The library for this machine, downloaded if need be. Raises NoAgentError, AgentMissingError, ToolMissingError."""
     member = _member(platform.system(), platform.machine())
     found = folder / member
     if not found.exists():

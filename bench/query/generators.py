@@ -16,7 +16,7 @@ MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 CLOSE_S = 60.0
 
 
-class LoadFailed(RunFailedError):
+class LoadFailedError(RunFailedError):
     """A load generator did not run, or what it asked was not answered."""
 
     def __init__(self, program: str, said: str) -> None:
@@ -47,12 +47,12 @@ class Wrk:
     keys: int
 
     def gets(self, seconds: float, rate: float | None = None) -> Load:
-        """One key a request, as fast as it goes, or at about this rate. Raises LoadFailed."""
+        """One key a request, as fast as it goes, or at about this rate. Raises LoadFailedError."""
         pause = CONNECTIONS / rate * 1000 if rate else 0
         return self._run(seconds, 0, pause)
 
     def batches(self, seconds: float) -> Load:
-        """Batches of 100. Raises LoadFailed."""
+        """Batches of 100. Raises LoadFailedError."""
         return self._run(seconds, BATCH, 0)
 
     def _run(self, seconds: float, batch: int, pause_ms: float) -> Load:
@@ -69,13 +69,13 @@ class RedisBenchmark:
     keys: int
 
     def gets(self, seconds: float, rate: float | None = None) -> Load:
-        """One key a request, as fast as it goes. Raises LoadFailed."""
+        """One key a request, as fast as it goes. Raises LoadFailedError."""
         if rate is not None:
-            raise LoadFailed("redis-benchmark", "it asks at no rate")
+            raise LoadFailedError("redis-benchmark", "it asks at no rate")
         return self._run(seconds, ["GET", "k__rand_int__"], tried=20_000)
 
     def batches(self, seconds: float) -> Load:
-        """MGETs of 100 keys. Raises LoadFailed."""
+        """MGETs of 100 keys. Raises LoadFailedError."""
         return self._run(seconds, ["MGET", *["k__rand_int__"] * BATCH], tried=1_000)
 
     def _run(self, seconds: float, words: list[str], tried: int) -> Load:
@@ -88,13 +88,13 @@ class RedisBenchmark:
 
 
 def wrk_says(output: str) -> Load:
-    """Raises LoadFailed if a request was refused, or not answered with a key's entry."""
+    """Raises LoadFailedError if a request was refused, or not answered with a key's entry."""
     bad = re.search(r"Non-2xx or 3xx responses: \d+|Socket errors: (?!connect 0, read 0, write 0,).*", output)
     over = re.search(r"Socket errors: .*timeout (\d+)", output)
     done = re.search(r"(\d+) requests in ([\d.]+)(us|ms|s|m)", output)
     late = re.search(r"99%\s+([\d.]+)(us|ms|s)", output)
     if bad or not done or not late:
-        raise LoadFailed("wrk", bad[0] if bad else last_line(output))
+        raise LoadFailedError("wrk", bad[0] if bad else last_line(output))
     seconds = float(done[2]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}[done[3]]
     return Load(int(done[1]), seconds, float(late[1]) * MILLISECONDS[late[2]], int(over[1]) if over else 0)
 
@@ -105,7 +105,7 @@ def redis_says(output: str, requests: int) -> Load:
     try:
         rate, p99_ms = float(fields[1]), float(fields[6])
     except (IndexError, ValueError) as error:
-        raise LoadFailed("redis-benchmark", last_line(output)) from error
+        raise LoadFailedError("redis-benchmark", last_line(output)) from error
     return Load(requests, requests / rate, p99_ms)
 
 
@@ -120,7 +120,7 @@ def _output(command: list[str], seconds: float) -> str:
             timeout=seconds + CLOSE_S,
         )
     except subprocess.TimeoutExpired as error:
-        raise LoadFailed(command[0], f"did not end within {error.timeout:.0f} s") from error
+        raise LoadFailedError(command[0], f"did not end within {error.timeout:.0f} s") from error
     if done.returncode:
-        raise LoadFailed(command[0], last_line(done.stdout))
+        raise LoadFailedError(command[0], last_line(done.stdout))
     return done.stdout

@@ -69,7 +69,7 @@ class Reads(Protocol):
         ...
 
 
-class NotShown(RunFailedError):
+class NotServedError(RunFailedError):
     """An event did not come within PATIENCE_S."""
 
     def __init__(self, device: str, number: int, answer: bytes) -> None:
@@ -107,7 +107,7 @@ class EventsShown:
 
 
 def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
-    """Send an event, and ask for the state that has it, again and again. Raises NotShown."""
+    """Send an event, and ask for the state that has it, again and again. Raises NotServedError."""
     made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
     first_seen, found, end = _now(), list[Shown](), time.monotonic() + seconds
     for turn in range(sys.maxsize):
@@ -122,7 +122,7 @@ def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
         answer = door.read(f"{device}?min_version={number}&wait={PATIENCE_S}") or b"nothing"
         found.append(Shown(device, number, at, time.monotonic() - begun))
         if not answer.startswith(b"{") or orjson.loads(answer)["value"]["state"]["events"] != number:
-            raise NotShown(device, number, answer)
+            raise NotServedError(device, number, answer)
     made.flush()
     return found
 

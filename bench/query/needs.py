@@ -16,7 +16,7 @@ PACKAGES = {"wrk": "wrk", "redis-server": "redis-server", "redis-benchmark": "re
 """The package of each program."""
 
 
-class ProgramMissing(BenchError):
+class ProgramMissingError(BenchError):
     """A program is not there, and could not be installed."""
 
     def __init__(self, programs: list[str], why: str) -> None:
@@ -26,12 +26,12 @@ class ProgramMissing(BenchError):
 
 
 def require(programs: tuple[str, ...], say: Callable[[str], None]) -> None:
-    """See that these are there; as root, install what is not. Raises ProgramMissing."""
+    """See that these are there; as root, install what is not. Raises ProgramMissingError."""
     missing = [one for one in programs if shutil.which(one) is None]
     if not missing:
         return
     if os.geteuid() or shutil.which("apt-get") is None:
-        raise ProgramMissing(missing, "and only root can install, with apt-get")
+        raise ProgramMissingError(missing, "and only root can install, with apt-get")
     packages = sorted({PACKAGES[one] for one in missing})
     say(f"installing {', '.join(packages)}")
     command = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
@@ -40,4 +40,4 @@ def require(programs: tuple[str, ...], say: Callable[[str], None]) -> None:
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode or any(shutil.which(one) is None for one in missing):
-        raise ProgramMissing(missing, last_line(done.stdout))
+        raise ProgramMissingError(missing, last_line(done.stdout))

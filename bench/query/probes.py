@@ -22,7 +22,7 @@ WATCHED = 0
 """The key that all subscribers watch; the others of RESERVED are probed by reading."""
 
 
-class NotSeen(RunFailedError):
+class NotReceivedError(RunFailedError):
     """A record did not come within PATIENCE_S."""
 
     def __init__(self, number: int, version: int) -> None:
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
 
 
 def visible(boot: str, began: str, door: Door, seconds: float) -> Seen:
-    """Write a key and read it until the new version is there, again and again. Raises NotSeen."""
+    """Write a key and read it until the new version is there, again and again. Raises NotReceivedError."""
     made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
     versions, latencies = dict.fromkeys(range(1, RESERVED), FIRST), list[float]()
     end = time.monotonic() + seconds
@@ -50,14 +50,14 @@ def visible(boot: str, began: str, door: Door, seconds: float) -> Seen:
         made.poll(0)
         while (checked(number, door.read(key(number)) or b"") or 0) < versions[number]:
             if time.monotonic() - sent > PATIENCE_S:
-                raise NotSeen(number, versions[number])
+                raise NotReceivedError(number, versions[number])
         latencies.append(time.monotonic() - sent)
     made.flush()
     return Seen(latencies, versions)
 
 
 def pushed(boot: str, began: str, port: int, subscribers: int, seconds: float) -> Seen:
-    """Write one key that all of so many subscribers watch, again and again. Raises NotSeen, LoadFailed."""
+    """Write one key that all subscribers watch, again and again. Raises NotReceivedError, LoadFailedError."""
     made, version, sent = keyed(boot, linger_ms=0), FIRST, dict[int, float]()
     with Watchers(port, f"/v1/states/{STATE}/{key(WATCHED)}/watch", subscribers) as watchers:
         _await(watchers, FIRST)
@@ -76,4 +76,4 @@ def pushed(boot: str, began: str, port: int, subscribers: int, seconds: float) -
 
 def _await(watchers: Watchers, version: int) -> None:
     if not watchers.have(version, PATIENCE_S):
-        raise NotSeen(WATCHED, version)
+        raise NotReceivedError(WATCHED, version)

@@ -50,7 +50,7 @@ class KeysAsked:
         self._core = cores.measured()
 
     def measure(self, job: Job, run: int, show: Show) -> RunResult:
-        """One run of one service. Raises RunFailedError, ProgramMissing."""
+        """One run of one service. Raises RunFailedError, ProgramMissingError."""
         server, name = SERVERS[job.name], f"{self._keys.name}-{job.name}-{run}"
         require(server.needs, lambda what: show(what, 0.0))
         began = self._fill(show)

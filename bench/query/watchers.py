@@ -11,14 +11,14 @@ from tempfile import TemporaryDirectory
 from typing import Self
 
 from bench.harness.errors import last_line
-from bench.query.generators import LoadFailed
+from bench.query.generators import LoadFailedError
 
 SOURCE = Path(__file__).with_suffix(".c")
 CLOSE_S = 20.0
 
 
 class Watchers:
-    """So many connections that watch what is at this path, for the time of a `with`. Raises LoadFailed."""
+    """So many connections that watch what is at this path, for the time of a `with`. Raises LoadFailedError."""
 
     def __init__(self, port: int, path: str, count: int) -> None:
         self._folder = TemporaryDirectory(prefix="watchers-")
@@ -26,7 +26,7 @@ class Watchers:
         command = ["cc", "-O2", "-Wall", "-Werror", "-o", str(program), str(SOURCE)]
         built = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if built.returncode:
-            raise LoadFailed("cc", last_line(built.stdout))
+            raise LoadFailedError("cc", last_line(built.stdout))
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             [program, str(port), path, str(count)], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0
@@ -43,17 +43,17 @@ class Watchers:
         self._folder.cleanup()
 
     def have(self, version: int, within_s: float) -> bool:
-        """Wait until all have this version, or one that was written after it. Raises LoadFailed."""
+        """Wait until all have this version, or one that was written after it. Raises LoadFailedError."""
         end = time.monotonic() + within_s
         while self._complete < version and (left := end - time.monotonic()) > 0:
             self._look(left)
         return self._complete >= version
 
     def arrivals(self) -> dict[int, list[float]]:
-        """When each version came to each who got it, by time.monotonic; then they watch no more. Raises LoadFailed."""
+        """Stop, and return when each subscriber received each version, by time.monotonic. Raises LoadFailedError."""
         said, why = self._process.communicate(timeout=CLOSE_S)
         if self._process.returncode:
-            raise LoadFailed("watchers", last_line(why.decode()))
+            raise LoadFailedError("watchers", last_line(why.decode()))
         found: defaultdict[int, list[float]] = defaultdict(list)
         for version, at in (line.split() for line in (self._rest + said).splitlines()):
             if version != b"complete":
@@ -67,6 +67,6 @@ class Watchers:
         said = self._process.stdout.read(64 * 1024)
         if not said:
             self.arrivals()  # which tells why it ended
-            raise LoadFailed("watchers", "it ended")
+            raise LoadFailedError("watchers", "it ended")
         *lines, self._rest = (self._rest + said).split(b"\n")
         self._complete = max(self._complete, *(int(line.split()[1]) for line in lines), 0)

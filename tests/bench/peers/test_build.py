@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.peers.build import IVY_XML, MARKER, PEERS, build, ivy_command, sources
-from bench.peers.errors import BuildFailed, ToolMissing
+from bench.peers.errors import BuildFailedError, ToolMissingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,14 +63,14 @@ def test_and_again_when_what_it_is_made_from_has_changed(tmp_path: Path) -> None
 
 def test_without_a_compiler_nothing_is_downloaded_and_the_error_names_the_package(jdk: Path, tmp_path: Path) -> None:
     (jdk / "bin" / "javac").unlink()
-    with pytest.raises(ToolMissing, match=r"javac is not in .*apt-get install -y openjdk-17-jdk-headless"):
+    with pytest.raises(ToolMissingError, match=r"javac is not in .*apt-get install -y openjdk-17-jdk-headless"):
         build("flink", ignore, tmp_path)
     assert not (jdk / "calls").exists()
 
 
 def test_a_failed_compilation_is_reported_with_its_log_and_counts_as_missing(jdk: Path, tmp_path: Path) -> None:
     place(jdk, "javac", BROKEN)
-    with pytest.raises(BuildFailed, match=r"compiling flink failed: FlinkJob.java:1: error"):
+    with pytest.raises(BuildFailedError, match=r"compiling flink failed: FlinkJob.java:1: error"):
         build("flink", ignore, tmp_path)
     assert "all is well" in (tmp_path / "flink.log").read_text()
     assert not (tmp_path / "flink").exists()

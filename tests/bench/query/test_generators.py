@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.query.generators import Load, LoadFailed, redis_says, wrk_says
+from bench.query.generators import Load, LoadFailedError, redis_says, wrk_says
 
 WRK = """\
 Running 20s test @ http://127.0.0.1:8080/
@@ -54,14 +54,14 @@ def test_what_took_very_long_is_counted() -> None:
     ["  Non-2xx or 3xx responses: 3\n", "  Socket errors: connect 0, read 5, write 0, timeout 0\n"],
 )
 def test_an_answer_that_is_none_fails_the_run(worse: str) -> None:
-    with pytest.raises(LoadFailed, match=worse.strip()):
+    with pytest.raises(LoadFailedError, match=worse.strip()):
         wrk_says(WRK.format(late="1.00ms", took="20.00s") + worse)
 
 
 def test_what_says_nothing_failed() -> None:
-    with pytest.raises(LoadFailed, match="unable to connect"):
+    with pytest.raises(LoadFailedError, match="unable to connect"):
         wrk_says("unable to connect to 127.0.0.1:1 Connection refused")
-    with pytest.raises(LoadFailed, match="Connection refused"):
+    with pytest.raises(LoadFailedError, match="Connection refused"):
         redis_says("Could not connect to Redis at 127.0.0.1:1: Connection refused", 10)
 
 

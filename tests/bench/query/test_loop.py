@@ -11,7 +11,7 @@ import pytest
 from bench.harness import topics
 from bench.harness.jobs import STATELOOP
 from bench.harness.oracle import SnapshotDecoder
-from bench.query.loop import NotShown, Shown, outside, published, shown
+from bench.query.loop import NotServedError, Shown, outside, published, shown
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
@@ -63,5 +63,5 @@ def test_each_event_is_asked_for(broker: EmbeddedBroker) -> None:
 @pytest.mark.kafka
 def test_an_answer_without_the_event_fails_the_run(broker: EmbeddedBroker) -> None:
     topics.renew(broker.bootstrap, topics.INPUTS)
-    with pytest.raises(NotShown, match="event 1 of probe0"):
+    with pytest.raises(NotServedError, match="event 1 of probe0"):
         shown(broker.bootstrap, Answers(-1), 0.3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.query.needs import ProgramMissing, require
+from bench.query.needs import ProgramMissingError, require
 
 
 def ignore(what: str) -> None:
@@ -18,7 +18,7 @@ def test_what_is_there_is_not_installed() -> None:
 def test_without_root_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda _: None)
-    with pytest.raises(ProgramMissing, match=r"wrk, redis-benchmark missing .* apt-get install redis-tools wrk"):
+    with pytest.raises(ProgramMissingError, match=r"wrk, redis-benchmark missing .* apt-get install redis-tools wrk"):
         require(("wrk", "redis-benchmark"), ignore)
 
 
@@ -26,7 +26,7 @@ def test_what_cannot_be_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name: "/bin/false" if name == "apt-get" else None)
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Failed())
-    with pytest.raises(ProgramMissing, match="Unable to locate package wrk"):
+    with pytest.raises(ProgramMissingError, match="Unable to locate package wrk"):
         require(("wrk",), ignore)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.query.generators import LoadFailed
+from bench.query.generators import LoadFailedError
 from bench.query.watchers import Watchers
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ async def test_a_version_that_one_does_not_have_is_not_there() -> None:
 async def test_a_connection_that_ends_is_told() -> None:
     async with telling() as (told, watchers):
         told.writers[0].close()
-        with pytest.raises(LoadFailed, match="a connection: the service ended it"):
+        with pytest.raises(LoadFailedError, match="a connection: the service ended it"):
             await asyncio.to_thread(watchers.have, 1, WITHIN_S)
 
 
 def test_nobody_there_is_told() -> None:
-    with Watchers(1, "/", 1) as watchers, pytest.raises(LoadFailed, match="connecting: Connection refused"):
+    with Watchers(1, "/", 1) as watchers, pytest.raises(LoadFailedError, match="connecting: Connection refused"):
         watchers.have(1, WITHIN_S)
