@@ -32,7 +32,7 @@ async def test_a_change_wakes_only_waiters_of_its_key() -> None:
     assert waits.waiting == 0
 
 
-async def test_a_wait_ends_at_its_timeout() -> None:
+async def test_a_wait_is_bounded_by_its_timeout() -> None:
     waits = KeyWaiters(10, Counts(CATALOGUE))
     assert not await waits.wait("flights", "UA1", 0.01, here)
     assert waits.waiting == 0
