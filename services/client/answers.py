@@ -1,4 +1,4 @@
-"""What one may learn of a key, each as a type of its own, and how it is read from an answer's JSON."""
+"""The results of a read, each with its own type, and their decoding from JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Order = tuple[int, int, int]
 
 
 class Source(NamedTuple):
-    """The record that an answer was read from."""
+    """The record from which a result was read."""
 
     topic: str
     partition: int
@@ -24,7 +24,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
-    """What the service holds of a key. `value` is the record as on the topic, or the model that was asked for.
+    """The state of a key. `value` is the record as on the topic, or the requested model.
 
     `version` counts within `window_start` (None in a state without windows) and `epoch` (0 where records have none).
     `age` is since the event time; `lag` how many records the instance was behind.
@@ -45,19 +45,19 @@ class Found(Generic[T]):
 
     @property
     def order(self) -> Order:
-        """Of two of one key, the one with the greater order is the later."""
+        """The order of versions of one key."""
         return (_milliseconds(self.window_start) if self.window_start else 0), self.epoch, self.version
 
     @property
     def tag(self) -> str:
-        """Names this version of the key, as the service does: for min_version and as_of."""
+        """The tag of this version, for min_version and as_of."""
         start, epoch, version = self.order
         return f"{start}.{epoch}.{version}" if start or epoch else str(version)
 
 
 @dataclass(frozen=True, slots=True)
 class NeverSeen:
-    """No record of the key is remembered. `facts` is what else the service says."""
+    """The service has no record of the key. `facts` are the members of its problem."""
 
     state: str
     key: str
@@ -66,7 +66,7 @@ class NeverSeen:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The key's lifetime has ended. `facts` is what else the service says."""
+    """The key has expired. `facts` are the members of the service's problem."""
 
     state: str
     key: str
@@ -88,7 +88,7 @@ Answer: TypeAlias = Found[T] | NeverSeen | Expired
 
 
 def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:
-    """The answer in this JSON, its value as `read` makes it. Raises KeyError, TypeError or ValueError for others."""
+    """Return the result in this JSON, its value decoded by `read`. Raises KeyError, TypeError or ValueError."""
     source = body["source"]
     start = body["window_start"]
     return Found(

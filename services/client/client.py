@@ -141,14 +141,14 @@ class Client:
         limit: int | None = None,
         deadline: float | None = None,
     ) -> Page[Value]:
-        """The next keys with this prefix, and with these values of indexed fields, in their order."""
+        """Return the next keys with this prefix and these values of indexed fields, in key order."""
         call = self._call(state, page_target(state, prefix, where or {}, after, limit), deadline)
         return await self._sender.send(call, lambda reply: pages.page(reply, state, None))
 
     async def items(
         self, state: str, *, prefix: str = "", where: Mapping[str, str] | None = None
     ) -> AsyncIterator[Found[Value]]:
-        """What `page` gives, page after page, as long as one reads on."""
+        """Yield the items of all pages."""
         after: str | None = None
         while True:
             page = await self.page(state, prefix=prefix, where=where, after=after)
@@ -159,12 +159,12 @@ class Client:
                 return
 
     async def keys(self, state: str, *, prefix: str = "", where: Mapping[str, str] | None = None) -> AsyncIterator[str]:
-        """The keys of `items`."""
+        """Yield the keys of all pages."""
         async for item in self.items(state, prefix=prefix, where=where):
             yield item.key
 
     async def versions(self, state: str, key: str, *, deadline: float | None = None) -> list[Found[Value]]:
-        """The versions that are kept of the key's present life, the earliest first."""
+        """Return the stored versions of the key's present window, the earliest first."""
         call = self._call(f"{state}/{key}", key_target(state, key, {}, "/versions"), deadline, (state, key))
         return await self._sender.send(call, lambda reply: pages.versions(reply, state, key, None))
 

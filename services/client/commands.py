@@ -1,4 +1,4 @@
-"""The commands: each writes what it learns, and returns the exit code."""
+"""The commands: each writes its result, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from services.client.request_targets import ReadOptions
 
 MAX_WATCHED_KEYS = 10_000
-"""Keys of which a watch remembers what it showed, to tell what has changed."""
+"""The number of keys whose last values a watch stores, to print the changes."""
 
 
 class Code(IntEnum):
@@ -43,7 +43,7 @@ class Code(IntEnum):
 
 @dataclass(frozen=True)
 class Commands:
-    """The commands on one client. `write` is for machines, `console` for people; `time` is that of the clock."""
+    """The commands on one client. `write` writes lines, `console` tables; `time` returns the time of day."""
 
     client: Client
     console: Console
@@ -51,7 +51,7 @@ class Commands:
     time: Callable[[], str]
 
     async def run(self, options: Namespace) -> Code:
-        """Do what the arguments say."""
+        """Run the command of the arguments."""
         match options.command:
             case "get":
                 return await self._get(options)
@@ -90,7 +90,7 @@ class Commands:
                 raise UnknownFieldError(state, unknown)
 
     async def _keys(self, options: Namespace) -> Code:
-        """A key is written as it is, also for people: it is there to be piped on."""
+        """Write the keys as they are, so that they can be piped."""
         async for key in self.client.keys(options.state, prefix=options.prefix, where=dict(options.where)):
             self.write(line(key) if options.json else key)
         return Code.FOUND

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 WITHIN_S = 2.0
 PAUSE_S = 1.0
-"""Between two looks at who is there."""
+"""The least interval between two requests for the members."""
 FIRST_SUSPICION_S = 1.0
 MAX_SUSPICION_S = 60.0
 PATH = "/v1/instances"
 
 
 class Discovery:
-    """The instances as this client knows them: those it was given, and those that they tell of, if it is to ask."""
+    """The instances that this client knows: the given addresses, and with `ask` the members that they list."""
 
     def __init__(
         self, urls: Sequence[str], transport: ClientTransport, clock: Callable[[], float], *, ask: bool
@@ -42,7 +42,7 @@ class Discovery:
         self._looked = float("-inf")
 
     def candidates(self, place: tuple[str, str] | None) -> list[str]:
-        """The addresses to try for a state and key, the best first; for None, of any instance."""
+        """Return the addresses to try for a state and key, the best first; for None, those of any instance."""
         if not self._directory.members:
             self.look()
         now = self._clock()
@@ -50,18 +50,18 @@ class Discovery:
         return candidates(self._directory, self._seeds, suspects, place)
 
     def owner(self, state: str, key: str) -> str | None:
-        """Where the key's owner is, as far as it is known."""
+        """Return the address of the key's owner, if known."""
         return self._directory.owner(state, key)
 
     def failed(self, url: str) -> None:
-        """It did not answer: it comes last for a while, for longer each time. Perhaps others know who is there now."""
+        """Note a failure: the instance comes last for a while, longer each time; request the members again."""
         _, waited = self._doubts.get(url, (0.0, FIRST_SUSPICION_S / 2))
         longer = min(waited * 2, MAX_SUSPICION_S)
         self._doubts[url] = self._clock() + longer, longer
         self.look()
 
     def worked(self, url: str) -> None:
-        """It answered."""
+        """Note a success."""
         self._doubts.pop(url, None)
 
     def answered(self, url: str, instance: str) -> None:
@@ -70,21 +70,21 @@ class Discovery:
             self.look()
 
     def look(self) -> None:
-        """See who is there, in the background and not too often."""
+        """Request the members in the background, at a limited rate."""
         now = self._clock()
         if self._ask and (self._task is None or self._task.done()) and now - self._looked >= PAUSE_S:
             self._looked = now
             self._task = asyncio.create_task(self._look())
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop the background request."""
         if self._task:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
 
     async def _look(self) -> None:
-        """Nobody waits for this: as long as it fails, what was known before, or given, has to do."""
+        """Request the members; while that fails, the known addresses stay in use."""
         for url in self.candidates(None):
             with suppress(AttemptFailedError, ClientError, KeyError, TypeError, ValueError, AttributeError):
                 body = content(await self._transport.ask(url, PATH, WITHIN_S), PATH)

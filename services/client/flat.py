@@ -1,4 +1,4 @@
-"""A record's value as rows of a table, and what of it has changed: pure functions."""
+"""Flattens values into rows of a table, and finds the rows that changed: pure functions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 DEPTH = 2
-"""Objects below are shown as their JSON."""
+"""Deeper objects are formatted as JSON."""
 
 
 def rows(value: Any, depth: int = DEPTH) -> dict[str, str]:
-    """The text of each field by its dotted path, as one filters by it. What is null is left out."""
+    """Return the text of each field by its dotted path, without nulls."""
     return dict(_rows(value, "", depth)) if isinstance(value, dict) else {"": text(value)}
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The fields that differ, with the text before and now; an empty one where it is not there."""
+    """Return the fields that differ, with the text before and after; empty where the field is absent."""
     names = dict.fromkeys((*now, *before))
     return {
         name: (before.get(name, ""), now.get(name, "")) for name in names if before.get(name, "") != now.get(name, "")
@@ -27,7 +27,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tupl
 
 
 def text(value: Any) -> str:
-    """A value in one line: a string as it is, all else as JSON."""
+    """Return a value in one line: a string as it is, all else as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
 
 

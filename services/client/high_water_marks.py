@@ -27,7 +27,7 @@ class HighWaterMarks:
     def admits(self, answer: Answer[T]) -> bool:
         """Return whether the result may be returned, and store its order then. A removed key may start again.
 
-        An ended life was shown up to its last version: nothing before that comes after it.
+        After the expiry of a window, none of its earlier versions is admitted.
         """
         place = answer.state, answer.key
         if isinstance(answer, NeverSeen):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Directory:
-    """The instances, and who owns which partition of a state. Addresses are as http://host:port."""
+    """The instances, and the owner of each partition. Addresses are as http://host:port."""
 
     members: tuple[str, ...] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
@@ -23,12 +23,12 @@ class Directory:
     """By address."""
 
     def owner(self, state: str, key: str) -> str | None:
-        """Where the key's owner is, as far as it is known."""
+        """Return the address of the key's owner, if known."""
         partitions = self.partitions.get(state)
         return self.owners.get((state, partition(key.encode(), partitions))) if partitions else None
 
     def of_scheme(self, scheme: str) -> Directory:
-        """Without the instances at addresses of another scheme: a token for https is not for http."""
+        """Return the directory without addresses of other schemes: a token for https must not go to http."""
         good = {url for url in self.members if urlsplit(url).scheme == scheme}
         owners = {place: url for place, url in self.owners.items() if url in good}
         return Directory(tuple(url for url in self.members if url in good), self.partitions, owners, self.names)
@@ -37,7 +37,7 @@ class Directory:
 def candidates(
     directory: Directory, seeds: Sequence[str], suspects: Collection[str], place: tuple[str, str] | None
 ) -> list[str]:
-    """The addresses to try, the best first: the owner, the others, those that were given; suspects after all others."""
+    """Return the addresses to try: the owner, the members, the given ones; suspects come last."""
     owner = directory.owner(*place) if place else None
     first = [owner] if owner else []
     known = dict.fromkeys([*first, *seeds, *directory.members] if not owner else [*first, *directory.members, *seeds])
@@ -45,7 +45,7 @@ def candidates(
 
 
 def directory(body: Mapping[str, Any]) -> Directory:
-    """What GET /v1/instances tells. Raises KeyError, TypeError or ValueError for anything else."""
+    """Return the directory of a response of /v1/instances. Raises KeyError, TypeError or ValueError for others."""
     members = tuple(_address(one["url"]) for one in body["instances"])
     owners = {
         (state, number): _address(one["url"])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from services.client.watch_updates import Update
 
 SILENCE_S = 20.0
-"""Marks come every 5 seconds: a stream that is silent for so long is dead, though nobody says so."""
+"""The service sends a mark every 5 seconds: a stream that is silent for this long is dead."""
 RESET = "reset"
 """Events were lost. Of one key there is nothing to read anew: its latest value comes next."""
 PROBLEM = "problem"

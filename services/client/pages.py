@@ -1,4 +1,4 @@
-"""Pages of keys, and the states themselves, as the service lists them."""
+"""Pages of keys, versions of a key, and the list of states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """Some keys of a state with what they are. `after` continues after the last; None: there are no more."""
+    """Some keys of a state with their values. `after` continues after the last; None at the end."""
 
     items: Sequence[Found[T]]
     after: str | None
@@ -28,7 +28,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True)
 class StateInfo:
-    """A state that can be asked, as one instance tells: `keys` are those that it holds, `lag` its lag in records.
+    """A readable state on one instance: `keys` is its number of keys, `lag` its lag in records.
 
     `keys` is None for a token that may not read all of them. `facts` is all that it tells, the schema among it.
     """
@@ -41,18 +41,18 @@ class StateInfo:
 
 
 def page(reply: InstanceResponse, state: str, model: type[BaseModel] | None) -> Page[Any]:
-    """The page in a reply. Raises AttemptFailedError, RejectedError or InvalidResponseError."""
+    """Return the page of a response. Raises AttemptFailedError, RejectedError or InvalidResponseError."""
     body = content(reply, state)
     return Page(_items(reply, body, "items", state, model), body.get("after"))
 
 
 def versions(reply: InstanceResponse, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
-    """The versions in a reply, the earliest first."""
+    """Return the versions of a response, the earliest first."""
     return _items(reply, content(reply, f"{state}/{key}"), "versions", state, model)
 
 
 def states(reply: InstanceResponse) -> list[StateInfo]:
-    """The states in a reply."""
+    """Return the states of a response."""
     try:
         return [_state(one) for one in content(reply, "states")["states"]]
     except (KeyError, TypeError, ValueError) as error:

@@ -19,7 +19,7 @@ class ReadOptions(TypedDict, total=False):
     min_version: int | str
     """An answer of this version or a later one, for which the service waits up to `wait`.
 
-    A whole number is a version of the present life and epoch; a tag names those too.
+    A whole number is a version of the present window and epoch; a tag names those too.
     """
     min_offset: tuple[int, int]
     """An answer that has merged the event at this partition and offset of the topic of events, waited for alike."""

@@ -14,7 +14,7 @@ class ServerEvent(NamedTuple):
 
 
 class Parser:
-    """Takes the stream's bytes in pieces of any size; gives the events that are complete."""
+    """Parses the bytes of a stream, in pieces of any size, into complete events."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -23,7 +23,7 @@ class Parser:
         self._data: list[str] = []
 
     def feed(self, piece: bytes) -> list[ServerEvent]:
-        """The events that end in this piece. A piece may end between the two halves of a line's end."""
+        """Return the events that end in this piece. A piece may end between CR and LF."""
         text = self._rest + piece
         whole, held = (text[:-1], text[-1:]) if text.endswith(b"\r") else (text, b"")
         *lines, rest = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")

@@ -1,4 +1,4 @@
-"""Answers as a person reads them in a terminal."""
+"""Formats results for a terminal."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MINUTE = 60
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 ITS_ORDER = ("device_id", "key", "first_seen", "epoch", "version", "as_of")
-"""Fields of records that say what the beginning of a watch's line does, or change each time."""
+"""Fields that repeat the beginning of a line of a watch, or change each time."""
 
 
 def heading(update: Found[Any]) -> Text:
-    """The key, its version and age, and where the answer came from."""
+    """Return the key, its version and age, and the source of the result."""
     line = Text.assemble((update.key, "bold"), f"  version {update.version}", (f"  {age(update.age)} old", "green"))
     if update.epoch:
         line.append(f"  epoch {update.epoch}", style="dim")
@@ -40,7 +40,7 @@ def heading(update: Found[Any]) -> Text:
 
 
 def fields(update: Found[Any]) -> Table:
-    """All fields of its value."""
+    """Return all fields of the value."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -50,7 +50,7 @@ def fields(update: Found[Any]) -> Table:
 
 
 def missing(update: NeverSeen | Expired) -> Text:
-    """Why there is nothing to show."""
+    """Return the reason why there is no value."""
     known = {name: value for name, value in update.facts.items() if name not in ("type", "title", "status", "detail")}
     line = Text.assemble((update.key, "bold"), f"  {update.facts.get('detail') or type(update).__name__}")
     facts = ", ".join(f"{name} {text(value)}" for name, value in known.items() if name not in ("state", "key"))
@@ -58,7 +58,7 @@ def missing(update: NeverSeen | Expired) -> Text:
 
 
 def happened(update: Update[Any], before: Mapping[str, str] | None, time: str) -> Text:
-    """One line: what has changed since the last one of the key, or all of it."""
+    """Return one line with the changes since the last update of the key, or all fields."""
     line = Text.assemble((time, "dim"), "  ", (update.key, "bold"), "  ")
     if not isinstance(update, Found):
         style = "yellow" if isinstance(update, Expired | Removed) else "dim"
@@ -73,7 +73,7 @@ def happened(update: Update[Any], before: Mapping[str, str] | None, time: str) -
 
 
 def states(known: Sequence[StateInfo]) -> RenderableType:
-    """One line for each state."""
+    """Return a table with a row for each state."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("state", no_wrap=True)
     for name in ("keys", "partitions", "lag"):
@@ -86,7 +86,7 @@ def states(known: Sequence[StateInfo]) -> RenderableType:
 
 
 def age(duration: timedelta) -> str:
-    """How long, in the unit that suits."""
+    """Return a duration in a suitable unit."""
     seconds = duration.total_seconds()
     if seconds < 1:
         return f"{max(0.0, seconds) * 1000:.0f} ms"

@@ -119,7 +119,7 @@ def unreachable(url: str, error: BaseException) -> UnreachableError:
 
 
 def _json(url: str, status: int, body: bytes) -> Any:
-    """A proxy's own page says little beside its status."""
+    """Return the JSON of a body; None for an error page of a proxy."""
     try:
         return orjson.loads(body)
     except ValueError as error:

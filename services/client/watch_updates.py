@@ -21,7 +21,7 @@ MAX_KEYS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The key was removed by a record without value. It may come again."""
+    """A tombstone removed the key. It may return."""
 
     state: str
     key: str
@@ -29,7 +29,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The key has not the values any more that the watch asks for. It may come again."""
+    """The key no longer matches the filter of the watch. It may return."""
 
     state: str
     key: str
@@ -37,7 +37,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far this watch is behind the instance, and the instance behind the topics.
+    """The lag of this watch behind the instance, and of the instance behind the topics.
 
     So many keys wait for the watch, the oldest of them for so long. `conflated` is how many changes it never saw,
     because a later one of the same key took their place. `lag` has the records still to be read, by state; `positions`
@@ -64,12 +64,12 @@ MARK = "mark"
 
 
 def update(kind: str, body: Mapping[str, Any], read: Callable[[Any], T]) -> Update[T]:
-    """What an event tells. Raises KeyError, TypeError or ValueError for what is none."""
+    """Return the update of an event. Raises KeyError, TypeError or ValueError for an invalid one."""
     return found(body, read) if kind == STATE else GONE[kind](body["state"], body["key"], body)
 
 
 def mark(body: Mapping[str, Any]) -> Mark:
-    """How far a watch is behind. Raises the same."""
+    """Return the mark of an event. Raises the same."""
     states = body["states"]
     return Mark(
         waiting=int(body["waiting"]),

@@ -52,7 +52,7 @@ def kill(pid: int) -> None:
 
 
 def group_gone(pgid: int) -> bool:
-    """Whether nobody is left in a group that its leader has left; remains do not count."""
+    """Return whether all processes of a group have exited; zombies do not count."""
     if not (PROC / "self" / "stat").exists():
         return _nobody(pgid)
     if _nobody(pgid):

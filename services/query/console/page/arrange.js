@@ -1,4 +1,4 @@
-// Brings children up to date without touching those that stay: they keep the focus, what is marked, and what is open.
+// Updates children without touching those that stay: they keep focus, selection and open details.
 
 /** Make these the children of a place, in this order. */
 export function arrange(place, nodes) {
@@ -11,11 +11,11 @@ export function arrange(place, nodes) {
   }
 }
 
-/** What was made for each name, by what makes it: made once, forgotten when it is not asked for any more. */
+/** A cache of nodes by name: each is created once, and dropped when its name is no longer requested. */
 export class Kept {
   #made = new Map();
 
-  /** What belongs to each name, in the order of the names. */
+  /** Return the node of each name, in the order of the names. */
   of(names, make) {
     const before = this.#made;
     this.#made = new Map(names.map((name) => [name, before.get(name) ?? make(name)]));

@@ -1,4 +1,4 @@
-// What differs between two values of a state.
+// The differences between two values of a state.
 
 const DEEPEST = 3;
 

@@ -1,4 +1,4 @@
-// Figures and times as people read them.
+// Formats numbers and times.
 
 const UNKNOWN = "–";
 const NO_FRACTION = /(?<=^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.0+Z$/;

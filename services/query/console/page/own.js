@@ -1,6 +1,6 @@
-// Look-ups by names that come from outside: from addresses, records, and the service.
+// Look-ups by untrusted names: from addresses, records, and the service.
 
-/** What a table has by a name of its own; what every object has (constructor, toString) is nobody's entry. */
+/** Return an own property of a table, never an inherited one such as constructor or toString. */
 export function own(table, name) {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

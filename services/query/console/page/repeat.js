@@ -1,6 +1,6 @@
-// Does something again and again while somebody looks, each time only when the last is done.
+// Repeats an action while the page is visible, each time after the last has finished.
 
-/** Call `does` at once, and again so long after its end, until `signal` says stop. `does` raises nothing. */
+/** Call `does` now, and again this long after it has finished, until `signal` aborts. `does` must not throw. */
 export function repeat(does, milliseconds, signal) {
   let timer = null;
   const again = async () => {

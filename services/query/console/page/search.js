@@ -91,7 +91,7 @@ class Suggestions {
     this.#keys = keys;
     this.#at = -1;
     this.#input.removeAttribute("aria-activedescendant");
-    if (!keys.length) return this.#tell(this.#input.value ? "No key begins so. Enter looks for it all the same." : "There are no keys yet.");
+    if (!keys.length) return this.#tell(this.#input.value ? "No key has this prefix. Enter looks it up anyway." : "There are no keys yet.");
     this.#list.replaceChildren(...keys.map((key, number) => el("li", { role: "option", id: `suggestion-${number}`, "aria-selected": "false", onmousedown: () => this.#go(key) }, key)));
     this.#open();
   }

@@ -4,13 +4,13 @@ import { getJson } from "./service.js";
 
 const path = (state) => `/v1/states/${encodeURIComponent(state)}`;
 
-/** All states that can be asked. */
+/** Return all readable states. */
 export async function states(options) {
   const response = await getJson("/v1/states", options);
   return Array.isArray(response) ? response : (response.states ?? response.items ?? []);
 }
 
-/** Some keys with their answers: {answers, after}; of the values only these fields, if some are named. */
+/** Return a page of keys with their answers: {answers, after}; of the values only these fields, if some are named. */
 export async function page(state, { prefix = "", after = null, limit = 50, fields = "" } = {}, options) {
   const query = new URLSearchParams({ limit });
   if (prefix) query.set("prefix", prefix);
@@ -27,7 +27,7 @@ export function order(one, other) {
   return one.epoch - other.epoch || one.version - other.version;
 }
 
-/** The name of an answer's version, unique within its key. */
+/** Return the name of a version, unique within its key. */
 export function versionName(one) {
   return `${one.window_start ?? ""} ${one.epoch} ${one.version}`;
 }
@@ -39,7 +39,7 @@ export async function versions(state, key, options) {
   return [...found].sort((one, other) => order(other, one));
 }
 
-/** Where a key is read. */
+/** Return the path of a key. */
 export function keyPath(state, key) {
   return `${path(state)}/${encodeURIComponent(key)}`;
 }

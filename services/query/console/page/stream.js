@@ -1,6 +1,6 @@
 // Server-sent events, read from a response of fetch: EventSource could not send a token.
 
-/** The events of a response, each {event, id, data}, as the HTML standard has them. `heard` is told of whatever comes. */
+/** The events of a response, each {event, id, data}, as the HTML standard has them. Calls `heard` for each chunk. */
 export async function* events(response, heard) {
   let event = { event: "message", id: null, data: [] };
   for await (const line of lines(response, heard)) {

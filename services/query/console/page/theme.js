@@ -1,16 +1,16 @@
-// Light or dark: as the system says, unless told otherwise.
+// The colour theme: that of the system, unless another is chosen.
 
 const NAME = "stateloop-theme";
 const ORDER = ["auto", "light", "dark"];
 const changed = new EventTarget();
 
-/** Take what was chosen before. */
+/** Apply the stored choice. */
 export function startTheme() {
   apply(localStorage.getItem(NAME) ?? "auto");
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => changed.dispatchEvent(new Event("theme")));
 }
 
-/** What is chosen: auto, light or dark. */
+/** Return the choice: auto, light or dark. */
 export function theme() {
   return document.documentElement.dataset.theme ?? "auto";
 }
@@ -23,13 +23,13 @@ export function nextTheme() {
   changed.dispatchEvent(new Event("theme"));
 }
 
-/** Call back when colours have changed; gives what ends that. */
+/** Call the listener after each change; return the function that removes it. */
 export function onTheme(listener) {
   changed.addEventListener("theme", listener);
   return () => changed.removeEventListener("theme", listener);
 }
 
-/** The colour that a custom property has now, as a canvas takes it. */
+/** Return the present colour of a custom property, as a canvas needs it. */
 export function colour(property) {
   const probe = document.createElement("i");
   probe.style.color = `var(${property})`;

@@ -1,4 +1,4 @@
-// The token of whoever looks: kept for this tab, and asked for when the service wants one.
+// The user's token: stored for this tab, and requested when the service requires one.
 
 import { el } from "./node.js";
 
@@ -17,7 +17,7 @@ export function onToken(listener) {
   changed.addEventListener("token", listener);
 }
 
-/** Ask for a token, unless that is being done. `why` says what the service said. */
+/** Show the dialog for a token. `why` is the message of the service. */
 export function askForToken(why) {
   if (dialog?.open) return;
   const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true, spellcheck: "false" });
@@ -28,7 +28,7 @@ export function askForToken(why) {
     el("p", { class: "muted" }, why),
     el("label", { for: "token" }, "Token"),
     input,
-    el("p", { class: "muted small" }, "It is kept in this tab, until you close it."),
+    el("p", { class: "muted small" }, "The token is stored in this tab until you close it."),
     el("div", { class: "actions" }, el("button", { class: "primary" }, "Use it")),
   );
   dialog?.remove();

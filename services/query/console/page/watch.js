@@ -1,4 +1,4 @@
-// A key's state as it changes: goes on after each interruption where it was.
+// Watches a key: reconnects after each interruption, and resumes where it was.
 
 import { IdleTimeout } from "./timeout.js";
 import { TIMEOUT_MS, Unreachable, Problem, open } from "./service.js";
@@ -7,10 +7,10 @@ import { events } from "./stream.js";
 
 const FIRST_MS = 500;
 const MOST_MS = 15_000;
-/** The service tells every 5 s how far it is: three of its marks. */
+/** The service sends a mark every 5 s: three marks. */
 const SILENCE_MS = 15_000;
 
-/** Call `on.answer(answer)`, `on.event(name, data)`, `on.live()` with all that is heard, and `on.lost(why)` until `signal` says stop. */
+/** Call `on.answer(answer)`, `on.event(name, data)`, `on.live()` and `on.lost(why)` until `signal` aborts. */
 export async function watch(state, key, on, signal) {
   let wait = FIRST_MS;
   let last = null;

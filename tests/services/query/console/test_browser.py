@@ -218,12 +218,12 @@ async def test_a_removed_device_disappears_and_may_return(visit: Visit) -> None:
     await visit.go(device(key_of(3)))
     await visit.page.get_by_text("landed", exact=True).first.wait_for()
     visit.stage.remove(key_of(3))
-    await visit.page.get_by_text("It was removed").wait_for()
+    await visit.page.get_by_text("The key was removed").wait_for()
     assert await visit.page.locator(".fields tr, .facts div, .enrichments li, .versions li").count() == 0
     visit.stage.fly(3, 2)  # an earlier version than the one that was shown: not of the same row of versions
     await visit.page.get_by_text("scheduled", exact=True).first.wait_for()
     await visit.until("document.querySelector('.versions li')?.innerText.startsWith('v2')")
-    assert not await visit.page.get_by_text("It was removed").is_visible()
+    assert not await visit.page.get_by_text("The key was removed").is_visible()
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__", "toString"])

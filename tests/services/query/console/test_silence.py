@@ -112,7 +112,7 @@ async def test_a_key_that_returned_meanwhile_appears(waiting: Visit, way: Way, s
     await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
     await waiting.until(says(".versions", "v5"))
     stage.remove(key_of(1))
-    await waiting.until(says("main", "It was removed"))
+    await waiting.until(says("main", "The key was removed"))
     way.flows.clear()
     await pass_until(waiting, "document.querySelector('.stream-status').dataset.status === 'waiting'")
     stage.fly(1, 2)

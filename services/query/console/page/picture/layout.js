@@ -4,7 +4,7 @@
 export const ROW = 46;
 export const MOST_APIS = 6;
 
-/** The places of nodes, the ways between them, and words beside: {width, height, nodes, ways, words}. `apis` is their number. */
+/** The places of the nodes, the paths between them, and labels: {width, height, nodes, ways, words}. `apis` is their number. */
 export function layout(isWide, apis) {
   const list = Math.max(1, Math.min(apis, MOST_APIS)) * ROW + 38;
   return isWide ? wide(list) : tall(list);
@@ -34,7 +34,7 @@ function wide(list) {
     results: "M648,336 H330",
     feedback: "M257,294 V196 Q257,146 307,146 H392",
   };
-  const words = [{ x: 489, y: 324, text: "answers, on their way into the same state" }];
+  const words = [{ x: 489, y: 324, text: "results, merged into the same state" }];
   return { width: 1196, height: Math.max(418, nodes.apis.y + list + 12), nodes, ways, words };
 }
 

@@ -15,17 +15,17 @@ const INITIAL = 20;
 const MEANINGS = {
   empty: "no value",
   oversized: "larger than the application allows",
-  not_utf8: "no UTF-8",
-  malformed: "no JSON object with the declared types",
+  not_utf8: "not UTF-8",
+  malformed: "not a JSON object with the declared types",
   invalid_field: "a field is missing or outside its bounds",
   wrong_key: "the record's key is not its device's",
   incredible_time: "the device's clock is ahead of the broker's or the job's",
   late: "its window had expired when it came",
   large_snapshot: "the state is too large to be published whole",
-  undecodable_snapshot: "a record of the snapshots topic is no snapshot",
-  enrichment_failed: "a request was tried as its policy says, and failed",
+  undecodable_snapshot: "a record of the snapshots topic is not a snapshot",
+  enrichment_failed: "a request failed after the attempts of its policy",
   not_derived: "the function of a derived state raised on a snapshot",
-  unreadable: "a record of this topic is no dead letter of ours",
+  unreadable: "a record of this topic is not a dead letter",
   others: "reasons beyond the first fifty",
 };
 

@@ -11,7 +11,7 @@ import { enrichmentCards } from "./enrichments.js";
 import { fieldTable } from "./fields.js";
 import { versionList } from "./versions.js";
 
-const GONE = { never_seen: "Never seen", expired: "Its window has expired", removed: "It was removed", not_yours: "Not for this token" };
+const GONE = { never_seen: "Never seen", expired: "Its window has expired", removed: "The key was removed", not_yours: "Not allowed for this token" };
 /** After these nothing is there, and what comes next is no later version of what was. */
 const FORGOTTEN = ["never_seen", "removed"];
 

@@ -48,7 +48,7 @@ export function statusOf(one, value) {
   const answer = own(value.enrichments ?? {}, one.name);
   if (answer) return { status: answer.status, why: answer.reason ?? "" };
   const missing = one.needs.filter((need) => !one.optional.includes(need) && !isThere(need, value));
-  return { status: "open", why: missing.length ? `waits for ${missing.join(", ")}` : "being asked for" };
+  return { status: "open", why: missing.length ? `waits for ${missing.join(", ")}` : "requested" };
 }
 
 function isThere(need, value) {

@@ -8,7 +8,7 @@ import { order, versionName, versions as kept } from "../states.js";
 const MOST = 100;
 const MOST_CHANGES = 6;
 
-/** The list: {node, add(answer, changes since the one before, or null)}. Those kept are asked for with the first. */
+/** The list: {node, add(answer, changes since the one before, or null)}. Stored versions are requested with the first. */
 export function versionList(state, key, signal) {
   const list = el("ol", { class: "versions" });
   const node = el("section", { class: "panel", "aria-label": "Versions", hidden: true }, el("h2", {}, "Versions"), list);
@@ -24,7 +24,7 @@ export function versionList(state, key, signal) {
   const add = (answer, differ) => {
     const isFirst = node.hidden;
     put(answer, differ);
-    if (isFirst) askForKept(state, key, put, signal);
+    if (isFirst) loadStored(state, key, put, signal);
   };
   const clear = () => {
     known.clear();
@@ -34,12 +34,12 @@ export function versionList(state, key, signal) {
   return { node, add, clear };
 }
 
-async function askForKept(state, key, put, signal) {
+async function loadStored(state, key, put, signal) {
   try {
     const found = await kept(state, key, { signal });
     found.forEach((one, number) => put(one, number + 1 < found.length ? changes(found[number + 1].value, one.value) : null));
   } catch {
-    // those that are seen from now on are shown all the same
+    // new versions are shown in any case
   }
 }
 
@@ -55,7 +55,7 @@ function row(answer, differ) {
   );
 }
 
-/** What changes with every answer says nothing: its result is in the enrichment's own card. */
+/** Fields that change with every result; the result itself is in the enrichment's card. */
 const NOISE = /^(epoch|version|as_of|traceparent)$|^enrichments\.[^.]+\.(fingerprint|ts|epoch|version|spent|result.*)$/;
 
 function difference(one) {
