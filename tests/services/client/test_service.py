@@ -79,7 +79,7 @@ async def test_the_service_answers_as_the_client_understands(fleet: Fleet) -> No
             )
             (cars,) = await states.states()
             assert (cars.name, cars.partitions, cars.keys) == ("cars", 4, 40)
-            with pytest.raises(RejectedError, match="These can be asked: cars"):
+            with pytest.raises(RejectedError, match="The states are: cars"):
                 await states.get("ships", "k")
             with pytest.raises(RejectedError, match="write path:value of an index"):
                 await states.page("cars", where={"state.colour": "red"})
