@@ -48,7 +48,7 @@ class BatchRead:
         return [key for key in dict.fromkeys(self.keys) if key not in self.answers]
 
 
-class BatchReader:
+class MultiGet:
     """Reads batches."""
 
     def __init__(

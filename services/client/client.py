@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from services.client import pages
 from services.client.answers import Found
-from services.client.batch import BatchRead, BatchReader
+from services.client.batch import BatchRead, MultiGet
 from services.client.decoding import Value, reader
 from services.client.discovery import Discovery
 from services.client.errors import StaleReadError
@@ -65,7 +65,7 @@ class Client:
         self._sender = RequestSender(self._transport, self._discovery, self._retrier)
         self._high_water_marks = HighWaterMarks(remember)
         self._stream = ReconnectingStream(self._discovery, self._retrier, time.monotonic)
-        self._batch_reader = BatchReader(self._sender, self._discovery, self._retrier, self._high_water_marks)
+        self._multi_get = MultiGet(self._sender, self._discovery, self._retrier, self._high_water_marks)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -129,7 +129,7 @@ class Client:
     ) -> list[Answer[Any]]:
         """Return the results of many keys, in their order, within the deadline."""
         batch = BatchRead(state, keys, fields, model)
-        return await self._batch_reader.read(batch, self._deadline_s if deadline is None else deadline)
+        return await self._multi_get.read(batch, self._deadline_s if deadline is None else deadline)
 
     async def page(  # noqa: PLR0913  # as the service's own query
         self,
