@@ -51,7 +51,7 @@ class CountingStore(MemoryStore):
         self.read.append(key)
         return super().get(key)
 
-    def gets(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+    def get_many(self, keys: Sequence[str]) -> Sequence[Entry | None]:
         self.read.append(f"gets of {len(keys)}")
         return super().get_many(keys)
 

@@ -249,13 +249,13 @@ async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState
         def mark_caught_up(self, _: Mapping[int, int]) -> None:
             pass
 
-        def fresh(self, _: int) -> int | None:
+        def caught_up_at(self, _: int) -> int | None:
             return None
 
         def is_clear_pending(self, _: int) -> bool:
             return False
 
-        def sweep(self) -> None:
+        def drop_expired(self) -> None:
             pass
 
         def page(self, **_: object) -> EntryPage:
