@@ -48,13 +48,20 @@ class Instance:
         self.offset = 0
 
     def put(  # noqa: PLR0913  # each has a usual value
-        self, key: str, version: int, value: Any = None, *, state: str = "flights", life: int = NOW, epoch: int = 0
+        self,
+        key: str,
+        version: int,
+        value: Any = None,
+        *,
+        state: str = "flights",
+        window_start: int = NOW,
+        epoch: int = 0,
     ) -> Change:
         """Store a record of the key without fanning it out."""
         self.offset += 1
         written = orjson.dumps({"v": version} if value is None else value)
         partition = self.watching.fanout.partition(state, key)
-        entry = Entry(life, epoch, version, NOW, partition, self.offset, written)
+        entry = Entry(window_start, epoch, version, NOW, partition, self.offset, written)
         return self._apply(state, Update(key, partition, self.offset, entry))
 
     def remove(self, key: str, state: str = "flights") -> Change:
