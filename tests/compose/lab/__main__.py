@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.compose.lab.engine import Engine
 
 CHECKOUT = Path(__file__).parents[3]
-HOST_NETWORK = "tests/compose/lab/host-network.yaml"
+OVERLAY = "tests/compose/lab/overlay.yaml"
 WITHOUT_GRAFANA = "tests/compose/lab/without-grafana.yaml"
 DAY, NEXT_DAY = "2013-01-01", "2013-01-02"
 VERSION = "compose-test"
@@ -70,7 +70,7 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
         steps.say("one of its own, in a network of its own" if engine.own else "the one that runs here")
     commands = Commands(log, engine.environment | settings(free_port_pair()))
     copy = checkout(folder)
-    only_here = (HOST_NETWORK,) if engine.own else ()
+    only_here = (OVERLAY,) if engine.own else ()
     with engine.building():
         left_out = build(engine, Stack(commands, copy, only_here), folder, steps)
     with engine.running():
