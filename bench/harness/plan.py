@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.enrichment.measures import Calls, measures
 from bench.harness.load import Fleet
-from bench.query.measures import Keys, Loop
+from bench.query.measures import Keys, LoopMeasure
 from bench.query.measures import measures as queries
 
 CHECKOUT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ class Stream:
         return Fleet("d", self.devices, self.hot)
 
 
-Measure = BacklogPlan | Stream | Calls | Keys | Loop
+Measure = BacklogPlan | Stream | Calls | Keys | LoopMeasure
 
 
 @dataclass(frozen=True)

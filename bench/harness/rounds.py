@@ -17,10 +17,10 @@ from bench.harness.plan import BacklogPlan, Measure, Plan, Site, Stream
 from bench.harness.progress import Display
 from bench.harness.report import described
 from bench.harness.results import RunResult, Session, keep
-from bench.query.loop import EventsShown
-from bench.query.measures import Keys, Loop
+from bench.query.loop import EventVisibility
+from bench.query.measures import Keys, LoopMeasure
 from bench.query.servers import QUERIES, SERVERS
-from bench.query.service import KeysAsked
+from bench.query.service import KeyQueries
 
 FILL_PER_S, DRAIN_PER_S, CHECK_PER_S = 40_000, 45_000, 90_000
 START_S, STOP_S, BATCH_S = 15.0, 5.0, 300.0
@@ -41,7 +41,7 @@ def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
         return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
     if isinstance(measure, Keys):
         return [job for job in jobs if job in QUERIES and (SERVERS[job.name].pushes or not measure.pushes_only)]
-    if isinstance(measure, Loop):
+    if isinstance(measure, LoopMeasure):
         return [job for job in jobs if job == MEASURED]
     return [job for job in jobs if job not in (*WORKERS, *QUERIES)]
 
@@ -96,7 +96,7 @@ class Rounds:
             yield result
 
 
-def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeysAsked | EventsShown:
+def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeyQueries | EventVisibility:
     match measure:
         case BacklogPlan():
             return Drain(measure, plan, site)
@@ -105,9 +105,9 @@ def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | Worker
         case Calls():
             return WorkerDrain(measure, plan, site)
         case Keys():
-            return KeysAsked(measure, plan, site)
-        case Loop():
-            return EventsShown(measure, plan, site)
+            return KeyQueries(measure, plan, site)
+        case LoopMeasure():
+            return EventVisibility(measure, plan, site)
 
 
 def _fill_s(measure: Measure) -> float:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from multiprocessing.synchronize import Event as Flag
 
-    from bench.query.doors import Door
+    from bench.query.store_clients import StoreClient
 
 BATCH = 100
 OTHERS = 20_000
@@ -21,15 +21,15 @@ PAUSE_S = 0.01
 PATIENCE_S = 20.0
 
 
-def watching(knock: Callable[[int], Door], port: int, keys: int, stop: Flag) -> OracleReport:
+def watching(knock: Callable[[int], StoreClient], port: int, keys: int, stop: Flag) -> OracleReport:
     """While others load the service: ask for keys, some of them often, and see that none goes back."""
-    door = knock(port)
+    store_client = knock(port)
     verdict = OracleReport(events=0, given="answers", gives="version of its key, never an earlier one")
     random, highest = Random(3), dict[int, int]()  # noqa: S311  # a load keeps no secret
     often = [random.randrange(keys) for _ in range(BATCH)]
     while not stop.is_set():
         number = random.choice(often) if random.random() < 0.5 else random.randrange(keys)  # noqa: PLR2004
-        answer = door.read(key(number))
+        answer = store_client.read(key(number))
         version = checked(number, answer or b"")
         verdict.events += 1
         verdict.snapshots += 1
@@ -38,11 +38,11 @@ def watching(knock: Callable[[int], Door], port: int, keys: int, stop: Flag) -> 
             verdict.example = verdict.example or f"{key(number)} after {highest.get(number)}: {(answer or b'')[:200]!r}"
         highest[number] = max(version or 0, highest.get(number, 0))
         time.sleep(PAUSE_S)
-    door.close()
+    store_client.close()
     return verdict
 
 
-def final(door: Door, keys: int, versions: Mapping[int, int]) -> OracleReport:
+def final(store_client: StoreClient, keys: int, versions: Mapping[int, int]) -> OracleReport:
     """When no more is written: each key that was updated, and others, have their last version."""
     random = Random(4)  # noqa: S311  # a load keeps no secret
     wanted = {random.randrange(keys): FIRST for _ in range(min(OTHERS, keys))} | dict(versions)
@@ -51,7 +51,7 @@ def final(door: Door, keys: int, versions: Mapping[int, int]) -> OracleReport:
     numbers, deadline = list(wanted), time.monotonic() + PATIENCE_S
     for at in range(0, len(numbers), BATCH):
         some = numbers[at : at + BATCH]
-        while (found := _versions(door, some)) != [wanted[one] for one in some] and time.monotonic() < deadline:
+        while (found := _versions(store_client, some)) != [wanted[one] for one in some] and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
         verdict.snapshots += len(found)
         for number, version in zip(some, found, strict=True):
@@ -62,6 +62,6 @@ def final(door: Door, keys: int, versions: Mapping[int, int]) -> OracleReport:
     return verdict
 
 
-def _versions(door: Door, numbers: list[int]) -> list[int | None]:
-    answers = door.read_many([key(number) for number in numbers])
+def _versions(store_client: StoreClient, numbers: list[int]) -> list[int | None]:
+    answers = store_client.read_many([key(number) for number in numbers])
     return [checked(number, answer) for number, answer in zip(numbers, answers, strict=True)]

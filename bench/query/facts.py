@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def told(site: Site, name: str) -> Iterator[dict[str, str]]:
+def service_facts(site: Site, name: str) -> Iterator[dict[str, str]]:
     """The facts of one run; its data last as long, so that it finds them when it is started again."""
     data = site.folder / "run" / f"{name}-data"
     data.mkdir(parents=True)

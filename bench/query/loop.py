@@ -23,9 +23,9 @@ from bench.harness.plan import Stream
 from bench.harness.process import RunningJob
 from bench.harness.receive import receive
 from bench.harness.results import RunResult
-from bench.query.doors import HttpDoor
-from bench.query.facts import told
+from bench.query.facts import service_facts
 from bench.query.servers import SERVICE
+from bench.query.store_clients import HttpStoreClient
 from bench.yardstick.application import app
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bench.harness.plan import Plan, Site
     from bench.harness.progress import Show
     from bench.harness.receive import Received
-    from bench.query.measures import Loop
+    from bench.query.measures import LoopMeasure
 
     Published = Mapping[tuple[str, int], float]
     """When a snapshot came, in seconds of the epoch, by its device and how many events it is made of."""
@@ -52,7 +52,7 @@ ASKED = Job(
 )
 
 
-class Shown(NamedTuple):
+class VisibleEvent(NamedTuple):
     """Which event of a device, when it was handed to the client, in seconds of the epoch, and how long it took."""
 
     device: str
@@ -65,7 +65,7 @@ class Reads(Protocol):
     """What answers for a key."""
 
     def read(self, key: str) -> bytes | None:
-        """See Door."""
+        """See StoreClient."""
         ...
 
 
@@ -76,10 +76,10 @@ class NotServedError(RunFailedError):
         super().__init__(f"event {number} of {device} was not shown within {PATIENCE_S} s, but {answer[:200]!r}")
 
 
-class EventsShown:
+class EventVisibility:
     """Measures our job and our service together, with other events meanwhile."""
 
-    def __init__(self, loop: Loop, plan: Plan, site: Site) -> None:
+    def __init__(self, loop: LoopMeasure, plan: Plan, site: Site) -> None:
         self._loop, self._plan, self._site = loop, plan, site
         self._stream = Stream(loop.name, loop.rate, loop.seconds, loop.warm_s)
 
@@ -88,16 +88,16 @@ class EventsShown:
         loop, boot, name = self._loop, self._site.boot, f"{self._loop.name}-{job.name}-{run}"
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS, app.topics.instances))
         with (
-            told(self._site, name) as facts,
+            service_facts(self._site, name) as facts,
             RunningJob(ASKED, self._plan, self._site, f"{name}-service", facts) as service,
             RunningJob(job, self._plan, self._site, name) as running,
             Background(steady, boot, loop.rate, self._stream.fleet()),
             Background(receive, boot) as receiver,
-            closing(HttpDoor(int(facts["port"]), app.name)) as door,
+            closing(HttpStoreClient(int(facts["port"]), app.name)) as store_client,
         ):
             begin = Latency(self._stream, self._plan, self._site).warm_up(running, show)
             show("sending events and asking for them", 0.5)
-            events = shown(boot, door, loop.seconds)
+            events = measure_visibility(boot, store_client, loop.seconds)
             service.require_running()
             commits, received = running.commits(), receiver.finish()
         figures = outside(events, commits, published(received, SnapshotDecoder(job)))
@@ -106,10 +106,10 @@ class EventsShown:
         return RunResult(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
 
 
-def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
+def measure_visibility(boot: str, store_client: Reads, seconds: float) -> list[VisibleEvent]:
     """Send an event, and ask for the state that has it, again and again. Raises NotServedError."""
     made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
-    first_seen, found, end = _now(), list[Shown](), time.monotonic() + seconds
+    first_seen, found, end = _now(), list[VisibleEvent](), time.monotonic() + seconds
     for turn in range(sys.maxsize):
         if time.monotonic() > end:
             break
@@ -119,8 +119,8 @@ def shown(boot: str, door: Reads, seconds: float) -> list[Shown]:
         at, begun = time.time(), time.monotonic()
         made.produce(EVENTS, event, device)
         made.poll(0)
-        answer = door.read(f"{device}?min_version={number}&wait={PATIENCE_S}") or b"nothing"
-        found.append(Shown(device, number, at, time.monotonic() - begun))
+        answer = store_client.read(f"{device}?min_version={number}&wait={PATIENCE_S}") or b"nothing"
+        found.append(VisibleEvent(device, number, at, time.monotonic() - begun))
         if not answer.startswith(b"{") or orjson.loads(answer)["value"]["state"]["events"] != number:
             raise NotServedError(device, number, answer)
     made.flush()
@@ -136,7 +136,7 @@ def published(received: Iterable[Received], reader: SnapshotDecoder) -> Publishe
     return found
 
 
-def outside(events: Sequence[Shown], commits: Sequence[float], snapshots: Published) -> Figures:
+def outside(events: Sequence[VisibleEvent], commits: Sequence[float], snapshots: Published) -> Figures:
     """The latencies of those that were not sent around the end of a batch, and the longest of all.
 
     `visible` is until the answer, `snapshot` until its snapshot came to a consumer of the topic, `shown` the rest.

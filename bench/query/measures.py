@@ -31,7 +31,7 @@ class Keys:
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopMeasure:
     """Events that go through the job to the service, and are asked for there; others come at a rate meanwhile."""
 
     name: str
@@ -45,11 +45,11 @@ class Loop:
         return f"{self.rate:,} other events/s, {self.seconds} s"
 
 
-def measures(scale: int) -> tuple[Keys | Loop, ...]:
+def measures(scale: int) -> tuple[Keys | LoopMeasure, ...]:
     """All of them, of a size that is divided by so much."""
     rate, seconds, subscribers = 10_000 // scale, max(3, 20 // scale), 1_000 // scale
     return (
         Keys("query-5m", 5_000_000 // scale, rate, seconds, subscribers),
         Keys("push-1k", 100_000 // scale, rate, 2 * seconds, subscribers, pushes_only=True),
-        Loop("query-loop", 1_000, max(10, 120 // scale), max(20, 60 // scale)),
+        LoopMeasure("query-loop", 1_000, max(10, 120 // scale), max(20, 60 // scale)),
     )

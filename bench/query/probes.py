@@ -13,7 +13,7 @@ from bench.query.updates import RESERVED
 from bench.query.watchers import Watchers
 
 if TYPE_CHECKING:
-    from bench.query.doors import Door
+    from bench.query.store_clients import StoreClient
 
 BETWEEN_S = 0.02
 PUSHES_BETWEEN_S = 0.2
@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     versions: dict[int, int]
 
 
-def visible(boot: str, began: str, door: Door, seconds: float) -> Seen:
+def visible(boot: str, began: str, store_client: StoreClient, seconds: float) -> Seen:
     """Write a key and read it until the new version is there, again and again. Raises NotReceivedError."""
     made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
     versions, latencies = dict.fromkeys(range(1, RESERVED), FIRST), list[float]()
@@ -48,7 +48,7 @@ def visible(boot: str, began: str, door: Door, seconds: float) -> Seen:
         sent = time.monotonic()
         made.produce(TOPIC, value(number, versions[number], began), key(number))
         made.poll(0)
-        while (checked(number, door.read(key(number)) or b"") or 0) < versions[number]:
+        while (checked(number, store_client.read(key(number)) or b"") or 0) < versions[number]:
             if time.monotonic() - sent > PATIENCE_S:
                 raise NotReceivedError(number, versions[number])
         latencies.append(time.monotonic() - sent)

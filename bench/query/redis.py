@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from bench.harness.topics import PARTITIONS, consumer_settings
-from bench.query.doors import RedisDoor, encoded
 from bench.query.records import TOPIC
+from bench.query.store_clients import RedisStoreClient, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,28 +41,28 @@ def transaction(messages: Sequence[Message]) -> bytes:
     return b"".join([encoded(b"MULTI"), *sets, encoded(b"EXEC")])
 
 
-def feed(boot: str, door: RedisDoor) -> None:
+def feed(boot: str, store_client: RedisStoreClient) -> None:
     """Follow the topic until the process is told to end."""
     consumer = Consumer(consumer_settings(boot))
-    consumer.assign([TopicPartition(TOPIC, one, _position(door, one)) for one in range(PARTITIONS)])
+    consumer.assign([TopicPartition(TOPIC, one, _position(store_client, one)) for one in range(PARTITIONS)])
     while True:
         first = consumer.poll(WAIT_S)
         if first is None or first.error():
             continue
         messages = [first, *(one for one in consumer.consume(MANY - 1, 0) if not one.error())]
-        door.apply(transaction(messages), len(messages) + len({one.partition() for one in messages}))
+        store_client.apply(transaction(messages), len(messages) + len({one.partition() for one in messages}))
 
 
-def _position(door: RedisDoor, partition: int) -> int:
-    (found,) = door.command(b"GET", b"position:%d" % partition)
+def _position(store_client: RedisStoreClient, partition: int) -> int:
+    (found,) = store_client.command(b"GET", b"position:%d" % partition)
     return int(found or 0)
 
 
-def _await(door: RedisDoor) -> None:
+def _await(store_client: RedisStoreClient) -> None:
     """It refuses commands while it reads its file."""
     while True:
         with suppress(OSError):
-            door.command(b"GET", b"ready")
+            store_client.command(b"GET", b"ready")
             return
         time.sleep(PAUSE_S)
 
@@ -72,9 +72,9 @@ def main(boot: str, port: str, folder: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with subprocess.Popen(server(port, folder)) as running:
         try:
-            door = RedisDoor(int(port))
-            _await(door)
-            feed(boot, door)
+            store_client = RedisStoreClient(int(port))
+            _await(store_client)
+            feed(boot, store_client)
         finally:
             running.terminate()
 

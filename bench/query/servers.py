@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from bench.harness.cores import PINNED
 from bench.harness.jobs import Job
-from bench.query.doors import Door, HttpDoor, RedisDoor
 from bench.query.generators import RedisBenchmark, Wrk
+from bench.query.store_clients import HttpStoreClient, RedisStoreClient, StoreClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,10 +54,10 @@ KSTREAMS = Job(
 
 @dataclass(frozen=True)
 class Server:
-    """A service. Its door and its load take the port; the load, how many keys there are, too."""
+    """A service. Its store_client and its load take the port; the load, how many keys there are, too."""
 
     job: Job
-    door: Callable[[int], Door]
+    store_client: Callable[[int], StoreClient]
     load: Callable[[int, int], Wrk | RedisBenchmark]
     needs: tuple[str, ...]
     paced: bool
@@ -67,11 +67,11 @@ class Server:
 
 
 SERVERS = {
-    SERVICE.name: Server(SERVICE, HttpDoor, Wrk, ("wrk", "cc"), paced=True, pushes=True),
+    SERVICE.name: Server(SERVICE, HttpStoreClient, Wrk, ("wrk", "cc"), paced=True, pushes=True),
     REDIS.name: Server(
-        REDIS, RedisDoor, RedisBenchmark, ("redis-server", "redis-benchmark"), paced=False, pushes=False
+        REDIS, RedisStoreClient, RedisBenchmark, ("redis-server", "redis-benchmark"), paced=False, pushes=False
     ),
-    KSTREAMS.name: Server(KSTREAMS, HttpDoor, Wrk, ("wrk",), paced=True, pushes=False),
+    KSTREAMS.name: Server(KSTREAMS, HttpStoreClient, Wrk, ("wrk",), paced=True, pushes=False),
 }
 QUERIES = tuple(one.job for one in SERVERS.values())
 """The first is ours."""

@@ -16,7 +16,7 @@ from bench.harness.load import preload
 from bench.harness.process import RunningJob
 from bench.harness.results import RunResult
 from bench.query.check import final, watching
-from bench.query.facts import told
+from bench.query.facts import service_facts
 from bench.query.footprint import disk_mb, own_mb
 from bench.query.generators import BATCH
 from bench.query.needs import require
@@ -42,7 +42,7 @@ RESTART_S = 120.0
 SETTLE_S = 3.0
 
 
-class KeysAsked:
+class KeyQueries:
     """Measures one service at a time, each on a topic of its own."""
 
     def __init__(self, keys: Keys, plan: Plan, site: Site) -> None:
@@ -54,7 +54,7 @@ class KeysAsked:
         server, name = SERVERS[job.name], f"{self._keys.name}-{job.name}-{run}"
         require(server.needs, lambda what: show(what, 0.0))
         began = self._fill(show)
-        with cores.left_to(self._core, os.getpid(), *self._site.pids), told(self._site, name) as facts:
+        with cores.left_to(self._core, os.getpid(), *self._site.pids), service_facts(self._site, name) as facts:
             figures, verdict = self._run(server, name, facts | {"core": str(self._core)}, began, show)
         return RunResult(self._keys.name, job.name, run, figures, verdict, size=self._plan.size(self._keys))
 
@@ -64,7 +64,7 @@ class KeysAsked:
         show("reading the topic", 0.2)
         with RunningJob(server.job, self._plan, self._site, f"{name}-1", facts) as running:
             figures = {"rebuild_s": self._await(running, server, facts, self._last, LOAD_S)}
-            more, verdict = self._asked(server, running, facts, began, show)
+            more, verdict = self._query_keys(server, running, facts, began, show)
             figures |= more | self._footprint(running, facts)
             running.group.kill()
         show("starting again", 0.9)
@@ -72,15 +72,15 @@ class KeysAsked:
             figures["restart_s"] = self._await(running, server, facts, [0], RESTART_S)
         return figures, verdict
 
-    def _asked(
+    def _query_keys(
         self, server: Server, running: RunningJob, facts: dict[str, str], began: str, show: Show
     ) -> tuple[Figures, OracleReport]:
         """Everything that is measured under updates, and whether all was right."""
         keys, port, boot = self._keys, int(facts["port"]), self._site.boot
         with (
-            closing(server.door(port)) as door,
+            closing(server.store_client(port)) as store_client,
             Background(updating, boot, keys.keys, keys.rate, began) as updates,
-            Background(watching, server.door, port, keys.keys) as watch,
+            Background(watching, server.store_client, port, keys.keys) as watch,
         ):
             time.sleep(SETTLE_S)
             figures, versions = ({}, {}) if keys.pushes_only else self._read(server, running, port, began, show)
@@ -92,7 +92,7 @@ class KeysAsked:
             watched = watch.finish()
             versions |= updates.finish()
             show("checking", 0.85)
-            verdict = final(door, keys.keys, versions)
+            verdict = final(store_client, keys.keys, versions)
         verdict.wrong, verdict.example = verdict.wrong + watched.wrong, verdict.example or watched.example
         figures["checked"] = verdict.events + watched.events
         return figures, verdict
@@ -105,8 +105,8 @@ class KeysAsked:
         show("updates alone", 0.4)
         figures = {"update_cores": _cores(running, seconds / 2)} | self._loaded(server, running, port, show)
         show("reading what was written just now", 0.7)
-        with closing(server.door(port)) as door:
-            seen = visible(self._site.boot, began, door, seconds)
+        with closing(server.store_client(port)) as store_client:
+            seen = visible(self._site.boot, began, store_client, seconds)
         return figures | {
             f"visible_{name}": value for name, value in percentiles(seen.latencies).items()
         }, seen.versions
@@ -151,10 +151,10 @@ class KeysAsked:
         self, running: RunningJob, server: Server, facts: dict[str, str], numbers: list[int], patience_s: float
     ) -> float:
         """The seconds from its start until it answers for these keys. Raises JobExitedError, JobStalledError."""
-        with closing(server.door(int(facts["port"]))) as door:
+        with closing(server.store_client(int(facts["port"]))) as store_client:
             while True:
                 with suppress(OSError):
-                    if all(checked(one, door.read(key(one)) or b"") for one in numbers):
+                    if all(checked(one, store_client.read(key(one)) or b"") for one in numbers):
                         return time.time() - running.began
                 running.require_running()
                 if time.time() - running.began > patience_s:

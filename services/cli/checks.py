@@ -37,7 +37,7 @@ CLOCK_S = 2.0
 """A difference of clocks that is reported. HTTP names whole seconds."""
 
 
-class Result(StrEnum):
+class CheckResult(StrEnum):
     """The result of a check."""
 
     OK = "ok"
@@ -49,23 +49,23 @@ class Finding(NamedTuple):
     """One line of the report: what was checked, the result, and for a problem what to do."""
 
     subject: str
-    result: Result
+    result: CheckResult
     text: str
 
 
 def ok(subject: str, text: str) -> Finding:
     """Return a finding without a problem."""
-    return Finding(subject, Result.OK, text)
+    return Finding(subject, CheckResult.OK, text)
 
 
 def warning(subject: str, text: str) -> Finding:
     """Return a finding that does not stop the loop."""
-    return Finding(subject, Result.WARNING, text)
+    return Finding(subject, CheckResult.WARNING, text)
 
 
 def failed(subject: str, error: object) -> Finding:
     """Return a finding that stops the loop, or a part of it."""
-    return Finding(subject, Result.FAILED, str(error))
+    return Finding(subject, CheckResult.FAILED, str(error))
 
 
 def runtime(jars: Path) -> Iterator[Finding]:

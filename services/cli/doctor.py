@@ -13,14 +13,14 @@ from contracts.errors import StateloopError
 from contracts.model.application import load
 from contracts.settings import read
 from services.cli import checks
-from services.cli.checks import Finding, Result, failed, ok
+from services.cli.checks import CheckResult, Finding, failed, ok
 from services.enrichment.settings import EnrichmentSettings
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STYLES = {Result.OK: "green", Result.WARNING: "yellow", Result.FAILED: "red"}
+STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FAILED: "red"}
 
 
 def findings() -> Iterator[Finding]:
@@ -48,12 +48,12 @@ def findings() -> Iterator[Finding]:
 
 def main() -> int:
     """Print a line for each finding. Returns 1 when one failed, else 0."""
-    console, results = Console(highlight=False, soft_wrap=True), set[Result]()
+    console, results = Console(highlight=False, soft_wrap=True), set[CheckResult]()
     for one in findings():
         results.add(one.result)
         console.print(f"[{STYLES[one.result]}]{one.result:8}[/]", end="")
         console.print(f"{one.subject}: {one.text}", markup=False)
-    return int(Result.FAILED in results)
+    return int(CheckResult.FAILED in results)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ class Assignment:
         partitions = [one for one in self._partitions if one not in self._clearing]
         self._reader.replace({(self._topics[one.state], one.number): self._position(one) for one in partitions})
 
-    def is_nearly_caught_up(self, state: str) -> bool:
+    def is_almost_caught_up(self, state: str) -> bool:
         """Return whether each assigned partition of the state lacks fewer than NEARLY_CAUGHT_UP records."""
         known = [self.progress.get(one) for one in self._partitions if one.state == state]
         return bool(known) and all(one and one.end is not None and one.lag < NEARLY_CAUGHT_UP for one in known)

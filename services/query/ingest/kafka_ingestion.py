@@ -184,7 +184,7 @@ class KafkaIngestion:
 
     def _finish_bulk_loads(self) -> None:
         """Switch the stores that caught up for the first time since the start from fast loading to fast reading."""
-        for name in [name for name in self._bulk_loading if self._assignment.is_nearly_caught_up(name)]:
+        for name in [name for name in self._bulk_loading if self._assignment.is_almost_caught_up(name)]:
             self._changes.call(self._bulk_loading.pop(name).finish_bulk_load)
 
     def _write(self, source: StateSource, pending: PendingWrite) -> None:

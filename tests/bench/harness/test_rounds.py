@@ -11,7 +11,7 @@ from bench.harness.jobs import BARE, FLINK, STATELOOP
 from bench.harness.plan import FULL, BacklogPlan, Stream
 from bench.harness.results import Session
 from bench.harness.rounds import Rounds, Run, able, estimate, turns
-from bench.query.measures import Keys, Loop
+from bench.query.measures import Keys, LoopMeasure
 from bench.query.servers import QUERIES
 
 DRAIN = BacklogPlan("drain", events=90_000, devices=10)
@@ -29,7 +29,7 @@ def test_workers_call_and_jobs_keep_states() -> None:
     assert able(DRAIN, everything) == [STATELOOP, FLINK]
     assert able(Calls("calls", 10, peers=True), everything) == list(WORKERS)
     assert able(Calls("calls", 10), everything) == [WORKERS[0]]
-    assert able(Loop("loop", 1, 1, 1), (*everything, *QUERIES)) == [STATELOOP]
+    assert able(LoopMeasure("loop", 1, 1, 1), (*everything, *QUERIES)) == [STATELOOP]
 
 
 def test_services_answer_and_those_that_push_are_measured_at_that() -> None:

@@ -17,10 +17,10 @@ from bench.harness.load import keyed
 from bench.harness.plan import Plan, Site
 from bench.harness.process import RunningJob
 from bench.peers.build import FOLDER, up_to_date
-from bench.query.facts import told
+from bench.query.facts import service_facts
 from bench.query.measures import Keys
 from bench.query.servers import KSTREAMS
-from bench.query.service import KeysAsked
+from bench.query.service import KeyQueries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def port(site: Site) -> Iterator[int]:
     made.produce("snapshots", record(2), "k1")
     made.flush()
     with (
-        told(site, "kstreams-test") as facts,
+        service_facts(site, "kstreams-test") as facts,
         RunningJob(KSTREAMS, PLAN, site, "kstreams-test", facts | {"core": "0"}) as running,
     ):
         number = int(facts["port"])
@@ -107,7 +107,7 @@ def test_it_answers_as_the_query_service_does(port: int) -> None:
 
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="without wrk")
 def test_it_is_measured(site: Site) -> None:
-    result = KeysAsked(KEYS, PLAN, site).measure(KSTREAMS, 5, ignore)
+    result = KeyQueries(KEYS, PLAN, site).measure(KSTREAMS, 5, ignore)
     assert result.right, result
     figures = result.figures
     assert figures["checked"] > 1_000

@@ -11,14 +11,14 @@ import pytest
 from bench.harness import topics
 from bench.harness.jobs import STATELOOP
 from bench.harness.oracle import SnapshotDecoder
-from bench.query.loop import NotServedError, Shown, outside, published, shown
+from bench.query.loop import NotServedError, VisibleEvent, measure_visibility, outside, published
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 
 class Answers:
-    """A door behind which each device has as many events as are asked for, and these more."""
+    """A store_client behind which each device has as many events as are asked for, and these more."""
 
     def __init__(self, more: int) -> None:
         self.more = more
@@ -31,15 +31,20 @@ class Answers:
         return orjson.dumps({"value": {"state": {"events": number + self.more}}})
 
 
-def test_events_around_the_end_of_a_batch_are_told_apart() -> None:
-    events = [Shown("a", 1, 10.0, 0.02), Shown("a", 2, 19.5, 0.7), Shown("b", 1, 21.0, 0.5), Shown("b", 2, 40.0, 0.01)]
+def test_events_around_the_end_of_a_batch_are_counted_apart() -> None:
+    events = [
+        VisibleEvent("a", 1, 10.0, 0.02),
+        VisibleEvent("a", 2, 19.5, 0.7),
+        VisibleEvent("b", 1, 21.0, 0.5),
+        VisibleEvent("b", 2, 40.0, 0.01),
+    ]
     figures = outside(events, [20.0], {})
     assert figures["visible_max_ms"] == 20
     assert figures["max_ms"] == 700
 
 
-def test_the_way_to_the_topic_and_the_way_from_there_are_told_apart() -> None:
-    events = [Shown("a", 1, 10.0, 0.5), Shown("a", 2, 11.0, 0.75)]
+def test_the_time_to_the_topic_and_the_time_from_there_are_measured_apart() -> None:
+    events = [VisibleEvent("a", 1, 10.0, 0.5), VisibleEvent("a", 2, 11.0, 0.75)]
     received = [
         (10.125, b'{"device_id":"a","state":{"events":1}}'),
         (10.25, b"no snapshot"),
@@ -51,11 +56,11 @@ def test_the_way_to_the_topic_and_the_way_from_there_are_told_apart() -> None:
 
 
 @pytest.mark.kafka
-def test_each_event_is_asked_for(broker: EmbeddedBroker) -> None:
+def test_each_event_is_read(broker: EmbeddedBroker) -> None:
     topics.renew(broker.bootstrap, topics.INPUTS)
-    door = Answers(0)
-    found = shown(broker.bootstrap, door, 0.3)
-    assert door.asked >= {"probe0", "probe1", "probe2"}
+    store_client = Answers(0)
+    found = measure_visibility(broker.bootstrap, store_client, 0.3)
+    assert store_client.asked >= {"probe0", "probe1", "probe2"}
     with topics.Counter(broker.bootstrap, "events") as counter:
         assert counter.count() == len(found)
 
@@ -64,4 +69,4 @@ def test_each_event_is_asked_for(broker: EmbeddedBroker) -> None:
 def test_an_answer_without_the_event_fails_the_run(broker: EmbeddedBroker) -> None:
     topics.renew(broker.bootstrap, topics.INPUTS)
     with pytest.raises(NotServedError, match="event 1 of probe0"):
-        shown(broker.bootstrap, Answers(-1), 0.3)
+        measure_visibility(broker.bootstrap, Answers(-1), 0.3)

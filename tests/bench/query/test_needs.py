@@ -22,7 +22,7 @@ def test_without_root_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         require(("wrk", "redis-benchmark"), ignore)
 
 
-def test_what_cannot_be_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_cannot_be_installed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name: "/bin/false" if name == "apt-get" else None)
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Failed())

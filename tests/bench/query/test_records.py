@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.query.application import app
-from bench.query.doors import encoded
 from bench.query.records import SIZE, all_keys, checked, key, placed, value
+from bench.query.store_clients import encoded
 from contracts.records.named_states import named
 from contracts.wire import decode_snapshot
 

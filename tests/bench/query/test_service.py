@@ -13,11 +13,11 @@ from bench.harness.errors import JobExitedError
 from bench.harness.jobs import Job
 from bench.harness.plan import Plan, Site
 from bench.query import servers
-from bench.query.doors import HttpDoor
 from bench.query.generators import Wrk
 from bench.query.measures import Keys
 from bench.query.servers import REDIS, Server
-from bench.query.service import KeysAsked
+from bench.query.service import KeyQueries
+from bench.query.store_clients import HttpStoreClient
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
@@ -41,17 +41,17 @@ def there(*programs: str) -> pytest.MarkDecorator:
 
 def service(monkeypatch: pytest.MonkeyPatch, spoil: str) -> Job:
     job = Job("small", (sys.executable, str(SCRIPT), "{boot}", "{port}"), {"SPOIL": spoil})
-    monkeypatch.setitem(servers.SERVERS, "small", Server(job, HttpDoor, Wrk, ("wrk",), paced=True, pushes=True))
+    monkeypatch.setitem(servers.SERVERS, "small", Server(job, HttpStoreClient, Wrk, ("wrk",), paced=True, pushes=True))
     return job
 
 
 @pytest.fixture
-def meter(broker: EmbeddedBroker, tmp_path: Path) -> KeysAsked:
-    return KeysAsked(KEYS, PLAN, Site(broker.bootstrap, tmp_path, tmp_path, (broker.pid,)))
+def meter(broker: EmbeddedBroker, tmp_path: Path) -> KeyQueries:
+    return KeyQueries(KEYS, PLAN, Site(broker.bootstrap, tmp_path, tmp_path, (broker.pid,)))
 
 
 @there("wrk")
-def test_an_honest_service_is_measured(meter: KeysAsked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_honest_service_is_measured(meter: KeyQueries, monkeypatch: pytest.MonkeyPatch) -> None:
     result = meter.measure(service(monkeypatch, "nothing"), 1, ignore)
     assert result.right, result
     figures = result.figures
@@ -67,22 +67,22 @@ def test_an_honest_service_is_measured(meter: KeysAsked, monkeypatch: pytest.Mon
 
 
 @there("wrk")
-def test_one_that_answers_an_earlier_version_fails_its_run(meter: KeysAsked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_answers_an_earlier_version_fails_its_run(meter: KeyQueries, monkeypatch: pytest.MonkeyPatch) -> None:
     result = meter.measure(service(monkeypatch, "lies"), 2, ignore)
     assert not result.right
     assert result.verdict
     assert result.verdict.wrong
 
 
-def test_one_that_ends_is_told(meter: KeysAsked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_exits_is_reported(meter: KeyQueries, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job("small", (sys.executable, "-c", "pass"))
-    monkeypatch.setitem(servers.SERVERS, "small", Server(job, HttpDoor, Wrk, (), paced=True, pushes=True))
+    monkeypatch.setitem(servers.SERVERS, "small", Server(job, HttpStoreClient, Wrk, (), paced=True, pushes=True))
     with pytest.raises(JobExitedError):
         meter.measure(job, 3, ignore)
 
 
 @there("redis-server", "redis-benchmark")
-def test_redis_is_measured_too(meter: KeysAsked) -> None:
+def test_redis_is_measured_too(meter: KeyQueries) -> None:
     result = meter.measure(REDIS, 4, ignore)
     assert result.right, result
     assert result.figures["gets_per_s"] > 0

@@ -89,13 +89,13 @@ async def test_a_version_that_one_does_not_have_is_not_there() -> None:
         assert await asyncio.to_thread(watchers.have, 1, WITHIN_S), "a later one stands for it"
 
 
-async def test_a_connection_that_ends_is_told() -> None:
+async def test_a_connection_that_closes_is_reported() -> None:
     async with telling() as (told, watchers):
         told.writers[0].close()
         with pytest.raises(LoadFailedError, match="a connection: the service ended it"):
             await asyncio.to_thread(watchers.have, 1, WITHIN_S)
 
 
-def test_nobody_there_is_told() -> None:
+def test_a_refused_connection_is_reported() -> None:
     with Watchers(1, "/", 1) as watchers, pytest.raises(LoadFailedError, match="connecting: Connection refused"):
         watchers.have(1, WITHIN_S)

@@ -18,7 +18,7 @@ from aiohttp.test_utils import TestServer
 from examples.flights.application import app
 from services.broker.readiness import wait_until
 from services.cli import checks
-from services.cli.checks import Result
+from services.cli.checks import CheckResult
 from spark_app.checkpoint import CheckpointFile, identity
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
@@ -60,8 +60,8 @@ async def test_an_api_that_responds_is_ok_whatever_its_status() -> None:
     async with TestServer(web.Application()) as server:
         found = await checks.apis({"city": str(server.make_url("/"))}, HERE)
     assert [(one.subject, one.result) for one in found] == [
-        ("API city", Result.OK),
-        ("Clock of API city", Result.OK),
+        ("API city", CheckResult.OK),
+        ("Clock of API city", CheckResult.OK),
     ]
     assert "status 404" in found[0].text
 
@@ -74,60 +74,60 @@ async def test_an_api_with_another_clock_is_a_warning() -> None:
     routes.router.add_get("/", ahead)
     async with TestServer(routes) as server:
         _, clock = await checks.apis({"city": str(server.make_url("/"))}, HERE)
-    assert clock.result == Result.WARNING
+    assert clock.result == CheckResult.WARNING
     assert "by NTP" in clock.text
 
 
 async def test_an_api_at_a_private_address_fails_with_the_setting_that_allows_it() -> None:
     async with TestServer(web.Application()) as server:
         (found,) = await checks.apis({"city": str(server.make_url("/"))}, ())
-    assert found.result == Result.FAILED
+    assert found.result == CheckResult.FAILED
     assert "STATELOOP_ALLOWED_NETWORKS" in found.text
 
 
 async def test_an_api_that_does_not_respond_fails() -> None:
     (found,) = await checks.apis({"city": "http://127.0.0.1:1"}, HERE)
-    assert found.result == Result.FAILED
+    assert found.result == CheckResult.FAILED
     assert "http://127.0.0.1:1 does not respond" in found.text
 
 
 def test_a_checkpoint_that_is_not_there_is_ok(tmp_path: Path) -> None:
     (found,) = checks.checkpoint(settings(tmp_path / "none"), app, TOPICS)
-    assert found.result == Result.OK
+    assert found.result == CheckResult.OK
 
 
-def test_a_checkpoint_of_this_application_is_ok_and_its_epoch_is_shown(tmp_path: Path) -> None:
+def test_a_checkpoint_of_this_application_is_ok_with_its_epoch(tmp_path: Path) -> None:
     stored = CheckpointFile(format=1, epoch=17, identity=identity(app, TOPICS, 4))
     (tmp_path / "stateloop.json").write_text(stored.model_dump_json())
     (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert (found.result, found.text) == (Result.OK, f"{tmp_path}, epoch 17")
+    assert (found.result, found.text) == (CheckResult.OK, f"{tmp_path}, epoch 17")
 
 
 def test_a_checkpoint_of_other_topics_fails_with_the_difference(tmp_path: Path) -> None:
     stored = CheckpointFile(format=1, epoch=17, identity=identity(app, TOPICS[:1], 4))
     (tmp_path / "stateloop.json").write_text(stored.model_dump_json())
     (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert found.result == Result.FAILED
+    assert found.result == CheckResult.FAILED
     assert "flights.feedback" in found.text
 
 
 def test_a_checkpoint_without_its_identity_or_with_a_damaged_one_fails(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert (found.result, "has no stateloop.json" in found.text) == (Result.FAILED, True)
+    assert (found.result, "has no stateloop.json" in found.text) == (CheckResult.FAILED, True)
     (tmp_path / "stateloop.json").write_text("{")
     (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert found.result == Result.FAILED
+    assert found.result == CheckResult.FAILED
 
 
 def test_missing_jars_fail_with_the_command(tmp_path: Path) -> None:
     *_, jars = checks.runtime(tmp_path)
-    assert (jars.result, "make jars" in jars.text) == (Result.FAILED, True)
+    assert (jars.result, "make jars" in jars.text) == (CheckResult.FAILED, True)
 
 
-@pytest.mark.parametrize(("ahead_s", "result"), [(-60, Result.OK), (1, Result.OK), (60, Result.WARNING)])
+@pytest.mark.parametrize(("ahead_s", "result"), [(-60, CheckResult.OK), (1, CheckResult.OK), (60, CheckResult.WARNING)])
 def test_a_newest_record_from_the_future_is_a_warning(
-    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, ahead_s: int, result: Result
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, ahead_s: int, result: CheckResult
 ) -> None:
     cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)
     here = settings(tmp_path).model_copy(update={"kafka": broker.bootstrap})
@@ -138,9 +138,9 @@ def test_a_newest_record_from_the_future_is_a_warning(
         return found
 
     # A new topic has no leader for a moment.
-    wait_until(lambda: compared().result == Result.OK, "the topic has its leaders", 30)
+    wait_until(lambda: compared().result == CheckResult.OK, "the topic has its leaders", 30)
     empty = compared()
-    assert (empty.result, "is empty" in empty.text) == (Result.OK, True), empty.text
+    assert (empty.result, "is empty" in empty.text) == (CheckResult.OK, True), empty.text
     cluster.produce(("device", b"{}"))
     assert compared().result == result
 

@@ -188,7 +188,7 @@ async def test_alone_it_goes_on_while_the_broker_is_away(lab: Lab) -> None:
         await until(lambda: owning(a) == {0, 1, 2, 3})
 
 
-async def test_a_namesake_ends_the_earlier_one(lab: Lab) -> None:
+async def test_an_instance_with_the_same_name_stops_the_earlier_one(lab: Lab) -> None:
     first = lab.cluster("a", store="first")
     running = asyncio.create_task(first.run())
     await until(lambda: owning(first) == {0, 1, 2, 3})

@@ -44,7 +44,7 @@ def test_what_cannot_be_read_is_a_new_store(tmp_path: Path, broken: str) -> None
     assert home.run == 1
 
 
-def test_a_folder_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unusable_folder_is_reported_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FolderUnusableError, match="STATELOOP_QUERY_DATA"):
         InstanceFolder(tmp_path / "file", "one")

@@ -76,7 +76,7 @@ def test_a_part_that_begins_anew_is_not_answered_for_until_it_is_read() -> None:
     assert world.answering(partition) == ["a"]
 
 
-def test_what_is_told_of_an_instance_names_what_it_answers_for() -> None:
+def test_the_description_of_an_instance_lists_its_partitions() -> None:
     world = World(random.Random(1), names="ab", replicas=2)
     for disk in world.disks:
         world.start(disk)
@@ -104,7 +104,7 @@ def test_of_two_whom_a_clock_misled_the_later_goes_on() -> None:
     assert world.answering(partition) == ["b"], "a gives up though its lease is valid by its clock"
 
 
-def test_routers_agree_on_who_holds_a_partition() -> None:
+def test_routers_agree_on_the_owner_of_a_partition() -> None:
     world = World(random.Random(1), names="cd", parts=1)
     (partition,) = world.ends
     for disk in world.disks:
@@ -140,7 +140,7 @@ def test_a_watermark_is_that_of_who_is_there() -> None:
     assert mark.watermark() == NOW + AHEAD_MS, "it goes not back, and to no time that nobody can have seen"
 
 
-def test_lives_end_by_the_clock_though_no_record_comes_and_all_instances_hear_of_it() -> None:
+def test_windows_expire_by_the_clock_without_records_on_all_instances() -> None:
     world = World(random.Random(1), names="ab", parts=1)
     world.expires_by_clock = True
     for disk in world.disks:
@@ -158,7 +158,7 @@ def test_lives_end_by_the_clock_though_no_record_comes_and_all_instances_hear_of
     assert [mark.watermark() for mark in marks] == [NOW + 7 - grace] * 2, "a clock that is set back revives nothing"
 
 
-def test_no_life_ends_before_all_instances_can_hear_of_it() -> None:
+def test_no_window_expires_before_all_instances_can_learn_it() -> None:
     """The watermark that an instance announces is the one that it reads by: never one that it has not announced."""
     world = World(random.Random(1), names="a", parts=1)
     world.expires_by_clock = True

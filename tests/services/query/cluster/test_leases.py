@@ -8,7 +8,7 @@ from tests.services.query.cluster.world import EPOCH, TIMING
 ME = InstanceIdentity("a", "http://a", "a", 1)
 
 
-def test_alone_it_is_sure_of_what_it_holds_until_it_stands_still() -> None:
+def test_alone_it_is_sure_of_its_leases_until_it_is_suspended() -> None:
     lease_table, last = LeaseTable(ME, TIMING), 0.0
     lease_table.tick(last)
     lease_table.sent(1, last)

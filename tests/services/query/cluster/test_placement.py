@@ -11,7 +11,7 @@ parts = st.builds(StatePartition, st.sampled_from(["flights", "airports"]), st.i
 
 
 @given(parts, names, st.integers(1, 3), st.data())
-def test_a_partition_has_as_many_copies_as_it_can(
+def test_a_partition_has_as_many_replicas_as_possible(
     partition: StatePartition, there: set[str], replicas: int, data: st.DataObject
 ) -> None:
     owner = data.draw(st.sampled_from(sorted(there))) if there else None
@@ -36,7 +36,7 @@ def test_the_owner_is_first_when_it_is_ready_and_else_the_first_standby(
     assert chosen == (rank_instances(partition, best)[0] if best else None)
 
 
-def test_copies_are_spread_over_all() -> None:
+def test_replicas_are_spread_over_all_instances() -> None:
     there = {"a", "b", "c", "d"}
     chosen = [select_standbys(StatePartition("flights", number), None, there, 2)[0] for number in range(400)]
     assert all(60 < chosen.count(name) < 140 for name in there)

@@ -185,7 +185,7 @@ class World:
             while process.read < len(self.log) and rng.random() < lively + 0.1:
                 instance.receive(self.log[process.read], now)
                 process.read += 1
-            self._answer_ends(process, lively)
+            self._answer_end_offsets(process, lively)
             for partition in process.reading.followed:
                 at, end = process.disk.positions[partition], self.ends[partition]
                 process.disk.positions[partition] = min(end, at + rng.randrange(self.most_read))
@@ -194,7 +194,7 @@ class World:
             process.announced = now
             process.outgoing.append(instance.announce(now, EPOCH))
 
-    def _answer_ends(self, process: Process, lively: float) -> None:
+    def _answer_end_offsets(self, process: Process, lively: float) -> None:
         for partition, targets in process.instance.open_targets().items():
             if self.rng.random() < lively:
                 for target in targets:

@@ -112,7 +112,7 @@ async def test_adding_and_stopping_instances_costs_no_reads(
         await play.settled(a, b, c)
 
 
-async def test_copies_answer_for_one_that_is_killed_or_stands_still(
+async def test_replicas_answer_for_an_owner_that_is_killed_or_suspended(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     async with scene(broker, topics_prefix, tmp_path, "abc") as play:
@@ -152,7 +152,7 @@ async def test_nobody_goes_back_over_a_restart_of_the_broker(
         assert play.checker.lost() < away - LEASE_S + 5 + SLACK_S
 
 
-async def test_without_copies_the_group_finds_another_owner(
+async def test_without_replicas_the_group_finds_another_owner(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     async with scene(broker, topics_prefix, tmp_path, "ab", replicas="1") as play:

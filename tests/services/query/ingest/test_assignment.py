@@ -64,14 +64,14 @@ def test_there_is_no_progress_of_what_is_being_forgotten(assignment: Assignment)
     assert assignment.progress == {PARTITION: ReadProgress(1, 9)}
 
 
-def test_nothing_is_forgotten_of_which_nobody_was_told(assignment: Assignment) -> None:
+def test_no_change_is_dropped_before_it_is_delivered(assignment: Assignment) -> None:
     """The event loop ends, so that nobody can stop answering."""
     assignment.add(PARTITION)
     assignment.restart(PARTITION, "a test", lambda: False)
     assert not assignment.is_clearing
 
 
-async def test_an_error_that_the_client_cannot_survive_ends_it() -> None:
+async def test_a_fatal_client_error_stops_it() -> None:
     message = Mock()
     message.error().fatal.return_value = True
     message.error().name.return_value = "_FENCED"

@@ -54,7 +54,7 @@ async def test_what_comes_while_the_loop_is_busy_comes_together_and_in_order() -
     assert listener.sizes == [3, 1]
 
 
-async def test_a_question_comes_after_what_was_told_before_and_is_waited_for() -> None:
+async def test_a_query_follows_the_changes_queued_before_it_and_is_awaited() -> None:
     listener, order = Counting(), []
     queue = a_queue(listener)
 
@@ -80,7 +80,7 @@ class Slow(Counting):
         super().changed(changes)
 
 
-async def test_the_thread_goes_on_when_the_loop_has_told_of_the_changes_before(
+async def test_the_thread_continues_when_the_loop_has_delivered_the_earlier_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The loop is busy with telling, so the thread alone can see whether it goes on."""
@@ -157,7 +157,7 @@ async def test_who_stops_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     assert answers == [False]
 
 
-async def test_who_asks_for_what_fails_is_told_at_once() -> None:
+async def test_a_failed_query_is_reported_at_once() -> None:
     queue = a_queue(Counting())
 
     def fail() -> None:

@@ -113,7 +113,7 @@ def test_a_window_is_an_entry_of_its_device() -> None:
         (RawRecord(None, None, 1, 42, 0), "has no key"),
     ],
 )
-def test_garbage(record: RawRecord, reason: str) -> None:
+def test_undecodable_records(record: RawRecord, reason: str) -> None:
     with pytest.raises(UndecodableRecordError, match=reason):
         UpdateDecoder(STATE).decode(record)
 
@@ -151,7 +151,7 @@ documents = st.dictionaries(fields, json | st.dictionaries(st.text(), json))
 
 
 @given(st.binary() | documents.map(lambda one: standard.dumps(one).encode()))
-def test_anything_is_an_update_or_garbage(value: bytes) -> None:
+def test_any_record_is_an_update_or_undecodable(value: bytes) -> None:
     for state in (STATE, TABLE, DERIVED):
         try:
             update = UpdateDecoder(state).decode(read(value))

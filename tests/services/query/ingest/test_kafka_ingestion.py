@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 
-async def test_records_are_seen_by_readers_and_told(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_records_reach_readers_and_watchers(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
     topic.write(("c", value(7)), partition=1)
     async with ingesting(topic, state, tmp_path) as running:
@@ -90,7 +90,7 @@ async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: 
         assert listener[-1] == 6
 
 
-async def test_a_rebuild_ends_when_all_is_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_a_rebuild_is_complete_when_all_records_are_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)))
     mapped, file = replace(state, query=QueryOptions(history=1)), tmp_path / "data.mdb"
     async with ingesting(topic, mapped, tmp_path) as running:
@@ -134,7 +134,7 @@ async def test_survives_a_restart_of_the_broker(
         assert running.listener.restarts == []
 
 
-async def test_garbage_stops_nothing(
+async def test_undecodable_records_stop_nothing(
     topic: Topic, state: NamedState, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic.write(("a", value(1)), ("a", b"garbage"), (b"\xff", value(1)), ("x" * 501, value(1)), ("b", b"{}"))
@@ -148,7 +148,7 @@ async def test_garbage_stops_nothing(
         assert len(facts) == 4
 
 
-async def test_a_compacted_topic_with_removals(
+async def test_a_compacted_topic_with_tombstones(
     broker: EmbeddedBroker, topics_prefix: str, state: NamedState, tmp_path: Path
 ) -> None:
     table = Topic(broker.bootstrap, f"{topics_prefix}table", COMPACTED)
@@ -201,7 +201,7 @@ async def test_an_end_that_is_no_record(
         assert running.version("a") == 1
 
 
-async def test_follows_what_it_is_told_to(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_follows_its_assignment(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)))
     topic.write(("b", value(1)), partition=1)
     async with ingesting(topic, state, tmp_path, 0) as running:
@@ -241,7 +241,7 @@ async def test_readers_never_go_back(topic: Topic, state: NamedState, tmp_path: 
         assert {running.version(key) for key in keys} == {59}
 
 
-async def test_a_store_that_cannot_write_ends_it(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_a_store_that_cannot_write_stops_it(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     class Full:
         def position(self, _: int) -> int | None:
             return None

@@ -30,7 +30,7 @@ def test_keys_where_they_are_looked_for_are_nothing_to_tell(caplog: pytest.LogCa
     assert not caplog.records
 
 
-def test_others_are_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_misplaced_keys_are_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     found = MisplacedKeys(STATES, {"flights": MemoryStore()})
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
@@ -42,7 +42,7 @@ def test_others_are_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> N
     assert "murmur2_random" in str(record.__dict__["facts"])
 
 
-def test_what_is_held_since_an_earlier_start_counts() -> None:
+def test_keys_stored_by_an_earlier_start_count() -> None:
     store = MemoryStore()
     for key in KEYS[:10]:
         store.put(key, partition=0)

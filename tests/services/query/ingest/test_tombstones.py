@@ -151,7 +151,7 @@ async def test_what_is_missing_at_the_end_is_missed_too(
 
 
 @pytest.mark.kafka
-async def test_reading_may_take_longer_than_removals_are_kept(
+async def test_reading_may_take_longer_than_tombstones_are_retained(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each record takes a day here: it would begin again and again."""
@@ -249,7 +249,7 @@ def test_who_shall_stop_does_not_wait_for_a_silent_broker(state: NamedState) -> 
         assert time.monotonic() - began < tombstones.RESPONSE_TIMEOUT_S / 2
 
 
-def test_a_silent_broker_is_asked_for_all_topics_together(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_broker_is_queried_for_all_topics_together(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tombstones, "TIMEOUT_S", 0.3)
     states = [replace(state, name=f"s{number}", topic=f"t{number}") for number in range(20)]
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -141,9 +141,7 @@ def test_two_processes_cannot_have_one(tmp_path: Path) -> None:
     assert reopened(tmp_path) is None
 
 
-def test_a_disk_without_room_does_not_hide_why_the_service_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_does_not_hide_why_the_service_exits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = StoreFolder(tmp_path, {}, "boot")
 
     def full(*_: object) -> None:

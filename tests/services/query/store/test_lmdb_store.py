@@ -98,7 +98,7 @@ def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
     assert sizes(store) == (1, 0, 0)
 
 
-def test_a_removal_of_one_life_leaves_another(store: LmdbStore) -> None:
+def test_a_tombstone_of_one_window_leaves_another(store: LmdbStore) -> None:
     store.apply([update("a", 200, 1), removal("a", window_start=40)], {})
     assert sizes(store)[0] == 1
     store.apply([removal("a", window_start=200)], {})
@@ -114,7 +114,7 @@ def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
     assert (store.position(0), store.position(1)) == (None, 1)
 
 
-def test_what_is_forgotten_half_is_told_after_a_restart_and_forgotten_to_its_end(tmp_path: Path) -> None:
+def test_a_half_deleted_window_is_completed_after_a_restart(tmp_path: Path) -> None:
     first = LmdbStore(tmp_path, named(), "boot")
     first.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(3 * CLEAR_SIZE)], {0: 1, 1: 1})
     assert not first.is_clear_pending(0)
@@ -166,7 +166,7 @@ def test_objects_and_lists_of_any_depth_are_written_and_no_filter_finds_them(sto
         assert not store.page(prefix="", after=None, limit=9, where={"state.status": text}, partitions=(0,)).items
 
 
-def test_a_page_ends_after_so_many_keys_that_are_not_on_it(store: LmdbStore) -> None:
+def test_a_page_stops_after_a_number_of_keys_that_do_not_match(store: LmdbStore) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key // MAX_SKIPPED) for key in range(MAX_SKIPPED + 5)], {})
     first = store.page(prefix="", after=None, limit=10, where={}, partitions=(1,))
     assert (first.items, first.after) == ([], f"{MAX_SKIPPED - 1:06}")
@@ -189,7 +189,7 @@ def test_versions_of_any_size_keep_their_order(store: LmdbStore) -> None:
     assert [one.version for one in store.versions("a")] == versions
 
 
-def test_the_watermark_outlives_a_restart_and_what_is_told_does_too(tmp_path: Path) -> None:
+def test_the_watermark_and_the_expiries_survive_a_restart(tmp_path: Path) -> None:
     first = LmdbStore(tmp_path, named(), "boot")
     first.advance_watermark(700)
     assert first.watermark() == 700
@@ -259,7 +259,7 @@ ORDERS = st.tuples(st.integers(0, 2).map(lambda life: 1000 + life), st.integers(
 
 
 @given(st.lists(ORDERS, min_size=1, max_size=12))
-def test_the_greatest_life_epoch_and_version_stays_however_they_come(orders: list[tuple[int, int, int]]) -> None:
+def test_the_greatest_window_epoch_and_version_stays_in_any_order(orders: list[tuple[int, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = LmdbStore(Path(folder), named(), "boot")
         seen: list[tuple[int, int, int]] = []
@@ -335,6 +335,6 @@ def test_what_has_ended_by_the_clock_stays_so_over_a_restart_with_an_earlier_clo
 
 
 @pytest.mark.parametrize("facts", [{"expires_by_clock": False}, {"lifetime": None}, {"window_start": None}])
-def test_lives_of_a_replay_do_not_end_by_the_clock(facts: dict[str, Any]) -> None:
+def test_windows_of_a_replay_do_not_expire_by_the_clock(facts: dict[str, Any]) -> None:
     usual: dict[str, Any] = {"lifetime": timedelta(hours=1), "expires_by_clock": True}
     assert clock_watermark(replace(named(), **(usual | facts)), 1_767_247_200_000) is None

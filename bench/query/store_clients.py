@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WITHIN_S = 10.0
 
 
-class Door(Protocol):
+class StoreClient(Protocol):
     """One connection to a service."""
 
     def read(self, key: str) -> bytes | None:
@@ -33,7 +33,7 @@ class Door(Protocol):
         ...
 
 
-class HttpDoor:
+class HttpStoreClient:
     """Asks the query service."""
 
     def __init__(self, port: int, state: str = STATE) -> None:
@@ -41,19 +41,19 @@ class HttpDoor:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
 
     def read(self, key: str) -> bytes | None:
-        """See Door."""
+        """See StoreClient."""
         status, body = self._ask("GET", f"/v1/states/{self._state}/{key}", None)
         return body if status == HTTPStatus.OK else None
 
     def read_many(self, keys: Sequence[str]) -> list[bytes]:
-        """See Door."""
+        """See StoreClient."""
         status, body = self._ask("POST", f"/v1/states/{self._state}:batchGet", orjson.dumps({"keys": list(keys)}))
         if status != HTTPStatus.OK:
             raise ConnectionError(f"{status}: {body[:100]!r}")
         return [orjson.dumps(one) for one in orjson.loads(body)["answers"]]
 
     def close(self) -> None:
-        """See Door."""
+        """See StoreClient."""
         self._connection.close()
 
     def _ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
@@ -69,7 +69,7 @@ class HttpDoor:
             raise
 
 
-class RedisDoor:
+class RedisStoreClient:
     """Asks Redis, in as much of its protocol as GET and MGET need."""
 
     def __init__(self, port: int) -> None:
@@ -77,11 +77,11 @@ class RedisDoor:
         self._socket: socket.socket | None = None
 
     def read(self, key: str) -> bytes | None:
-        """See Door."""
+        """See StoreClient."""
         return self.command(b"GET", key.encode())[0]
 
     def read_many(self, keys: Sequence[str]) -> list[bytes]:
-        """See Door."""
+        """See StoreClient."""
         return [one or b"" for one in self.command(b"MGET", *(key.encode() for key in keys))]
 
     def command(self, *words: bytes) -> list[bytes | None]:
@@ -104,7 +104,7 @@ class RedisDoor:
             raise ConnectionError(next(head for head in heads if head[:1] in (b"-", b"")).decode())
 
     def close(self) -> None:
-        """See Door."""
+        """See StoreClient."""
         if self._socket:
             self._reply.close()
             self._socket.close()
