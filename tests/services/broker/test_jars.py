@@ -28,7 +28,7 @@ if left:
     sys.exit({refused!r})
 print({found!r})
 pattern = sys.argv[sys.argv.index("-retrieve") + 1]
-for conf in ("spark", "broker"):
+for conf in ("spark", "broker", "console"):
     jar = pathlib.Path(pattern.replace("[conf]", conf).replace("[artifact]-[revision].[ext]", "a-1.jar"))
     jar.parent.mkdir()
     jar.touch()

@@ -159,13 +159,17 @@ def a_state(
 
 
 def dependencies_of(
-    *states: NamedState, stores: Mapping[str, Store] | None = None, routing: MemoryRouting | None = None, **told: Any
+    *states: NamedState,
+    stores: Mapping[str, Store] | None = None,
+    routing: MemoryRouting | None = None,
+    **overrides: Any,
 ) -> Dependencies:
     """Dependencies of an instance with these states, whose clocks are real but for the time, and settings."""
     usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one"}
     lives = {one.name: int(one.lifetime.total_seconds() * 1000) if one.lifetime else None for one in states}
     made: dict[str, Store] = {one.name: MemoryStore(lives[one.name], one.query.history) for one in states}
-    settings = QuerySettings(**(usual | told))
+    assert overrides.keys() <= QuerySettings.model_fields.keys(), overrides
+    settings = QuerySettings(**(usual | overrides))
     return Dependencies(
         settings=settings,
         states={one.name: one for one in states},

@@ -80,15 +80,17 @@ class Scoped:
         self.one = self._instance("one", self.routing, hot=hot, peer_client=self.peers, tokens=tokens)
         self.peers.instances["two"] = self.two = self._instance("two", MemoryRouting(), hot=hot)
 
-    def _instance(self, name: str, routing: MemoryRouting, *, hot: bool, **told: Any) -> Instance:
+    def _instance(self, name: str, routing: MemoryRouting, *, hot: bool, **overrides: Any) -> Instance:
         state = a_state(query=QueryOptions(indexes=("a.b",), history=2))
-        peer_client = told.pop("proxy", None)
+        peer_client = overrides.pop("peer_client", None)
         stores = {"flights": self.stores[name], "planes": CountingStore()}
         for key in (OWN, FOREIGN):
             stores["flights"].put(key)
             stores["planes"].put(key)
         stores["flights"].read.clear()
-        dependencies = dependencies_of(state, a_state("planes"), stores=stores, routing=routing, instance=name, **told)
+        dependencies = dependencies_of(
+            state, a_state("planes"), stores=stores, routing=routing, instance=name, **overrides
+        )
         history = MetricsHistory(app, 2.0)
         for at in (0, 2):
             history.record(at_work(at, rate=1))
