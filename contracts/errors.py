@@ -1,4 +1,4 @@
-"""What can go wrong in declarations, settings, topics and calls. Each error carries its facts and says what to do."""
+"""Errors of declarations, settings, topics and calls. Each has its facts as attributes and names a remedy."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -13,7 +13,7 @@ class RetryableError(StateloopError):
 
 
 class PermanentError(StateloopError):
-    """The same operation fails until an operator does what the message says."""
+    """The same operation fails until an operator applies the remedy in the message."""
 
 
 class DeclarationError(PermanentError):
@@ -36,7 +36,7 @@ class InvalidSettingsError(PermanentError):
 
 
 class TopicConfigError(PermanentError):
-    """A topic on the broker treats its records otherwise than the catalogue says. `wrong` is what it should have."""
+    """A topic on the broker treats its records otherwise than the catalogue requires: `wrong` has those values."""
 
     def __init__(self, topic: str, found: Mapping[str, str], wrong: Mapping[str, str], kafka: str) -> None:
         told = " and ".join(f"{name}={found.get(name)}, not {value}" for name, value in wrong.items())

@@ -22,7 +22,7 @@ MOST_KINDS = 1000
 
 
 class JsonLines(logging.Formatter):
-    """A log record as a JSON object. Give its facts as `extra={"facts": {…}}`. `trace_id` says what it is part of."""
+    """A log record as a JSON object. Give its facts as `extra={"facts": {…}}`. `trace_id` names its trace."""
 
     def __init__(self, trace_id: Callable[[], str | None] | None = None) -> None:
         super().__init__()

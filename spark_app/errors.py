@@ -64,7 +64,7 @@ class SparkExitedError(JobError, RetryableError):
 
 
 class ForeignCheckpointError(JobError, PermanentError):
-    """The checkpoint was written by another job. `differences` says in what it differs."""
+    """The checkpoint was written by another job. `differences` lists how it differs."""
 
     def __init__(self, folder: str, differences: list[str]) -> None:
         super().__init__(

@@ -23,7 +23,7 @@ def published(rows: DataFrame, application: Application, epoch: int) -> DataFram
     """Return what the sink writes: topic, key, value and partition of a snapshot, or of a dead letter.
 
     The key of a snapshot names its window, so that compaction keeps the last of each window. A dead letter has the
-    partition that its key says.
+    partition of its key.
     """
     topics = application.topics
     snapshot = F.to_json(_snapshot(application, epoch), TIMESTAMP_FORMAT).alias("snapshot")

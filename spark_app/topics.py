@@ -40,7 +40,7 @@ def identify(settings: KafkaSettings, application: Application) -> list[TopicIde
     """Return the topics that the job reads, as the broker has them now. Those that it writes must exist too.
 
     Raises BrokerUnreachableError, TopicMissingError, TopicAccessError, PartitionCountError, and TopicConfigError where
-    the time of a record would not be what the catalogue says.
+    the timestamp of a record would have another meaning than in the catalogue.
     """
     read = sources(application)
     names = [*read, application.topics.snapshots, application.topics.dead_letters]

@@ -1,4 +1,4 @@
-"""The catalogue of metrics: the one place that names the figures of every part, and says what they mean."""
+"""The catalogue of metrics: the names and meanings of the metrics of every part."""
 
 from contracts.metrics import derive, job, query, worker
 from contracts.metrics.metric import Metric

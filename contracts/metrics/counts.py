@@ -35,7 +35,7 @@ class Counts(Collector):
         self._values[metric][labels] += by
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """Say what a gauge stands at."""
+        """Set a gauge."""
         _check(metric, labels)
         self._values[metric][labels] = value
 

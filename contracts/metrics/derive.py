@@ -6,7 +6,7 @@ from contracts.metrics.metric import Metric, listed
 
 _counter = partial(Metric, "derive", "counter")
 
-SNAPSHOTS = _counter("snapshots", "Snapshots read, and all that they say of other keys written.")
+SNAPSHOTS = _counter("snapshots", "Snapshots read whose derived records are all written.")
 REJECTED = _counter("rejected", "Records of the snapshots topic that are no snapshots.")
 WRITTEN = _counter("written", "Records written to the topics of derived states.")
 FAILED = _counter("failed", "Snapshots whose function raised, which made a dead letter.")

@@ -21,7 +21,7 @@ STREAMS = _gauge("streams", "Connections that watch.")
 SUBSCRIPTIONS = _gauge("subscriptions", "What they watch.", ("state",))
 DELIVERED = _counter("delivered", "Changes told to those who watch, by way: sse, websocket.", ("way",))
 CONFLATED = _counter("conflated", "Changes not told, because a later one of the key was there when the client took it.")
-RESETS = _counter("resets", "Times that a client was so slow that it was told to read anew.", ("way",))
+RESETS = _counter("resets", "Resets sent to clients that were too slow.", ("way",))
 WAITING_BYTES = _gauge("waiting_bytes", "Bytes that wait for all clients that watch, with 1 KiB for each key.")
 CUT_OFF = _counter("cut_off", "Clients that watch, disconnected because too many bytes waited for all together.")
 PUSH_SECONDS = _histogram(
@@ -33,7 +33,7 @@ HELD = _gauge("held", "Keys held, about; ended lives that are remembered among t
 RECORDS = _counter("records", "Records read.", ("state",))
 MISPLACED = _counter(
     "misplaced",
-    "Keys, of some that are looked at, in another partition than murmur2 says: nobody finds them.",
+    "Keys of a sample that are in another partition than murmur2 names: reads do not find them.",
     ("state",),
 )
 GARBAGE = _counter("garbage", "Records passed over, because they are none of the state's.", ("state",))

@@ -26,7 +26,7 @@ class Api(Protocol):
         """GET the path on the enrichment's API and validate the JSON answer as the model.
 
         `{name}` in the path takes the value of that name, percent-encoded; the other values become the query.
-        Raises AbsentError when the API does not know it, PermanentCallError when it was tried as the policy says.
+        Raises AbsentError when the API does not know it, PermanentCallError after all attempts of the policy.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The catalogue of topics: the one place that says their names, keys, models and how long they are kept."""
+"""The catalogue of topics: their names, keys, models and retention."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -140,5 +140,5 @@ class Topics:
 
 
 def _listed(value: str) -> set[str]:
-    """A setting may be a list, and its order says nothing."""
+    """A setting may be a list, whose order has no meaning."""
     return {one.strip() for one in value.split(",")}

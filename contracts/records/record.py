@@ -38,7 +38,7 @@ class Reason(StrEnum):
     UNDECODABLE_SNAPSHOT = "undecodable_snapshot"
     """A record of the snapshots topic is no snapshot."""
     ENRICHMENT_FAILED = "enrichment_failed"
-    """A request ended in a failure; the detail says of which enrichment, and why."""
+    """A request ended in a failure; the detail has the enrichment and the reason."""
     NOT_DERIVED = "not_derived"
     """The function of a derived state raised on a snapshot; the detail is what."""
 

@@ -123,7 +123,7 @@ class Loop:
             return {"status": "failure", "reason": failure.reason}
 
     async def _call(self, request: Request) -> dict[str, Any]:
-        """The result, tried as often as the API's policy says, without its pauses."""
+        """The result, with the attempts of the API's policy, without its pauses."""
         one = self._application.by_name[request.enrichment]
         inputs = {need.name: TypeAdapter(need.kind).validate_python(request.inputs[need.name]) for need in one.needs}
         last: CallError | None = None

@@ -36,7 +36,7 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def constraints(annotation: Any) -> Iterator[Any]:
-    """What `Annotated` says of a type, inside its `| None` too."""
+    """The metadata of `Annotated` for a type, also inside its `| None`."""
     inner, *said = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     yield from (each for one in said for each in ungrouped(one))
     if inner is not annotation:

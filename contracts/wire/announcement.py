@@ -36,7 +36,7 @@ class AnnouncedState(BaseModel):
 
 
 class Announcement(Wire):
-    """An instance says that it is there, and what it has.
+    """An announcement of an instance: its address and its partitions.
 
     All are in one partition of their topic, so that all instances read them in one order.
     """

@@ -37,5 +37,5 @@ def parse_window_key(key: bytes) -> tuple[str, datetime]:
 
 
 def derived_key(key: str, device_id: str, window_start: datetime) -> bytes:
-    """The record key of what one window of a device says of a derived state's key."""
+    """The record key of the record that one window of a device derives for another key."""
     return key.encode() + DERIVED_SEPARATOR + window_key(device_id, window_start)

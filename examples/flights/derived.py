@@ -1,4 +1,4 @@
-"""What flights say of other things: of an aircraft, which flight it made last."""
+"""States derived from flights: the last flight of each aircraft."""
 
 from __future__ import annotations
 

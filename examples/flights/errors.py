@@ -1,4 +1,4 @@
-"""What can go wrong around the flights: each message says what to do."""
+"""Errors of the flights' replay and reference API, each with a remedy in its message."""
 
 from datetime import date
 from pathlib import Path

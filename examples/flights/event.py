@@ -28,7 +28,7 @@ class FlightEvent(Event):
 
     kind: Kind
     airport: str | None = None
-    """Where it happened. Not of diverted: the table does not say where to."""
+    """Where it happened. Not of diverted ones: the table does not have their destination."""
     carrier: str | None = None
     """Of scheduled, as are the five that follow."""
     number: int | None = None
@@ -53,7 +53,7 @@ class FlightEvent(Event):
 def history(flight: Flight) -> list[FlightEvent]:
     """All events of a flight, in the order of their times.
 
-    The table does not say when a flight was cancelled or diverted: it is cancelled when it should have left, and
+    The table has no time at which a flight was cancelled or diverted: it is cancelled when it should have left, and
     diverted when, by its scheduled duration, it should have landed.
     """
     events = [_scheduled(flight)]

@@ -19,7 +19,7 @@ from services.broker.java import find_java
 from services.broker.preflight import require_disk, require_free_port, require_idle
 from services.broker.settings import BrokerSettings
 
-INTERRUPTED = 130  # as a shell tells Ctrl-C
+INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
 
@@ -50,7 +50,7 @@ def starting(settings: BrokerSettings) -> str:
 
 
 def main() -> NoReturn:
-    """Become the broker; or exit with 1 after a line that says what to do."""
+    """Become the broker; or exit with 1 after one line with the remedy."""
     try:
         settings = read(BrokerSettings)
         jvm = command(settings)

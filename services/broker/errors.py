@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATA = "STATELOOP_DATA (of make up) or STATELOOP_BROKER_DATA (of a broker alone)"
-"""The settings that say where the data is: make up puts it into a folder of its own one."""
+"""The settings of the data folder: STATELOOP_DATA is that of make up."""
 JARS = "STATELOOP_JARS"
 
 

@@ -42,7 +42,7 @@ CONFS = ("spark", "broker", "console")
 MARKER = ".resolved.sha256"
 NEEDED_MB = 250
 ATTEMPTS = 2
-INTERRUPTED = 130  # as a shell tells Ctrl-C
+INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
 def resolve(settings: JarsSettings, say: Callable[[str], None]) -> bool:
@@ -65,7 +65,7 @@ def resolve(settings: JarsSettings, say: Callable[[str], None]) -> bool:
 
 
 def classpath(jars: Path, conf: str) -> str:
-    """Return the class path of all jars of one conf of ivy.xml; refuse what ivy.xml no longer says."""
+    """Return the class path of all jars of one conf of ivy.xml; refuse jars of another ivy.xml."""
     if not up_to_date(jars):
         raise JarsMissingError(jars)
     return f"{jars.absolute() / conf}/*"
@@ -158,7 +158,7 @@ def _alone(jars: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Bring the jars up to date, with progress; 0, or 1 and a line that says what to do."""
+    """Bring the jars up to date, with progress; 0, or 1 after one line with the remedy."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         settings = read(JarsSettings)

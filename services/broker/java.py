@@ -1,4 +1,4 @@
-"""Finds a Java that Spark and Kafka run on, or says how to get one."""
+"""Finds a Java that runs Spark and Kafka, or the command that installs one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _apt_has_17(os_release: Mapping[str, str]) -> bool:
 
 
 def _answer(java: str) -> str:
-    # On a Mac without Java, /usr/bin/java exists, says that there is none, and fails: no version is no Java.
+    # On a Mac without Java, /usr/bin/java exists and fails: no version is no Java.
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=ANSWER_S, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""What must hold before a JVM is started: each check passes, or raises an error that says what to do."""
+"""What must hold before a JVM is started: each check passes, or raises an error with the remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MB = 1 << 20
 
 
 def require_disk(folder: Path, needed_mb: int, setting: str) -> None:
-    """Make the folder if need be, and require so much free space on its disk. `setting` says where the folder is."""
+    """Make the folder if need be, and require so much free space on its disk. `setting` is its variable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         free_mb = shutil.disk_usage(folder).free // MB

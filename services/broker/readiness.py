@@ -25,7 +25,7 @@ def wait_until(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return as soon as the condition holds; NotReadyError says `what` when it does not within the deadline."""
+    """Return as soon as the condition holds; raises NotReadyError with `what` after the deadline."""
     end = clock() + deadline_s
     while not condition():
         if clock() >= end:
@@ -34,7 +34,7 @@ def wait_until(
 
 
 def answers(bootstrap: str) -> bool:
-    """Return whether a broker at this address answers a request now; an open port alone does not say so."""
+    """Return whether a broker at this address answers a request now; an open port alone does not prove it."""
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100})
     try:
         client.list_topics(timeout=ANSWER_S)

@@ -29,7 +29,7 @@ class BrokerSettings(JarsSettings):
     broker_heap: str = Field(default="512m", pattern=r"^\d+[kmgKMG]$")
     broker_session: Duration = Field(default=timedelta(seconds=3), ge=timedelta(seconds=1))
     """How long the controller hears nothing from the broker before it takes all partitions from it. A start after a
-    kill -9 waits for it, so it is short; where the machine is full, and nobody kills, a longer one spares the pause."""
+    kill -9 waits for it, so it is short; on a busy machine a longer one avoids a pause without a kill."""
 
     @property
     def controller_port(self) -> int:

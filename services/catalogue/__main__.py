@@ -27,7 +27,7 @@ def written(document: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the document; 1, with a line that says why, if that is not possible."""
+    """Write the document; 1, after one line with the reason, if that is not possible."""
     if len(arguments) != 1:
         print(USAGE, file=sys.stderr)
         return 1

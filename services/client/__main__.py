@@ -32,7 +32,7 @@ def main(given: Sequence[str]) -> int:
         print(f"stateloop: {error}", file=sys.stderr)
         return Code.USAGE if isinstance(error, InvalidAddressError | UnknownFieldError) else Code.ERROR
     except BrokenPipeError:
-        # Whoever read has enough, as `head` has; Python would complain at its end that it cannot write the rest.
+        # The reader has enough, as `head` has; Python would complain at its end that it cannot write the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Code.FOUND
     except KeyboardInterrupt:

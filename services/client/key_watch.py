@@ -31,7 +31,7 @@ SILENCE_S = 20.0
 RESET = "reset"
 """Events were lost. Of one key there is nothing to read anew: its latest value comes next."""
 PROBLEM = "problem"
-"""The token does not reach so far any more, and the stream ends: the next try tells more."""
+"""The token's scope has shrunk, and the stream ends: the next attempt gets the reason."""
 STREAM = "text/event-stream"
 
 

@@ -34,11 +34,11 @@ RESET = "reset"
 """The client was too slow and missed changes."""
 ERROR = "error"
 ENDS = ("no_token", "too_slow")
-"""The token counts no longer, or this client was too slow, and the connection ends: the next try tells more."""
+"""The token has expired, or this client was too slow, and the connection closes: the next attempt gets the reason."""
 
 
 class MultiWatch:
-    """Asks for interests, by their numbers, and tells what comes."""
+    """Subscribes by numbered filters, and yields what arrives."""
 
     def __init__(
         self,
@@ -64,9 +64,7 @@ class MultiWatch:
     async def _connect(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(
-                    ATTEMPT_S
-                ):  # of the connection: one that is frozen takes it, and says nothing
+                async with asyncio.timeout(ATTEMPT_S):  # of the connection: a frozen peer accepts it without a response
                     socket = await stack.enter_async_context(self._transport.socket(url, TARGET))
                 await self._subscribe(socket)
                 async for said in socket:

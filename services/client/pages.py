@@ -30,7 +30,7 @@ class Page(Generic[T]):
 class StateInfo:
     """A readable state on one instance: `keys` is its number of keys, `lag` its lag in records.
 
-    `keys` is None for a token that may not read all of them. `facts` is all that it tells, the schema among it.
+    `keys` is None for a token that may not read all of them. `facts` is the whole response, with the schema.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What snapshots say of other keys: pure functions from a record to the records that are written for it."""
+"""Derived records: pure functions from a snapshot to the records of other keys."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 DETAIL = 500
-"""How much a dead letter says of what happened, in characters."""
+"""The largest detail of a dead letter, in characters."""
 BY_KEY = -1
-"""The partition of a record whose key says which it is."""
+"""The partition of a record whose key decides it."""
 
 
 class OutputRecord(NamedTuple):
@@ -33,7 +33,7 @@ class OutputRecord(NamedTuple):
 
 
 def derived(application: Application, snapshot: Snapshot, partitions: Mapping[str, int]) -> Iterator[OutputRecord]:
-    """What a snapshot says of other keys, by all that the application derives. Raises whatever their functions raise.
+    """The records that the application derives from a snapshot. Raises whatever their functions raise.
 
     `partitions` has the number of each topic's partitions. Raises ValueError for a record that would be too large: the
     broker would refuse it each time.
@@ -65,7 +65,7 @@ def failed(application: Application, device_id: str, record: Record, error: Exce
 
 
 def _values(one: Derived, snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
-    """The keys that a snapshot says something of, and what."""
+    """The keys for which a snapshot has derived values, with the values."""
     for key, value in one.of(snapshot):
         record = DerivedRecord(
             key=key,

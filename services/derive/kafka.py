@@ -48,7 +48,7 @@ class Kafka(Protocol):
         ...
 
     def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
-        """Write what these say, wait until all in-sync replicas have it, and commit.
+        """Write the derived records of these, wait until all in-sync replicas have them, and commit.
 
         Or give False, if they could not be written: they are then given again, unless another worker has them.
         Raises KafkaFailedError.

@@ -25,7 +25,7 @@ class DeriveSettings(KafkaSettings):
     """Their port; 0 is any free one. Unset, they are not served."""
 
     def consumer(self, application: Application) -> dict[str, str | int | bool]:
-        """The consumer's settings. It says itself what it has finished."""
+        """The consumer's settings. It commits explicitly."""
         return {
             "auto.offset.reset": "earliest",
             **self.client(),

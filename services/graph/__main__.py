@@ -11,7 +11,7 @@ from services.graph.text import text
 
 
 def main(arguments: list[str]) -> int:
-    """Print or write; 1, with a line that says why, if that is not possible."""
+    """Print or write; 1, after one line with the reason, if that is not possible."""
     parser = argparse.ArgumentParser(prog="stateloop graph", description=__doc__)
     parser.add_argument("application", help="package.module:name")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture there")

@@ -22,7 +22,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
-    """Run until stopped: 0. Or return 1 after a line that says what to do."""
+    """Run until stopped: 0. Or return 1 after one line with the remedy."""
     console = Console(highlight=False, soft_wrap=True)
     options = _options()
     stopping = threading.Event()

@@ -58,7 +58,7 @@ def launch(  # noqa: PLR0913  # what a launch is made of
 
 
 def clean(folders: Folders, console: Console, *, fresh: bool) -> None:
-    """Stop what a killed launcher left, and remove what should not stay; say so."""
+    """Stop what a killed launcher left, and remove what should not stay; print both."""
     if left := leftovers.stop(folders.run):
         console.print(f"Stopped what a killed run had left: {', '.join(left)}")
     if fresh and (state := folders.state()):

@@ -19,7 +19,7 @@ KILL_S = 5.0
 
 
 def identity(pid: int) -> str | None:
-    """What tells this process from another one that gets its id later; None if there is none, or only its remains."""
+    """The identity of a process, unlike a later one with its id; None if there is none, or only its remains."""
     if not (PROC / "self" / "stat").exists():
         return _identity_from_ps(pid)
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class WatchLimits:
-    """Limits of one client, unless they say otherwise. Times are in seconds."""
+    """Limits of one client, unless a field's description differs. Times are in seconds."""
 
     waiting_keys: int = 10_000
     """Keys queued for one client; beyond it, the client must read anew."""

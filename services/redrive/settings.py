@@ -1,4 +1,4 @@
-"""What a redrive is told from outside, by environment variables with the prefix STATELOOP_."""
+"""Settings of a redrive: environment variables with the prefix STATELOOP_."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class ForeignTopicsError(PermanentError):
 
 
 class PortTakenError(PermanentError):
-    """The monitoring endpoints cannot be served where the settings say."""
+    """The monitoring endpoints cannot be served at the address of the settings."""
 
     def __init__(self, host: str, port: int, problem: str) -> None:
         super().__init__(

@@ -20,7 +20,7 @@ def written(reference: str) -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files; 1, with a line that says why, if that is not possible."""
+    """Write the files; 1, after one line with the reason, if that is not possible."""
     if len(arguments) != len(("application", "folder")):
         print(USAGE, file=sys.stderr)
         return 1

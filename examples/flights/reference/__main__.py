@@ -16,7 +16,7 @@ BACKLOG = 4096
 
 
 def main() -> None:
-    """Serve until told to stop; or exit with 1 after a line that says what to do."""
+    """Serve until SIGTERM; or exit with 1 after one line with the remedy."""
     try:
         settings = read(ReferenceSettings)
         for table in (tables.airlines, tables.airports, tables.planes, tables.weather):

@@ -14,7 +14,7 @@ class Ledger:
         self._answered: defaultdict[str, Counter[int]] = defaultdict(Counter)
 
     def ask(self, path: str) -> int:
-        """Count a call as it comes in, and say which one of this path it is: the first is 1."""
+        """Count a call, and return its number among those of this path: the first is 1."""
         known = path if path in self._asked or len(self._asked) < self._largest else OTHERS
         self._asked[known] += 1
         return self._asked[known]

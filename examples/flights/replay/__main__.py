@@ -28,7 +28,7 @@ from examples.flights.stream import begin, stream_after
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Replay until the end of the days or until stopped; or exit with 1 after a line that says what to do."""
+    """Replay until the end of the days or until stopped; or exit with 1 after one line with the remedy."""
     options = parser().parse_args(arguments)
     stopped = Flag()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def replay(options: argparse.Namespace, stopped: Flag) -> str:
-    """Replay as the options say. What it says at the end. Raises FlightsError or InvalidSettingsError."""
+    """Replay by the options. Returns the closing line. Raises FlightsError or InvalidSettingsError."""
     settings = read(ReplaySettings)
     days = tables.days(options.first, options.days)
     position = PositionFile(options.position, options.first, options.days)

@@ -173,7 +173,7 @@ def _failure(api: str, now: Observation) -> ApiFailure | None:
 
 
 def milliseconds(seconds: float | None) -> float | None:
-    """Seconds as the answers tell them."""
+    """Seconds, in the form of the responses."""
     return None if seconds is None else round(seconds * 1000, 3)
 
 

@@ -59,7 +59,7 @@ def page() -> dict[str, File]:
 
 
 def charts(jars: Path) -> dict[str, File]:
-    """Return the files of uPlot, which draws the charts, from its webjar; without it, nothing, and the log says so."""
+    """Return the files of uPlot, which draws the charts, from its webjar; or nothing and a warning."""
     found = sorted((jars / "console").glob("uplot-*.jar"))
     if not found:
         log.warning("the console has no charts: uPlot is not in %s/console: run make jars, or set STATELOOP_JARS", jars)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
     """The value that this share is not above, taken as evenly spread within its bucket; None without values.
 
-    `buckets` says how many values are not above each bound. Beyond the last finite bound, it is that bound.
+    `buckets` has the number of values not above each bound. Beyond the last finite bound, it is that bound.
     """
     bounds = sorted(buckets)
     if not bounds or buckets[bounds[-1]] <= 0:

@@ -72,7 +72,7 @@ def _count(found: Collection[str], version: int) -> int:
 async def scrape(
     session: ClientSession, targets: Iterable[ScrapeTarget], hosts: Hosts = addresses_of
 ) -> tuple[ScrapeResult, ...]:
-    """What each part tells now, in the order of the targets. Raises nothing: a part that is away is told as such."""
+    """The metrics of each target, in their order. Raises nothing: a target that does not respond is marked as such."""
     spread = await asyncio.gather(*(instances(target, hosts) for target in targets))
     return tuple(await asyncio.gather(*(_one(session, target) for found in spread for target in found)))
 

@@ -95,7 +95,7 @@ class StateAnswer(ResponseModel):
     lag: Lag
     partitions: tuple[PartitionAnswer, ...]
     misplaced: int | None = Field(
-        description="Keys, of some looked at, in another partition than murmur2 says; some are not found; null as keys"
+        description="Keys of a sample in another partition than murmur2 names; reads may not find them; null as keys"
     )
     lifetime_s: float | None
     stale_after_s: float

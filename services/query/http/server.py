@@ -70,7 +70,7 @@ class HttpServer:
 
     @asynccontextmanager
     async def serving(self, listening: socket.socket | None = None) -> AsyncIterator[int]:
-        """Serve on the socket, or where the settings say; yields the port. Raises PortTakenError."""
+        """Serve on the socket, or at the address of the settings; yields the port. Raises PortTakenError."""
         settings = self._dependencies.settings
         stop_s = settings.stop_within.total_seconds()
         runner, opened = web.AppRunner(self._application, shutdown_timeout=stop_s), set[FastConnection]()

@@ -148,7 +148,7 @@ class StateReader:
         return integer_at(latest.value, self._event_offset)
 
     def _unless_misplaced(self, problem: Problem) -> Problem:
-        """An instance without all partitions cannot tell an unknown key from one in the wrong partition."""
+        """An instance without all partitions cannot distinguish an unknown key from one in the wrong partition."""
         if problem.kind != "never_seen" or all(self.is_answered_here(one) for one in range(self.state.partitions)):
             return problem
         return Problem("misplaced", f"Write {self.state.topic!r} with murmur2_random: the log of the service has more")
