@@ -25,7 +25,7 @@ REFUSED = HTTPStatus.TOO_MANY_REQUESTS
 
 def serve(port: int, behaviour: Behaviour, stop: Flag) -> None:
     """Answer at this port until the flag is set."""
-    uvloop.run(FakeApi(port, behaviour).run(stop))
+    uvloop.run(BenchmarkApi(port, behaviour).run(stop))
 
 
 def answer(status: HTTPStatus, body: bytes) -> bytes:
@@ -39,7 +39,7 @@ def answer(status: HTTPStatus, body: bytes) -> bytes:
     return "\r\n".join((*lines, *again, "", "")).encode() + body
 
 
-class FakeApi:
+class BenchmarkApi:
     """One API, with its ledger."""
 
     def __init__(self, port: int, behaviour: Behaviour) -> None:

@@ -14,7 +14,7 @@ PATIENT = Policy(timeout=timedelta(seconds=10), concurrency=1_000)
 """A slow answer takes five seconds, and is an answer."""
 
 
-class Ping(Event):
+class CellPing(Event):
     """The event of a vehicle."""
 
     speed: float | None = None
@@ -23,7 +23,7 @@ class Ping(Event):
     cell: int | None = None
 
 
-class Place(BaseModel):
+class CellPlace(BaseModel):
     """The API's answer about a cell."""
 
     number: int
@@ -42,19 +42,19 @@ class Vehicle(State, lifetime=timedelta(hours=1)):
     lat: Annotated[float | None, Latest()]
     lon: Annotated[float | None, Latest()]
     cell: Annotated[int | None, Latest()]
-    place: Annotated[Place | None, Enriched()]
+    place: Annotated[CellPlace | None, Enriched()]
 
 
 @enrichment(api="places")
-async def place(api: Api, cell: int) -> Place:
+async def place(api: Api, cell: int) -> CellPlace:
     """One call, named by one field of the state."""
-    return await api.get("/places/{cell}", Place, cell=cell)
+    return await api.get("/places/{cell}", CellPlace, cell=cell)
 
 
 def _application(policy: Policy) -> Application:
     return Application(
         name="vehicles",
-        event=Ping,
+        event=CellPing,
         state=Vehicle,
         enrichments=(place,),
         apis={"places": policy},

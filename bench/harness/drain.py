@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.harness import topics
 from bench.harness.figures import Figures, largest_gap, rate, within
 from bench.harness.jobs import Job
-from bench.harness.load import EVENTS, Reading, preload, readings
+from bench.harness.load import EVENTS, SensorReading, preload, readings
 from bench.harness.oracle import Oracle
 from bench.harness.plan import BacklogPlan, Plan, Site
 from bench.harness.process import RunningJob
@@ -59,7 +59,7 @@ class Drain:
         self._oracle = Oracle(self._readings())
         return self._oracle
 
-    def _readings(self) -> Iterator[Reading]:
+    def _readings(self) -> Iterator[SensorReading]:
         return readings(self._backlog.events, self._backlog.devices, self._ends)
 
     def _await(self, running: RunningJob, show: Show) -> None:

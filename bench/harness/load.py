@@ -32,7 +32,7 @@ SAY_EVERY = 10_000
 PAUSE_S = 0.0005
 
 
-class Reading(NamedTuple):
+class SensorReading(NamedTuple):
     """One event, the `number`th of its device. Times are as on the wire."""
 
     device: str
@@ -57,7 +57,7 @@ class Reading(NamedTuple):
 class Sent(NamedTuple):
     """A reading, when it was handed to the client, and when it should have been; in seconds of the epoch."""
 
-    reading: Reading
+    reading: SensorReading
     at: float
     due: float
 
@@ -73,14 +73,14 @@ class Fleet:
         self._numbers = [0] * devices
         self._first_seen = [""] * devices
 
-    def reading(self, at: float) -> Reading:
+    def reading(self, at: float) -> SensorReading:
         """The next reading, taken at this time."""
         index = self._turn()
         ts = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
         self._numbers[index] += 1
         self._first_seen[index] = self._first_seen[index] or ts
         temperature = self._random.gauss(20, 5)
-        return Reading(f"{self._prefix}{index}", self._numbers[index], self._first_seen[index], ts, temperature)
+        return SensorReading(f"{self._prefix}{index}", self._numbers[index], self._first_seen[index], ts, temperature)
 
     def _turn(self) -> int:
         if self._turns is None:
@@ -95,7 +95,7 @@ def skewed(devices: int, hot: float) -> list[float]:
     return list(itertools.accumulate((one * weight for weight in weights[:-1]), initial=hot))
 
 
-def readings(count: int, devices: int, ends: float) -> Iterator[Reading]:
+def readings(count: int, devices: int, ends: float) -> Iterator[SensorReading]:
     """So many readings, the last of them taken at `ends`."""
     fleet, begins = Fleet("d", devices), ends - count * STEP_S
     return (fleet.reading(begins + index * STEP_S) for index in range(count))

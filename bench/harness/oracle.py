@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from bench.harness.jobs import Job
-from bench.harness.load import Reading
+from bench.harness.load import SensorReading
 from bench.harness.states import States
 
 
@@ -45,7 +45,7 @@ class OracleReport:
 class Oracle:
     """The expected state after each reading. Readings of one device are added in the order in which they are sent."""
 
-    def __init__(self, readings: Iterable[Reading]) -> None:
+    def __init__(self, readings: Iterable[SensorReading]) -> None:
         self._states = States(readings)
 
     def check(self, snapshots: Iterable[bytes], job: Job) -> OracleReport:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from bench.harness.load import Reading
+from bench.harness.load import SensorReading
 
 TOLERANCE = 1e-9
 """Of a mean: the order of additions is the job's."""
@@ -22,7 +22,7 @@ class Expected(NamedTuple):
     t_last: float
     last_ts: str
 
-    def merged(self, reading: Reading, count: int) -> "Expected":
+    def merged(self, reading: SensorReading, count: int) -> "Expected":
         """The state after one more reading; `count` is how many there were."""
         new = reading.temperature
         last = new if reading.ts >= self.last_ts else self.t_last
@@ -48,7 +48,7 @@ class States:
     Columns in the order of readings; a device's are found through one more, in which they are side by side.
     """
 
-    def __init__(self, readings: Iterable[Reading]) -> None:
+    def __init__(self, readings: Iterable[SensorReading]) -> None:
         self._devices: dict[str, int] = {}
         self._counts, self._last, self._of = array("i"), array("i"), array("i")
         self._t_max, self._t_avg, self._t_last = array("d"), array("d"), array("d")
@@ -79,7 +79,7 @@ class States:
     def _row(self, row: int) -> Expected:
         return Expected(self._t_max[row], self._t_avg[row], self._t_last[row], self._last_ts[row])
 
-    def _add(self, reading: Reading) -> None:
+    def _add(self, reading: SensorReading) -> None:
         row, device = len(self), self._devices.setdefault(reading.device, len(self._devices))
         if device == len(self._counts):
             self._counts.append(0)

@@ -17,7 +17,7 @@ from bench.harness.errors import RunFailedError
 from bench.harness.figures import percentiles, within
 from bench.harness.jobs import Job
 from bench.harness.latency import LEAD_S, Latency
-from bench.harness.load import EVENTS, Reading, keyed, steady
+from bench.harness.load import EVENTS, SensorReading, keyed, steady
 from bench.harness.oracle import OracleReport, SnapshotDecoder
 from bench.harness.plan import Stream
 from bench.harness.process import RunningJob
@@ -115,7 +115,7 @@ def measure_visibility(boot: str, store_client: Reads, seconds: float) -> list[V
             break
         time.sleep(random.uniform(0, 2 * BETWEEN_S))
         device, number = f"probe{turn % DEVICES}", turn // DEVICES + 1
-        event = Reading(device, number, first_seen, _now(), 20.0).encode()
+        event = SensorReading(device, number, first_seen, _now(), 20.0).encode()
         at, begun = time.time(), time.monotonic()
         made.produce(EVENTS, event, device)
         made.poll(0)

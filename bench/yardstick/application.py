@@ -15,13 +15,13 @@ class Reading(Event):
     temperature: float | None = None
 
 
-class Place(BaseModel):
+class Geo(BaseModel):
     """What `geo` gives."""
 
     place: str
 
 
-class Weather(BaseModel):
+class CellWeather(BaseModel):
     """What `weather` gives."""
 
     sky: str
@@ -35,20 +35,20 @@ class Device(State, lifetime=timedelta(hours=1)):
     t_max: Annotated[float | None, Max(of="temperature")]
     t_avg: Annotated[float | None, Mean(of="temperature")]
     t_last: Annotated[float | None, Latest(of="temperature")]
-    geo: Annotated[Place | None, Enriched()]
-    weather: Annotated[Weather | None, Enriched()]
+    geo: Annotated[Geo | None, Enriched()]
+    weather: Annotated[CellWeather | None, Enriched()]
 
 
 @enrichment(api="reference")
-async def geo(api: Api, t_max: float) -> Place:
+async def geo(api: Api, t_max: float) -> Geo:
     """Where the device is."""
-    return await api.get("/geo", Place, t=t_max)
+    return await api.get("/geo", Geo, t=t_max)
 
 
 @enrichment(api="reference")
-async def weather(api: Api, geo: Place) -> Weather:
+async def weather(api: Api, geo: Geo) -> CellWeather:
     """The weather there."""
-    return await api.get("/weather/{place}", Weather, place=geo.place)
+    return await api.get("/weather/{place}", CellWeather, place=geo.place)
 
 
 stamped_by_senders = Topics(replay=True)

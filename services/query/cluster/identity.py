@@ -11,7 +11,7 @@ import orjson
 
 from services.query.cluster.errors import FolderTakenError
 from services.query.store.atomic_write import write_atomically
-from services.query.store.errors import FolderUnusableError
+from services.query.store.errors import StoreFolderError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ LOCK_FILE = "instance.lock"
 
 
 class InstanceFolder:
-    """The folder of an instance, locked until it is closed. Raises FolderTakenError, FolderUnusableError.
+    """The folder of an instance, locked until it is closed. Raises FolderTakenError, StoreFolderError.
 
     `store` names the folder, and `run` counts the processes that had it: a process that has it knows that the earlier
     ones have ended. A folder that was copied to an instance of another name gets a new `store`.
@@ -33,7 +33,7 @@ class InstanceFolder:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise FolderUnusableError(folder, error) from error
+            raise StoreFolderError(folder, error) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._start_run(folder, instance)
@@ -42,7 +42,7 @@ class InstanceFolder:
             raise FolderTakenError(folder) from error
         except OSError as error:
             os.close(self._lock)
-            raise FolderUnusableError(folder, error) from error
+            raise StoreFolderError(folder, error) from error
 
     def close(self) -> None:
         """Release the lock."""

@@ -39,7 +39,7 @@ class ForeignFolderError(StoreError, PermanentError):
         self.folder = folder
 
 
-class FolderUnusableError(StoreError, PermanentError):
+class StoreFolderError(StoreError, PermanentError):
     """The folder cannot be created, read or written."""
 
     def __init__(self, folder: Path, error: OSError) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from services.query.store.atomic_write import write_atomically
-from services.query.store.errors import FolderInUseError, FolderUnusableError, ForeignFolderError
+from services.query.store.errors import FolderInUseError, ForeignFolderError, StoreFolderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ class StoreFolder:
 
     An open store is not synced to disk: a killed process loses nothing, a machine that goes down does. So the store
     starts empty if it was not closed before the machine's last start, which `boot` identifies. Raises FolderInUseError,
-    ForeignFolderError, FolderUnusableError.
+    ForeignFolderError, StoreFolderError.
     """
 
     def __init__(self, path: Path, shape: Mapping[str, Any], boot: str) -> None:
@@ -42,14 +42,14 @@ class StoreFolder:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise FolderUnusableError(path, error) from error
+            raise StoreFolderError(path, error) from error
         try:
             self._lock_exclusively()
             self._check()
             self._write(closed=False)
         except OSError as error:
             os.close(self._lock)
-            raise FolderUnusableError(path, error) from error
+            raise StoreFolderError(path, error) from error
         except BaseException:
             os.close(self._lock)
             raise

@@ -9,12 +9,12 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bench.harness.load import Reading
+    from bench.harness.load import SensorReading
 
 
-def honest(readings: Iterable[Reading]) -> list[dict[str, Any]]:
+def honest(readings: Iterable[SensorReading]) -> list[dict[str, Any]]:
     """A snapshot after each reading, computed in another way than the oracle does."""
-    seen: dict[str, list[Reading]] = {}
+    seen: dict[str, list[SensorReading]] = {}
     snapshots = []
     for reading in readings:
         before = seen.setdefault(reading.device, [])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.harness.jobs import STATELOOP
-from bench.harness.load import Reading, Sent, readings
+from bench.harness.load import SensorReading, Sent, readings
 from bench.harness.match import Match
 from bench.harness.oracle import SnapshotDecoder
 from tests.bench.harness.snapshots import encoded, honest
@@ -11,7 +11,7 @@ from tests.bench.harness.snapshots import encoded, honest
 LOAD = list(readings(100, 5, ends=1_800_000_000.0))
 
 
-def sent(reading: Reading, at: float) -> Sent:
+def sent(reading: SensorReading, at: float) -> Sent:
     return Sent(reading, at, at - 0.001)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.harness.load import Reading, readings
+from bench.harness.load import SensorReading, readings
 from bench.harness.states import States
 from tests.bench.harness.snapshots import honest
 
@@ -40,7 +40,7 @@ def test_the_last_of_a_device() -> None:
 
 
 def test_a_reading_that_is_older_than_the_last_one_changes_no_latest_value() -> None:
-    late = [Reading("d", 1, "t1", "t2", 5.0), Reading("d", 2, "t1", "t1", 9.0)]
+    late = [SensorReading("d", 1, "t1", "t2", 5.0), SensorReading("d", 2, "t1", "t1", 9.0)]
     states = States(late)
     assert states.expected(1) == (9.0, 7.0, 5.0, "t2")
 

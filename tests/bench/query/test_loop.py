@@ -31,7 +31,7 @@ class Answers:
         return orjson.dumps({"value": {"state": {"events": number + self.more}}})
 
 
-def test_events_around_the_end_of_a_batch_are_counted_apart() -> None:
+def test_events_near_the_end_of_a_batch_are_counted_apart() -> None:
     events = [
         VisibleEvent("a", 1, 10.0, 0.02),
         VisibleEvent("a", 2, 19.5, 0.7),

@@ -22,7 +22,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 1000\n
 MARK = b'event: mark\ndata: {"version":9}\n\n'
 
 
-class Told:
+class FakeService:
     """The connections, all of which are told the same."""
 
     def __init__(self) -> None:
@@ -44,8 +44,8 @@ class Told:
 
 
 @asynccontextmanager
-async def telling() -> AsyncIterator[tuple[Told, Watchers]]:
-    told = Told()
+async def telling() -> AsyncIterator[tuple[FakeService, Watchers]]:
+    told = FakeService()
     async with await asyncio.start_server(told.connected, "127.0.0.1", 0) as server:
         told.port = server.sockets[0].getsockname()[1]
         with Watchers(told.port, "/v1/states/keys/k1/watch", MANY) as watchers:

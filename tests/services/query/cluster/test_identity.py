@@ -6,7 +6,7 @@ import pytest
 
 from services.query.cluster.errors import FolderTakenError
 from services.query.cluster.identity import IDENTITY_FILE, InstanceFolder
-from services.query.store.errors import FolderUnusableError
+from services.query.store.errors import StoreFolderError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +46,9 @@ def test_what_cannot_be_read_is_a_new_store(tmp_path: Path, broken: str) -> None
 
 def test_an_unusable_folder_is_reported_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(FolderUnusableError, match="STATELOOP_QUERY_DATA"):
+    with pytest.raises(StoreFolderError, match="STATELOOP_QUERY_DATA"):
         InstanceFolder(tmp_path / "file", "one")
     (tmp_path / "instance.new").mkdir()
     for _ in range(2):
-        with pytest.raises(FolderUnusableError, match="make it writable"):
+        with pytest.raises(StoreFolderError, match="make it writable"):
             InstanceFolder(tmp_path, "one")

@@ -35,7 +35,7 @@ class Checker:
     def __init__(self, instances: Sequence[Instance], keys: Sequence[str]) -> None:
         self.instances = list(instances)
         self._keys = keys
-        self._shown: dict[str, Order] = dict.fromkeys(keys, NOTHING)
+        self._delivered: dict[str, Order] = dict.fromkeys(keys, NOTHING)
         self._answered: dict[str, float] = {}
         self.longest: dict[str, float] = dict.fromkeys(keys, 0.0)
         """The longest time in which nobody answered for a key, in seconds, since `mark`."""
@@ -68,9 +68,9 @@ class Checker:
         now = time.monotonic()
         return max(max(self.longest[key], now - self._answered.get(key, now)) for key in self._keys)
 
-    def shown(self) -> Mapping[str, Order]:
+    def delivered(self) -> Mapping[str, Order]:
         """The latest that was shown of each key: its life and version."""
-        return self._shown
+        return self._delivered
 
     def answers_of(self) -> list[int]:
         """How often each key was answered."""
@@ -93,7 +93,7 @@ class Checker:
         return sorted(of_turn, key=lambda one: now - self._suspects.get(one.name, 0.0) < SUSPECTED_S)
 
     async def _read(self, instance: Instance, key: str) -> bool:
-        floor = self._shown[key]
+        floor = self._delivered[key]
         try:
             async with self._session.get(f"{instance.url}/v1/states/{NAME}/{quote(key, safe='')}") as response:
                 told = json.loads(await response.read())
@@ -111,7 +111,7 @@ class Checker:
             await asyncio.sleep(PAUSE_S)
 
     async def _batch(self, instance: Instance, keys: Sequence[str]) -> None:
-        floors = {key: self._shown[key] for key in keys}
+        floors = {key: self._delivered[key] for key in keys}
         try:
             async with self._session.post(f"{instance.url}/v1/states/{NAME}:batchGet", json={"keys": keys}) as response:
                 told = json.loads(await response.read())
@@ -133,6 +133,6 @@ class Checker:
         now = time.monotonic()
         self.longest[key] = max(self.longest[key], now - self._answered.get(key, now))
         self._answered[key] = now
-        self._shown[key] = max(self._shown[key], order)
+        self._delivered[key] = max(self._delivered[key], order)
         self._counts[key] += 1
         return True

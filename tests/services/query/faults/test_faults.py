@@ -87,7 +87,7 @@ async def scene(broker: EmbeddedBroker, prefix: str, folder: Path, names: str, *
 
 
 def _as_written(checker: Checker, writer: Writer) -> bool:
-    return {key: version for key, (_, version) in checker.shown().items()} == {
+    return {key: version for key, (_, version) in checker.delivered().items()} == {
         key: version for key, (_, version) in writer.written.items()
     }
 
@@ -170,7 +170,7 @@ def test_the_reader_notices_what_goes_back(tmp_path: Path) -> None:
     later = {"window_start": "2026-01-01T00:01:00Z", "version": 1}
     assert checker.judge(instance, KEYS[0], ("", 0), later)
     assert checker.back == []
-    floor = checker.shown()[KEYS[0]]
+    floor = checker.delivered()[KEYS[0]]
     assert not checker.judge(instance, KEYS[0], floor, {"type": "catching_up"})
     for earlier in ({"window_start": "2026-01-01T00:00:00Z", "version": 9}, {"type": "never_seen"}):
         checker.judge(instance, KEYS[0], floor, earlier)

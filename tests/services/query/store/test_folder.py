@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from services.query.store import folder as folder_module
-from services.query.store.errors import FolderInUseError, FolderUnusableError, ForeignFolderError, StoreDamagedError
+from services.query.store.errors import FolderInUseError, ForeignFolderError, StoreDamagedError, StoreFolderError
 from services.query.store.folder import DESCRIPTION, NEW, StoreFolder
 from services.query.store.lmdb_store import LmdbStore
 from tests.services.query.store.declared import named, update
@@ -127,7 +127,7 @@ def test_says_what_to_do_with_a_damaged_file(tmp_path: Path) -> None:
 
 def test_says_when_a_folder_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(FolderUnusableError, match="make it writable"):
+    with pytest.raises(StoreFolderError, match="make it writable"):
         LmdbStore(tmp_path / "file" / "store", named(), "boot")
 
 

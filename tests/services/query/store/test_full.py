@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.store import environment
-from services.query.store.errors import FolderUnusableError, StoreWriteError
+from services.query.store.errors import StoreFolderError, StoreWriteError
 from services.query.store.lmdb_store import LmdbStore
 from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.store.declared import named, update
@@ -169,7 +169,7 @@ def test_a_full_disk_is_no_damaged_file(disk: Disk, tmp_path: Path) -> None:
 
 
 def test_a_folder_on_a_full_disk_wants_room(tmp_path: Path) -> None:
-    with no_file_beyond(0), pytest.raises(FolderUnusableError, match="make it writable"):
+    with no_file_beyond(0), pytest.raises(StoreFolderError, match="make it writable"):
         LmdbStore(tmp_path, named(), "boot")
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert "make room on its disk" in str(FolderUnusableError(tmp_path, full))
+    assert "make room on its disk" in str(StoreFolderError(tmp_path, full))
