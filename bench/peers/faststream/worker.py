@@ -20,7 +20,7 @@ IN_FLIGHT = int(os.environ["IN_FLIGHT"])
 TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
-class CellPlace(BaseModel):
+class PlaceResult(BaseModel):
     """The API's answer about a cell."""
 
     number: int
@@ -48,7 +48,7 @@ class Answer(BaseModel):
     version: int
     status: Literal["result"] = "result"
     ts: AwareDatetime
-    result: dict[str, CellPlace]
+    result: dict[str, PlaceResult]
 
 
 broker = KafkaBroker(os.environ["BOOT"], acks="all", enable_idempotence=True, logger=None)
@@ -77,7 +77,7 @@ async def enrich(snapshot: Snapshot) -> None:
         return
     async with sessions[0].get(f"/places/{snapshot.state['cell']}") as response:
         response.raise_for_status()
-        place = CellPlace.model_validate_json(await response.read())
+        place = PlaceResult.model_validate_json(await response.read())
     answer = Answer(
         device_id=snapshot.device_id,
         first_seen=snapshot.first_seen,
