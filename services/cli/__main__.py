@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 USAGE_ERROR = 2
@@ -59,8 +60,13 @@ def usage() -> str:
 
 
 def main() -> NoReturn:
-    """Run the subcommand of sys.argv in this process. Exits with 2 for an unknown one."""
+    """Run the subcommand of sys.argv in this process. Exits with 2 for an unknown one.
+
+    The application may be a module of the working directory, as it may be with `python -m`.
+    """
     given = sys.argv[1:]
+    if not sys.flags.safe_path:
+        sys.path.insert(0, str(Path.cwd()))
     if not given or given[0] in ("-h", "--help", "help"):
         print(usage())
         sys.exit(0 if given else USAGE_ERROR)

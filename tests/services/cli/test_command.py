@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -59,3 +60,15 @@ def test_arguments_reach_the_part() -> None:
     done = run("redrive", "--help")
     assert done.returncode == 0
     assert done.stdout.startswith("usage: stateloop redrive")
+
+
+def test_the_application_may_be_a_module_of_the_working_directory(tmp_path: Path) -> None:
+    here, script = tmp_path / "here", tmp_path / "bin" / "stateloop"
+    here.mkdir()
+    script.parent.mkdir()
+    (here / "own.py").write_text((CHECKOUT / "examples/scooters/application.py").read_text(encoding="utf-8"))
+    script.write_text("from services.cli.__main__ import main\n\nmain()\n")  # as an installed command is
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+    command = [sys.executable, str(script), "graph", "own:app"]
+    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, "place" in done.stdout) == (0, True), done.stderr
