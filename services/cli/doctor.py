@@ -29,9 +29,9 @@ def findings() -> Iterator[Finding]:
         settings, worker = read(JobSettings), read(EnrichmentSettings)
         application = load(settings.application)
     except StateloopError as error:
-        yield failed("JobSettings", error)
+        yield failed("Settings", error)
         return
-    yield ok("JobSettings", f"application {settings.application}, brokers {settings.kafka}")
+    yield ok("Settings", f"application {settings.application}, brokers {settings.kafka}")
     yield from checks.runtime(settings.jars)
     topics, found = checks.topics(settings, application)
     yield from found

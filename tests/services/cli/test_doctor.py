@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[3]
 HERE = (ip_network("127.0.0.0/8"),)
-SUBJECTS = ["JobSettings", "Python", "Java", "Jars", "Broker and topics", "Clock of the broker", "Checkpoint"]
+SUBJECTS = ["Settings", "Python", "Java", "Jars", "Broker and topics", "Clock of the broker", "Checkpoint"]
 SUBJECTS += ["API registry", "Clock of API registry"]
 TOPICS = [TopicIdentity("flights.events", "AAAA", 4), TopicIdentity("flights.feedback", "BBBB", 4)]
 
@@ -52,7 +52,7 @@ def test_wrong_settings_are_the_only_finding() -> None:
     done = stateloop("doctor", application="examples.flights.application:app", kafak="here:9092")
     assert done.returncode == 1
     (line,) = done.stdout.splitlines()
-    assert line.startswith("failed  JobSettings: STATELOOP_KAFAK")
+    assert line.startswith("failed  Settings: STATELOOP_KAFAK")
     assert "STATELOOP_KAFKA" in line
 
 
