@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import sys
 import time
 from email.utils import parsedate_to_datetime
@@ -96,8 +95,8 @@ def broker_clock(settings: JobSettings, application: Application, now: float) ->
     topic = application.topics.snapshots
     admin = AdminClient(settings.client() | {"log_level": 0})
     newest_of: Callable[[], OffsetSpec] = OffsetSpec.max_timestamp  # has no types
-    wanted = {TopicPartition(topic, number): newest_of() for number in range(_partitions(admin, topic))}
     try:
+        wanted = {TopicPartition(topic, number): newest_of() for number in range(_partitions(admin, topic))}
         newest = max(
             (one.result().timestamp for one in admin.list_offsets(wanted, request_timeout=ANSWER_S).values()),
             default=-1,
@@ -159,7 +158,7 @@ async def _api(session: aiohttp.ClientSession, name: str, url: str, allowed: Col
             date, status = response.headers.get("Date"), response.status
     except AddressRefusedError as error:
         return [failed(subject, error)]
-    except (OSError, TimeoutError, aiohttp.ClientError, ssl.SSLError) as error:
+    except (OSError, aiohttp.ClientError) as error:  # TimeoutError and SSLError are OSErrors
         return [failed(subject, f"{url} does not respond: {str(error) or type(error).__name__}")]
     findings = [ok(subject, f"{url} responds with status {status}")]
     if date is not None:
