@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_the_job_finds_its_topics_where_a_harness_made_those_of_all_engines(
     broker: EmbeddedBroker, topics_prefix: str
 ) -> None:
-    topics = dataclasses.replace(stamped_by_senders, prefix=topics_prefix)
+    topics = dataclasses.replace(stamped_by_senders, prefix=topics_prefix, events=f"{topics_prefix}events")
     application = Application(
         name="harnessed", event=app.event, state=app.state, enrichments=app.enrichments, topics=topics
     )
