@@ -24,17 +24,17 @@ class Kind(StrEnum):
 
 
 class FlightEvent(Event):
-    """One thing that happened to a flight. Each kind carries its own fields only."""
+    """One thing that happened to a flight. Each kind carries its own fields, and those that name the flight."""
 
     kind: Kind
+    carrier: str
+    number: int
+    origin: str
+    dest: str
     airport: str | None = None
     """Where it happened. Not of diverted ones: the table does not have their destination."""
-    carrier: str | None = None
-    """Of scheduled, as are the five that follow."""
-    number: int | None = None
-    origin: str | None = None
-    dest: str | None = None
     scheduled_departure: AwareDatetime | None = None
+    """Of scheduled, as is the arrival."""
     scheduled_arrival: AwareDatetime | None = None
     tailnum: str | None = None
     """Of departed."""
@@ -75,10 +75,6 @@ def _scheduled(flight: Flight) -> FlightEvent:
         Kind.SCHEDULED,
         flight.scheduled_departure - NOTICE,
         airport=flight.origin,
-        carrier=flight.carrier,
-        number=flight.number,
-        origin=flight.origin,
-        dest=flight.dest,
         scheduled_departure=flight.scheduled_departure,
         scheduled_arrival=flight.scheduled_arrival,
     )
@@ -113,10 +109,14 @@ def _event(flight: Flight, kind: Kind, ts: AwareDatetime | None, **own: Any) -> 
     return FlightEvent.model_validate(
         {
             "device_id": flight.device_id,
-            "event_id": kind.value,
+            "event_id": f"{flight.device_id}/{kind.value}",  # unique among all flights of an airport or a carrier
             "first_seen": flight.scheduled_departure - NOTICE,
             "ts": ts,
             "kind": kind,
+            "carrier": flight.carrier,
+            "number": flight.number,
+            "origin": flight.origin,
+            "dest": flight.dest,
             **own,
         }
     )
