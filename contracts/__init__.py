@@ -4,11 +4,13 @@ from contracts.errors import AbsentError, DeclarationError, PermanentCallError, 
 from contracts.model.application import Application
 from contracts.model.batch import Batch
 from contracts.model.budget import Budget
+from contracts.model.emit import Emit
 from contracts.model.enrichment import Api, Enrichment, enrichment
 from contracts.model.event import Event
 from contracts.model.named_state import Derived, NamedState, QueryOptions
 from contracts.model.policy import Breaker, Cache, Policy, Rate
 from contracts.model.state import State
+from contracts.model.suite import Suite
 from contracts.model.topics import Topics
 from contracts.reducers import (
     Bitmap,
@@ -48,6 +50,7 @@ __all__ = [
     "DistinctApprox",
     "Earliest",
     "Echo",
+    "Emit",
     "Enriched",
     "Enrichment",
     "Event",
@@ -67,6 +70,7 @@ __all__ = [
     "RetryableCallError",
     "State",
     "StateloopError",
+    "Suite",
     "Sum",
     "Topics",
     "Variance",

@@ -11,13 +11,14 @@ from pydantic import create_model
 
 from contracts.errors import DeclarationError
 from contracts.model.budget import Budget
+from contracts.model.emit import EMIT_INTERVAL, Emit
 from contracts.model.enrichment import Enrichment
 from contracts.model.event import Event
 from contracts.model.graph import ordered
 from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
 from contracts.model.policy import Policy
 from contracts.model.state import State, reducers, slots
-from contracts.model.topics import Topics
+from contracts.model.topics import Topic, Topics
 from contracts.model.tracing import check_event
 from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import without_none
@@ -35,8 +36,9 @@ class Application:
     `apis` has a policy for each API that needs another than `Policy()`. `budget` limits the requests of each device.
     `skew` is how far a device's clock may be ahead of the record's timestamp. `deduplicate` counts an event once that
     is delivered twice. `largest_record` is in bytes. `traced` carries the trace context of events and feedback through
-    the state. `query` has the options of queries of the state, under the application's name; `derived` and `states` are
-    further states that can be queried.
+    the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the interval of `Emit.BATCH` and
+    `Emit.CLOSE`. `query` has the options of queries of the state, under the application's name; `derived` and `states`
+    are further states that can be queried.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -53,6 +55,8 @@ class Application:
         deduplicate: bool = True,
         largest_record: int = 256 * 1024,
         traced: bool = False,
+        emit: Emit = Emit.EVENT,
+        emit_interval: timedelta = EMIT_INTERVAL,
         query: QueryOptions | None = None,
         derived: tuple[Derived, ...] = (),
         states: tuple[NamedState, ...] = (),
@@ -70,11 +74,14 @@ class Application:
         if traced:
             check_event(event)
         self.enrichments = ordered(state, enrichments)
+        self.emit = emit
+        self.emit_interval = emit_interval
+        _check_emit(name, emit, emit_interval, enrichments)
         self.apis = _policies(name, enrichments, apis or {})
         self.query = query or QueryOptions()
         self.derived = derived
         self.states = states
-        check_names((name, *(one.name for one in derived), *(one.name for one in states)))
+        check_names(self.state_names)
 
     @cached_property
     def event_shape(self) -> type[Event]:
@@ -84,6 +91,22 @@ class Application:
             return self.event
         fields: dict[str, Any] = {self.state.key: (Annotated[key.annotation, *key.metadata, *get_args(Key)[1:]], ...)}
         return create_model(self.event.__name__, __base__=self.event, __doc__=self.event.__doc__, **fields)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The names of its states: its own, those derived from it, and other topics."""
+        return (self.name, *(one.name for one in self.derived), *(one.name for one in self.states))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The topics that it writes. Other applications may read its events, and none writes these."""
+        topics = self.topics
+        derived = (topics.derived(one.name) for one in self.derived)
+        return (topics.feedback, topics.snapshots, topics.dead_letters, topics.instances, *derived)
+
+    def catalogue(self) -> tuple[Topic, ...]:
+        """Return all its topics with their settings."""
+        return (*self.topics.catalogue(self.state), *self.topics.query_topics(self.state, self.derived))
 
     @property
     def enrichment_group(self) -> str:
@@ -168,20 +191,33 @@ def _check_fit(where: str, reducer: Reducer, annotation: Any, source: Any) -> No
         raise DeclarationError(where, f"{kind} gives {spelled}", f"Write Annotated[{spelled}, {kind}(…)]")
 
 
+def _check_emit(name: str, emit: Emit, interval: timedelta, enrichments: tuple[Enrichment, ...]) -> None:
+    if interval <= timedelta(0):
+        raise DeclarationError(f"{name}(emit_interval=…)", "must be positive", "Write timedelta(seconds=1)")
+    if emit is Emit.CLOSE and enrichments:
+        problem = "enrichments need the snapshots of a window while it is open"
+        raise DeclarationError(f"{name}(emit=Emit.CLOSE)", problem, "Write Emit.EVENT or Emit.BATCH, or no enrichments")
+
+
 def load(reference: str) -> Application:
     """The application that `package.module:name` names.
 
     Raises DeclarationError when there is none; an error in the application's own code is its own.
     """
+    found = named_object(reference)
+    if not isinstance(found, Application):
+        raise DeclarationError(repr(reference), "is not an Application", "Write package.module:name")
+    return found
+
+
+def named_object(reference: str) -> object:
+    """Return the object that `package.module:name` names. Raises DeclarationError when there is none."""
     module, _, name = reference.partition(":")
     names = vars(_module(reference, module))
     name = name or "app"
     if name not in names:
         raise DeclarationError(repr(reference), f"{module} has no {name!r}", "Write package.module:name")
-    found = names[name]
-    if not isinstance(found, Application):
-        raise DeclarationError(repr(reference), "is not an Application", "Write package.module:name")
-    return found
+    return names[name]
 
 
 def _module(reference: str, module: str) -> ModuleType:

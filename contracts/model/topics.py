@@ -1,9 +1,10 @@
 """The catalogue of topics: their names, keys, models and retention."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from typing import Self
 
 from contracts.errors import DeclarationError, TopicConfigError
 from contracts.model.named_state import Derived
@@ -45,6 +46,11 @@ class Topic:
             "retention.ms": str(round(self.retention.total_seconds() * 1000)),
             "message.timestamp.type": self.stamp.value,
         }
+
+    def merged(self, other: Self) -> Self:
+        """Return this topic with the longer retention of the two."""
+        is_forever = FOREVER in (self.retention, other.retention)
+        return replace(self, retention=FOREVER if is_forever else max(self.retention, other.retention))
 
     def require(self, found: Mapping[str, str], kafka: str) -> None:
         """Compare with the settings that a broker has for this topic. Raises TopicConfigError."""

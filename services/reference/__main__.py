@@ -31,7 +31,7 @@ field of the event that it reads. `T` is the type of that field, without `| None
 BAR = "\\|"
 TABLE = ("| argument | type | default | meaning |", "|---|---|---|---|")
 SECTIONS = {
-    "Application": ("Application", "Topics", "Budget"),
+    "Application": ("Application", "Emit", "Topics", "Budget", "Suite"),
     "Event and state": ("Event", "State"),
     "Named states": ("QueryOptions", "Derived", "NamedState"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
@@ -61,7 +61,7 @@ def page() -> str:
 def _declaration(name: str) -> str:
     """The docstring and the arguments of a class with fields, or of a function or `__init__`."""
     declared: Any = attrgetter(name)(contracts)
-    own = declared.__init__ if declared is contracts.Application else declared
+    own = declared.__init__ if declared in {contracts.Application, contracts.Suite} else declared
     (node,) = ast.parse(dedent(inspect.getsource(own))).body
     rows = _fields(node.body) if isinstance(node, ast.ClassDef) else _parameters(node)
     scope = vars(inspect.getmodule(declared))
@@ -74,12 +74,16 @@ def _parameters(node: Any) -> Iterator[tuple[str, str, ast.expr | None, str]]:
     positional = [(one, None) for one in (*node.args.posonlyargs, *node.args.args) if one.arg != "self"]
     for one, default in (*positional, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)):
         yield one.arg, ast.unparse(one.annotation), default, ""
+    if node.args.vararg:
+        yield f"*{node.args.vararg.arg}", ast.unparse(node.args.vararg.annotation), None, ""
 
 
 def _fields(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.expr | None, str]]:
     for one, after in zip(body, [*body[1:], None], strict=True):
-        if isinstance(one, ast.AnnAssign):
-            told = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+        told = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+        if isinstance(one, ast.Assign) and (name := ast.unparse(one.targets[0])).isupper():  # of an enumeration
+            yield name, "str", one.value, str(told)
+        elif isinstance(one, ast.AnnAssign):
             kind = re.sub(r"^ClassVar\[(.*)\]$", r"\1", ast.unparse(one.annotation))
             yield ast.unparse(one.target), kind, one.value, str(told)
 

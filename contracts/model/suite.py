@@ -1,0 +1,73 @@
+"""A suite: applications that run together, each with a state of its own, over the same topics of events."""
+
+from contracts.errors import DeclarationError
+from contracts.model.application import Application, named_object
+from contracts.model.named_state import check_names
+from contracts.model.topics import Topic
+
+
+class Suite:
+    """Several applications that one job runs, with a query for each. Raises DeclarationError, with what to write.
+
+    They may read one topic of events. The names of all their states differ, and so do the topics that they write.
+    """
+
+    def __init__(self, *applications: Application) -> None:
+        if not applications:
+            raise DeclarationError("Suite()", "has no application", "Write Suite(application, …)")
+        self.applications = applications
+        check_names(name for one in applications for name in one.state_names)
+        _check_outputs(applications)
+        _check_events(applications)
+
+    def catalogue(self) -> tuple[Topic, ...]:
+        """Return all topics with their settings. A topic of events that several read is kept as the longest needs."""
+        topics: dict[str, Topic] = {}
+        for one in self.applications:
+            for topic in one.catalogue():
+                topics[topic.name] = topic.merged(topics.get(topic.name, topic))
+        return tuple(topics.values())
+
+
+def load_suite(reference: str) -> Suite:
+    """Return the suite that `package.module:name` names; an application is a suite of one.
+
+    Raises DeclarationError when there is neither; an error in the application's own code is its own.
+    """
+    found = named_object(reference)
+    if isinstance(found, Application):
+        return Suite(found)
+    if not isinstance(found, Suite):
+        raise DeclarationError(repr(reference), "is no Application and no Suite", "Write package.module:name")
+    return found
+
+
+def _check_outputs(applications: tuple[Application, ...]) -> None:
+    """Each topic is written by one application, and read as events by none that another writes."""
+    writers: dict[str, str] = {}
+    for one in applications:
+        for topic in one.outputs:
+            if topic in writers:
+                problem = f"{writers[topic]} and {one.name} both write the topic {topic!r}"
+                raise DeclarationError(
+                    "Suite", problem, f"Write Topics(prefix=…) in {one.name}, with a prefix of its own"
+                )
+            writers[topic] = one.name
+    for one in applications:
+        if writer := writers.get(one.topics.events):
+            problem = f"{one.name} reads the topic {one.topics.events!r} as events, and {writer} writes it"
+            raise DeclarationError("Suite", problem, "Name the topic that devices send to")
+
+
+def _check_events(applications: tuple[Application, ...]) -> None:
+    """Applications that read one topic of events agree on its settings."""
+    readers: dict[str, Application] = {}
+    for one in applications:
+        first = readers.setdefault(one.topics.events, one)
+        for name in ("replay", "partitions"):
+            wanted, other = getattr(one.topics, name), getattr(first.topics, name)
+            if wanted != other:
+                problem = (
+                    f"{first.name} declares {name}={other} for the topic {one.topics.events!r}, {one.name} {wanted}"
+                )
+                raise DeclarationError("Suite", problem, f"Write the same Topics({name}=…) in both")
