@@ -31,6 +31,7 @@ from contracts.reducers import (
     Variance,
 )
 from contracts.types.echo import Echo
+from contracts.types.filters import Filter, field
 from contracts.types.quantize import Quantize
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Enriched",
     "Enrichment",
     "Event",
+    "Filter",
     "Histogram",
     "Latest",
     "Max",
@@ -75,4 +77,5 @@ __all__ = [
     "Topics",
     "Variance",
     "enrichment",
+    "field",
 ]
