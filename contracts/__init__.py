@@ -8,7 +8,7 @@ from contracts.model.emit import Emit
 from contracts.model.enrichment import Api, Enrichment, enrichment
 from contracts.model.event import Event
 from contracts.model.named_state import Derived, NamedState, QueryOptions
-from contracts.model.policy import Breaker, Cache, Policy, Rate
+from contracts.model.policy import Breaker, Cache, Policy, RateLimit
 from contracts.model.state import State
 from contracts.model.suite import Suite
 from contracts.model.topics import Topics
@@ -67,7 +67,7 @@ __all__ = [
     "Quantiles",
     "Quantize",
     "QueryOptions",
-    "Rate",
+    "RateLimit",
     "Recent",
     "RetryableCallError",
     "State",

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from bench.enrichment.measures import QUOTA
 from bench.harness.topics import PARTITIONS
-from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Rate, State, enrichment
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, RateLimit, State, enrichment
 from contracts.model.topics import Topics
 
 PATIENT = Policy(timeout=timedelta(seconds=10), concurrency=1_000)
@@ -63,5 +63,5 @@ def _application(policy: Policy) -> Application:
 
 
 app = _application(PATIENT)
-limited = _application(PATIENT.model_copy(update={"rate": Rate(calls=QUOTA)}))
+limited = _application(PATIENT.model_copy(update={"rate": RateLimit(calls=QUOTA)}))
 """Knows what the API allows."""

@@ -33,7 +33,7 @@ class Declared(BaseModel):
             raise DeclarationError(where, problem, f"Write {write}")
 
 
-class Rate(Declared):
+class RateLimit(Declared):
     """At most `calls` in any time of `per`, by each worker: divide what the API allows by the number of workers."""
 
     calls: int
@@ -119,7 +119,7 @@ class Policy(Declared):
 
     concurrency: int = 100
     """How many calls may be under way at once."""
-    rate: Rate | None = None
+    rate: RateLimit | None = None
     breaker: Breaker | None = Breaker()
     cache: Cache | None = Cache()
     largest_answer: int = 1024 * 1024

@@ -35,7 +35,7 @@ SECTIONS = {
     "Event and state": ("Event", "State"),
     "Named states": ("QueryOptions", "Derived", "NamedState"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
-    "Policies of APIs": ("Policy", "Rate", "Breaker", "Cache"),
+    "Policies of APIs": ("Policy", "RateLimit", "Breaker", "Cache"),
 }
 ARGUMENTS: dict[str, Any] = {"n": 1, "bounds": (1.0,), "bits": 1, "probabilities": (0.5,)}
 

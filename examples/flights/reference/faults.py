@@ -6,7 +6,7 @@ from collections.abc import Callable
 CALLS = 1 << 64
 
 
-class RateLimit:
+class TokenBucket:
     """A token bucket that holds one second's calls (at least one). A rate of 0 is no limit."""
 
     def __init__(self, rate: float, clock: Callable[[], float]) -> None:

@@ -12,7 +12,7 @@ from aiohttp.typedefs import Middleware
 from pydantic import BaseModel, ValidationError
 
 from examples.flights.reference import answers
-from examples.flights.reference.faults import RateLimit, fails
+from examples.flights.reference.faults import TokenBucket, fails
 from examples.flights.reference.ledger import Ledger
 from examples.flights.reference.settings import ReferenceSettings
 
@@ -25,7 +25,7 @@ UNCOUNTED = ("/healthz", "/calls")
 
 def application(settings: ReferenceSettings, clock: Callable[[], float] = time.monotonic) -> web.Application:
     """The server as an aiohttp application."""
-    app = web.Application(middlewares=[_spoil(settings, RateLimit(settings.rate_limit, clock))])
+    app = web.Application(middlewares=[_spoil(settings, TokenBucket(settings.rate_limit, clock))])
     app[LEDGER] = Ledger()
     app.router.add_get("/airlines/{carrier}", _looked_up(lambda r: answers.airline(r.match_info["carrier"])))
     app.router.add_get("/airports/{faa}", _looked_up(lambda r: answers.airport(r.match_info["faa"])))
@@ -39,7 +39,7 @@ def application(settings: ReferenceSettings, clock: Callable[[], float] = time.m
     return app
 
 
-def _spoil(settings: ReferenceSettings, limit: RateLimit) -> Middleware:
+def _spoil(settings: ReferenceSettings, limit: TokenBucket) -> Middleware:
     """Count each call; refuse those beyond the rate and fail some; delay all."""
 
     @web.middleware

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aiolimiter import AsyncLimiter
 
 if TYPE_CHECKING:
-    from contracts import Policy, Rate
+    from contracts import Policy, RateLimit
 
 BURST = 25
 """One of so many calls of a rate may start early: a smaller burst would leave a large rate unused."""
@@ -37,7 +37,7 @@ class Limits:
             await self._rate.acquire()
 
 
-def limiter(rate: Rate) -> AsyncLimiter:
+def limiter(rate: RateLimit) -> AsyncLimiter:
     """A leaky bucket that lets at most `rate.calls` through in any time of `rate.per`.
 
     A bucket as large as the quota would let twice the quota through in the first period. This one is a small part of

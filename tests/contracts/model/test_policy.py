@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contracts import Breaker, Cache, DeclarationError, Policy, Rate
+from contracts import Breaker, Cache, DeclarationError, Policy, RateLimit
 
 SECOND = timedelta(seconds=1)
 NONE = timedelta(0)
@@ -34,8 +34,8 @@ TEXT: dict[str, Any] = {"attempts": "many"}
         (lambda: Policy(redirects=-1), "Write redirects=0"),
         (lambda: Policy(**ANY), r"Policy\(retries\).*Write some of these: timeout, deadline, attempts"),
         (lambda: Policy(**TEXT), r"Policy\(attempts\): Input should be a valid integer"),
-        (lambda: Rate(calls=0), "Write calls=10"),
-        (lambda: Rate(calls=1, per=NONE), "Write per="),
+        (lambda: RateLimit(calls=0), "Write calls=10"),
+        (lambda: RateLimit(calls=1, per=NONE), "Write per="),
         (lambda: Breaker(share=0), "Write share=0.5"),
         (lambda: Breaker(share=1.1), "Write share=0.5"),
         (lambda: Breaker(failures=0), "Write failures=5"),

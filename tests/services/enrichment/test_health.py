@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from contracts import Breaker, Policy, Rate
+from contracts import Breaker, Policy, RateLimit
 from contracts.metrics import Metric
 from contracts.metrics import worker as names
 from contracts.metrics.counts import Counts
@@ -83,7 +83,7 @@ def test_an_api_may_be_left_alone_for_as_long_as_its_policy_says() -> None:
         quick.model_copy(update={"retry_after_most": hour}),
         quick.model_copy(update={"backoff_most": hour}),
         quick.model_copy(update={"timeout": hour}),
-        quick.model_copy(update={"rate": Rate(calls=2, per=2 * hour)}),
+        quick.model_copy(update={"rate": RateLimit(calls=2, per=2 * hour)}),
     ]
     assert all(2 * hour < patience(WITHIN, [quick, rest]) < 3 * hour for rest in rests)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from contracts import Breaker, Policy, Rate, RetryableCallError
+from contracts import Breaker, Policy, RateLimit, RetryableCallError
 from contracts.metrics import worker as metrics
 from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.scripted import LATENCY_S, Desk, Scripted, good
@@ -166,7 +166,7 @@ def test_a_quota_is_kept_in_any_period_and_used(calls: int, per: int) -> None:
     async def scenario() -> None:
         api = Scripted()
         wanted = 4 * calls
-        policy = Policy(rate=Rate(calls=calls, per=per * SECOND), concurrency=wanted, deadline=5 * SECOND)
+        policy = Policy(rate=RateLimit(calls=calls, per=per * SECOND), concurrency=wanted, deadline=5 * SECOND)
         desk = Desk(api, policy)
         found = await desk.answers(wanted)
         assert {one.status for one in found} == {"result"}, "waiting for its turn costs a call nothing of its deadline"
@@ -201,7 +201,7 @@ def test_when_an_api_asks_to_be_left_alone_all_its_calls_keep_to_it(asks: str, r
 def test_a_breaker_that_opens_while_a_call_waits_for_the_rate_stops_it() -> None:
     async def scenario() -> None:
         api = Scripted(away)
-        policy = Policy(rate=Rate(calls=10), breaker=Breaker(open_for=100 * SECOND), backoff_most=SECOND)
+        policy = Policy(rate=RateLimit(calls=10), breaker=Breaker(open_for=100 * SECOND), backoff_most=SECOND)
         desk = Desk(api, policy)
         asking = asyncio.create_task(desk.answers(100))
         await asyncio.sleep(90)
@@ -215,7 +215,7 @@ def test_a_probe_that_is_given_up_while_it_waits_for_the_rate_leaves_its_place()
     async def scenario() -> None:
         api = Scripted(lambda target: good(target) if len(api.asked) > 1 else Response(503, b""))
         breaker = Breaker(failures=1, probes=1)
-        desk = Desk(api, Policy(rate=Rate(calls=1, per=10 * SECOND), breaker=breaker))
+        desk = Desk(api, Policy(rate=RateLimit(calls=1, per=10 * SECOND), breaker=breaker))
         first = asyncio.create_task(desk.answer("P1"))
         await asyncio.sleep(5)
         second = asyncio.create_task(desk.answer("P2"))
