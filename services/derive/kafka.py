@@ -87,8 +87,7 @@ class RealKafka:
         self._read_at = clock()
         self._unsent = False
         self._failed: KafkaFailedError | None = None
-        self._gone: set[int] = set()
-        self._held: Sequence[Record] = ()
+        self._held: list[Record] = []
         self._held_before = False
 
     def partitions(self, topics: Sequence[str], kafka: str) -> dict[str, int]:
@@ -125,15 +124,15 @@ class RealKafka:
         self._consumer.subscribe([self._topic], on_revoke=self._gave_up, on_lost=self._gave_up)
 
     def read(self) -> Sequence[Record]:
-        """See `Kafka.read`."""
-        self._gone.clear()
+        """See `Kafka.read`. It polls for each record: what follows a rebalance callback is of the new assignment."""
         self._read_at = self._clock()
-        held, self._held = self._held, ()
-        first = self._consumer.poll(POLL_S)
-        more = self._consumer.consume(self._most - 1, 0) if first and not held else ()
-        found = (first, *more) if first else ()
-        records = [*held, *(_record(message) for message in found if _is_record(message))]
-        return [one for one in records if one.partition not in self._gone]
+        message = self._consumer.poll(POLL_S)
+        while message is not None:
+            if _is_record(message):
+                self._held.append(_record(message))
+            message = self._consumer.poll(0) if len(self._held) < self._most else None
+        records, self._held = self._held, []
+        return records
 
     def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
         """See `Kafka.settle`. It does not poll meanwhile: after max.poll.interval.ms it loses its partitions."""
@@ -163,11 +162,13 @@ class RealKafka:
             self._consumer.close()
 
     def _gave_up(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        self._gone.update(one.partition for one in partitions)
+        """Drop what was read of these: the group gives it to the next owner, or again to this member."""
+        gone = {one.partition for one in partitions}
+        self._held = [one for one in self._held if one.partition not in gone]
 
     def _hold(self, records: Sequence[Record]) -> bool:
-        """Return these again with the next read, which drops those of partitions that were lost."""
-        self._held, self._held_before = records, True
+        """Return these again with the next read, without those of partitions that are lost until then."""
+        self._held, self._held_before = list(records), True
         return False
 
     def _commit(self, ends: Mapping[int, int]) -> bool:

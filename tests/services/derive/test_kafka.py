@@ -1,15 +1,25 @@
-"""What the worker asks of its broker before it begins."""
+"""The worker's topics before it begins, and the records of partitions that it loses while it reads."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from services.derive import kafka
 from services.derive.errors import NoTopicError
 from services.derive.kafka import LOOKS, RealKafka
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from contracts.records.record import Record
+
+    Rebalance = Callable[["Member", list[TopicPartition]], None]
+
+LOST, NOTHING = "lost", "nothing"
 CLIENT = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 
 
@@ -35,9 +45,67 @@ def listing(monkeypatch: pytest.MonkeyPatch) -> Listing:
     return Listing(1)
 
 
-def of(listing: Listing, *, stopping: bool = False) -> RealKafka:
-    ours = RealKafka(CLIENT, {**CLIENT, "group.id": "derive"}, "snapshots", 1, lambda: stopping)
-    ours._consumer = listing  # type: ignore[assignment]  # noqa: SLF001
+class Read:
+    """A record of partition 0, as the client gives it."""
+
+    def __init__(self, offset: int) -> None:
+        self.at = offset
+
+    def error(self) -> None:
+        """It is no error."""
+
+    def topic(self) -> str:
+        return "snapshots"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.at
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 0
+
+    def key(self) -> bytes:
+        return b""
+
+    value = key
+
+
+class Member:
+    """A consumer with partition 0, whose polls pass through these steps: an offset to read, LOST, or NOTHING.
+
+    As with librdkafka, a poll serves callbacks until there is a record.
+    """
+
+    def __init__(self, *steps: int | str) -> None:
+        self.steps = list(steps)
+        self.known = True
+        self.committed: list[int] = []
+
+    def subscribe(self, topics: list[str], on_revoke: Rebalance, on_lost: Rebalance) -> None:
+        assert topics == ["snapshots"]
+        assert on_revoke == on_lost
+        self.on_lost = on_lost
+
+    def poll(self, timeout: float) -> Read | None:
+        assert timeout >= 0
+        while self.steps and self.steps[0] == LOST:
+            del self.steps[0]
+            self.on_lost(self, [TopicPartition("snapshots", 0)])
+        step = self.steps.pop(0) if self.steps else NOTHING
+        return Read(step) if isinstance(step, int) else None
+
+    def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
+        assert not asynchronous
+        if not self.known:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
+        self.committed += [one.offset for one in offsets]
+
+
+def of(consumer: Listing | Member, *, stopping: bool = False, most: int = 10) -> RealKafka:
+    ours = RealKafka(CLIENT, {**CLIENT, "group.id": "derive"}, "snapshots", most, lambda: stopping)
+    ours._consumer = ours._commits._consumer = consumer  # type: ignore[assignment]  # noqa: SLF001
     return ours
 
 
@@ -67,3 +135,55 @@ def test_who_is_to_stop_looks_no_further(listing: Listing) -> None:
     listing.known_at = LOOKS
     assert of(listing, stopping=True).partitions(["aircraft"], "nowhere") == {}
     assert not listing.looks
+
+
+@pytest.mark.parametrize(
+    ("steps", "read"),
+    [
+        ((1, 2, NOTHING, 3), [1, 2]),
+        ((1, 2, LOST, NOTHING), []),
+        ((1, LOST, 1, 2, NOTHING), [1, 2]),  # lost, and assigned again, all within the time of a poll
+        ((LOST, 1, 2, NOTHING), [1, 2]),
+        ((1, LOST, LOST, NOTHING, 1), []),
+    ],
+)
+def test_a_read_has_the_records_since_the_partition_was_lost(steps: tuple[int | str, ...], read: list[int]) -> None:
+    ours = of(Member(*steps))
+    ours.join()
+    assert offsets(ours.read()) == read
+
+
+@pytest.mark.parametrize(
+    ("steps", "read"),
+    [
+        ((NOTHING,), [1, 2]),
+        ((3, NOTHING), [1, 2, 3]),
+        ((LOST, NOTHING), []),
+        ((LOST, 1, 2, 3, NOTHING), [1, 2, 3]),
+        ((3, LOST, 2, NOTHING), [2]),
+    ],
+)
+def test_records_that_were_not_settled_are_read_again_unless_the_partition_was_lost(
+    steps: tuple[int | str, ...], read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "FRESH_S", -1.0)
+    member = Member(1, 2, NOTHING, *steps)
+    ours = of(member)
+    ours.join()
+    member.known = False
+    assert not ours.settle(ours.read(), ())
+    member.known = True
+    again = ours.read()
+    assert offsets(again) == read
+    assert ours.settle(again, ())
+    assert member.committed == ([read[0], read[-1] + 1] if read else [])
+
+
+def test_a_read_has_no_more_records_than_the_settings_allow() -> None:
+    ours = of(Member(1, 2, 3), most=2)
+    ours.join()
+    assert [offsets(ours.read()) for _ in range(3)] == [[1, 2], [3], []]
+
+
+def offsets(records: Sequence[Record]) -> list[int]:
+    return [one.offset for one in records]

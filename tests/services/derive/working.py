@@ -77,6 +77,9 @@ class Topics:
             process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | env | told, stderr=log)
         try:
             yield process
+        except Exception as error:
+            error.add_note(f"{name}, exit code {process.poll()}:\n{self.log(name)}")
+            raise
         finally:
             process.kill()
             process.wait(DEADLINE_S)
