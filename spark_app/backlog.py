@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import admin_client
+from services.runtime.kafka_clients import create_admin_client
 from spark_app.errors import BrokerUnreachableError
 from spark_app.folder import CheckpointFolder
 from spark_app.topics import PATIENCE_S, TopicIdentity
@@ -95,7 +95,7 @@ class _Offsets:
     """Looks offsets up in all partitions of the topics."""
 
     def __init__(self, settings: KafkaSettings, topics: list[TopicIdentity]) -> None:
-        self._admin = admin_client(settings.client())
+        self._admin = create_admin_client(settings.client(), "job")
         self._kafka = settings.kafka
         self._parts = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from contracts.records.record import HEARTBEAT_KEY
-from services.runtime.kafka_clients import keyed_producer
+from services.runtime.kafka_clients import create_producer
 from spark_app.topics import sources
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Heartbeat:
         self._is_live = not application.topics.replay
         # A busy application's watermark is later than that: its newest window is younger than grace and batch.
         self._limit = application.kept_for + application.skew + max(application.state.grace, settings.batch)
-        self._producer = keyed_producer(settings.client(), message_timeout_ms=round(FLUSH_S * 1000))
+        self._producer = create_producer(settings.client(), "heartbeat", {"message.timeout.ms": round(FLUSH_S * 1000)})
         self._now = now
 
     def after(self, progress: StreamingQueryProgress) -> bool:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import ConfigResource
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import admin_client
+from services.runtime.kafka_clients import create_admin_client
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicAccessError, TopicMissingError
 
 PATIENCE_S = 10.0
@@ -44,7 +44,7 @@ def identify(settings: KafkaSettings, application: Application) -> list[TopicIde
     """
     read = sources(application)
     names = [*read, application.topics.snapshots, application.topics.dead_letters]
-    admin, kafka = admin_client(settings.client()), settings.kafka
+    admin, kafka = create_admin_client(settings.client(), "job"), settings.kafka
     described = admin.describe_topics(TopicCollection(names), request_timeout=PATIENCE_S)
     found = {name: _answer(described[name], name, kafka) for name in names}
     partitions = {name: len(found[name].partitions) for name in (*read, application.topics.snapshots)}

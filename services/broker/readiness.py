@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from services.broker.errors import NotReadyError
+from services.runtime.kafka_clients import create_admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def wait_until(
 
 def answers(bootstrap: str) -> bool:
     """Return whether a broker at this address answers a request now; an open port alone does not prove it."""
-    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100})
+    client = create_admin_client({"bootstrap.servers": bootstrap}, "broker", {"reconnect.backoff.max.ms": 100})
     try:
         client.list_topics(timeout=ANSWER_S)
     except KafkaException:

@@ -14,17 +14,20 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
 from contracts.errors import StateloopError
 from services.broker.jars import up_to_date
 from services.broker.java import find_java
 from services.enrichment.calls.addresses import AddressRefusedError, check
+from services.runtime.kafka_clients import create_admin_client
 from spark_app.checkpoint import FILE, CheckpointIdentity, identity, parse
 from spark_app.topics import TopicIdentity, identify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from confluent_kafka.admin import AdminClient
 
     from contracts import Application
     from services.enrichment.calls.addresses import Network
@@ -93,7 +96,7 @@ def topics(settings: JobSettings, application: Application) -> tuple[list[TopicI
 def broker_clock(settings: JobSettings, application: Application, now: float) -> list[Finding]:
     """Check that the newest record of the snapshots topic is not ahead of this machine's clock (`now`, in seconds)."""
     topic = application.topics.snapshots
-    admin = AdminClient(settings.client() | {"log_level": 0})
+    admin = create_admin_client(settings.client(), "doctor")
     newest_of: Callable[[], OffsetSpec] = OffsetSpec.max_timestamp  # has no types
     try:
         wanted = {TopicPartition(topic, number): newest_of() for number in range(_partitions(admin, topic))}

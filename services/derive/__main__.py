@@ -49,8 +49,8 @@ def main() -> int:
 
 
 def _work(settings: DeriveSettings, application: Application, counters: _Counters, stopping: threading.Event) -> None:
-    consumer, topic = settings.consumer(application), application.topics.snapshots
-    kafka = RealKafka(settings.client(), consumer, topic, settings.fetch_most, stopping.is_set)
+    group, topic = settings.group_of(application), application.topics.snapshots
+    kafka = RealKafka(settings.client(), group, topic, settings.fetch_most, stopping.is_set)
     try:
         partitions = kafka.partitions(list(names(application)), settings.kafka)
         if not stopping.is_set():

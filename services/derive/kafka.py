@@ -7,23 +7,24 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from contracts.model.topics import PARTITIONER
 from contracts.records.record import Record
 from services.derive.commits import Commits
 from services.derive.errors import KafkaFailedError, NoTopicError
+from services.runtime.kafka_clients import create_consumer, create_producer, log_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from confluent_kafka import Message
+    from confluent_kafka import Consumer, Message
     from confluent_kafka.admin import TopicMetadata
 
     from services.derive.derive import OutputRecord
 
 log = logging.getLogger(__name__)
 
+NAME = "derive"
 POLL_S = 0.2
 LISTED_S = 1.0
 TRIES = 30
@@ -35,6 +36,10 @@ the session's time, after which another worker has the partitions."""
 WRITTEN_MS = 5_000
 """A record that is not on its way after so long is dropped by the client: one that was frozen does not send it late."""
 FLUSH_S = 0.2
+START = {"auto.offset.reset": "earliest"}
+SESSION_MS = 10_000
+"""How long a worker that is gone keeps its partitions."""
+MEMBER = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": SESSION_MS}
 UNSENT = {"_MSG_TIMED_OUT", "_TIMED_OUT"}
 LOSES = {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL_EXCEEDED"}
 """What passes by itself: the client tries again."""
@@ -57,29 +62,20 @@ class Kafka(Protocol):
 
 
 class RealKafka:
-    """A member of the group that the client's settings name. While the broker is away it waits, until it is to stop."""
+    """A member of the group. While the broker is away it waits, until it is to stop."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # what it needs of the outside
         self,
         client: Mapping[str, str],
-        consumer: Mapping[str, str | int | bool],
+        group: str,
         topic: str,
         most: int,
         stopping: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._consumer = Consumer(dict(consumer), logger=log)
+        self._consumer = create_consumer({**START, **client}, NAME, group, MEMBER, log)
         self._commits = Commits(self._consumer, stopping)
-        self._producer = Producer(
-            {
-                **client,
-                "partitioner": PARTITIONER,
-                "enable.idempotence": True,
-                "linger.ms": 1,
-                "message.timeout.ms": WRITTEN_MS,
-            },
-            logger=log,
-        )
+        self._producer = create_producer(client, NAME, {"linger.ms": 1, "message.timeout.ms": WRITTEN_MS}, log)
         self._topic = topic
         self._most = most
         self._stopping = stopping
@@ -204,7 +200,7 @@ def _is_record(message: Message) -> bool:
         return True
     if error.fatal() or not (error.retriable() or error.name() in LOSES):
         raise failed("the snapshots cannot be read", error)
-    log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
+    log_error(log, NAME, error)
     return False
 
 

@@ -3,11 +3,7 @@
 from pydantic import Field
 
 from contracts.model.application import Application
-from contracts.model.topics import READ_COMMITTED
 from contracts.settings import KafkaSettings
-
-SESSION_MS = 10_000
-"""How long a worker that is gone keeps its partitions."""
 
 
 class DeriveSettings(KafkaSettings):
@@ -24,14 +20,6 @@ class DeriveSettings(KafkaSettings):
     http_port: int | None = Field(default=None, ge=0, le=65535)
     """Their port; 0 is any free one. Unset, they are not served."""
 
-    def consumer(self, application: Application) -> dict[str, str | int | bool]:
-        """The consumer's settings. It commits explicitly."""
-        return {
-            "auto.offset.reset": "earliest",
-            **self.client(),
-            **READ_COMMITTED,
-            "group.id": self.group or f"{application.name}-derive",
-            "enable.auto.commit": False,
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": SESSION_MS,
-        }
+    def group_of(self, application: Application) -> str:
+        """Return the consumer group of the worker."""
+        return self.group or f"{application.name}-derive"

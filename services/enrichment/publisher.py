@@ -9,10 +9,10 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from contracts.model.topics import PARTITIONER
 from services.enrichment.errors import DeliveryFailedError
+from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 FULL_WAIT_S = 0.01
 FLUSH_S = 5.0
 POLL_S = 0.1
+DURABLE = {"acks": "all", "linger.ms": 1, "message.timeout.ms": 0}
 
 
 class Publisher(Protocol):
@@ -43,17 +44,7 @@ class KafkaPublisher:
     """
 
     def __init__(self, client: Mapping[str, str | int | float | bool], loop: asyncio.AbstractEventLoop) -> None:
-        self._producer = Producer(
-            {
-                **client,
-                "partitioner": PARTITIONER,
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 1,
-                "message.timeout.ms": 0,
-            },
-            logger=log,
-        )
+        self._producer = create_producer(client, "enrichment", DURABLE, log)
         self._loop = loop
         self._turn = asyncio.Lock()
         self._waiting = 0

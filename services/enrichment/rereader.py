@@ -9,25 +9,27 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from contracts.model.topics import READ_COMMITTED
 from services.enrichment.errors import ConsumerFailedError
 from services.enrichment.source import failed, record
+from services.runtime.kafka_clients import create_consumer, log_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from confluent_kafka import Consumer
 
     from services.enrichment.source import SnapshotRecord
 
 log = logging.getLogger(__name__)
 
+NAME = "enrichment-rereader"
 POLL_S = 0.5
 MOST = 1000
 NEAR = 10_000
 """Gaps of at most so many offsets are read and dropped, because a seek discards the prefetched records."""
-ALONE = {
-    "enable.auto.commit": False,
+REREAD = {
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 50,  # another partition is read only when the last fetch has ended
@@ -57,12 +59,8 @@ class KafkaRereader:
     """A consumer that belongs to no group and commits nothing. The first use creates it."""
 
     def __init__(self, client: Mapping[str, str], *, topic: str, group: str, patience_s: float = PATIENCE_S) -> None:
-        self._config = {
-            **ALONE,
-            **client,
-            **READ_COMMITTED,
-            "group.id": group,
-        }  # for authorization only: the ACLs of the group apply
+        self._client = client
+        self._group = group  # for authorization only: the ACLs of the group apply
         self._topic = topic
         self._patience_s = patience_s
         self._consumer: Consumer | None = None
@@ -95,7 +93,7 @@ class KafkaRereader:
 
     def _fetch(self, partition: int, at: int, last: int) -> tuple[list[SnapshotRecord], int]:
         """Read from one offset to another for a limited time; return the records and the next offset."""
-        consumer = self._consumer = self._consumer or Consumer(self._config, logger=log)
+        consumer = self._consumer = self._consumer or create_consumer(self._client, NAME, self._group, REREAD, log)
         if not (self._at[0] == partition and self._at[1] <= at <= self._at[1] + NEAR):
             consumer.assign([TopicPartition(self._topic, partition, at)])
             self._at, self._ahead = (partition, at), []
@@ -141,6 +139,6 @@ def _end(message: Message) -> int | None:
     if error.fatal():
         raise failed(error)
     if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001  # its name in the library
-        log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
+        log_error(log, NAME, error)
         return None
     return message.offset() or 0

@@ -68,7 +68,7 @@ async def _dependencies(
     }
     publisher = KafkaPublisher(settings.client(), asyncio.get_running_loop())
     stack.push_async_callback(publisher.close)
-    rereader = KafkaRereader(settings.client(), topic=topic, group=settings.group or application.enrichment_group)
+    rereader = KafkaRereader(settings.client(), topic=topic, group=settings.group_of(application))
     stack.push_async_callback(rereader.close)
     calls = assemble(application, transports, counts)
     stack.callback(calls.close)
@@ -90,7 +90,8 @@ def _source(settings: EnrichmentSettings, application: Application) -> KafkaSour
     topics = application.topics
     owners = TopicOwners(application, settings.client(), log.warning)
     return KafkaSource(
-        settings.consumer(application),
+        settings.member(),
+        group=settings.group_of(application),
         topic=topics.snapshots,
         batch=settings.fetch_most,
         drain=settings.drain,
@@ -106,7 +107,7 @@ def open_tracing(settings: EnrichmentSettings, application: Application) -> Trac
         from services.enrichment.tracing import Tracing  # noqa: PLC0415  # an optional dependency
     except ImportError as error:
         raise TracingMissingError from error
-    return Tracing(settings.group or application.enrichment_group)
+    return Tracing(settings.group_of(application))
 
 
 def _transport(

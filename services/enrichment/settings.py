@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 from typing_extensions import override
 
-from contracts.model.topics import READ_COMMITTED
 from contracts.settings import Duration, KafkaSettings
 from services.enrichment.errors import ApiUnknownError
 
@@ -114,13 +113,15 @@ class EnrichmentSettings(KafkaSettings):
                 raise ValueError("with group_protocol=consumer a killed worker could not come back: leave it out")
         return self
 
-    def consumer(self, application: Application) -> dict[str, str]:
+    def group_of(self, application: Application) -> str:
+        """Return the consumer group of the worker."""
+        return self.group or application.enrichment_group
+
+    def member(self) -> dict[str, str]:
         """Return the configuration of the consumer, a member of the group."""
-        own = {**READ_COMMITTED, "group.id": self.group or application.enrichment_group}
-        return GROUP[self.group_protocol] | self.client() | own
+        return GROUP[self.group_protocol] | self.client()
 
     @override
     def client(self) -> dict[str, str]:
         """Return the configuration that the consumer and the producer share."""
-        own = {"topic.metadata.refresh.interval.ms": "10000", "reconnect.backoff.max.ms": "1000"}
-        return own | super().client()
+        return {"topic.metadata.refresh.interval.ms": "10000"} | super().client()

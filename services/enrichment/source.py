@@ -8,20 +8,23 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from services.enrichment.errors import ConsumerFailedError
+from services.runtime.kafka_clients import create_consumer, log_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import timedelta
 
+    from confluent_kafka import Consumer
     from confluent_kafka.admin import TopicMetadata
 
     from services.enrichment.topics import TopicCheck
 
 log = logging.getLogger(__name__)
 
+NAME = "enrichment"
 POLL_S = 0.1
 LAG_S = 1.0
 LISTED_S = 1.0
@@ -29,7 +32,6 @@ CLOSE_S = 3.0
 MARGIN_S = 1.0
 """How much longer than the drain timeout a rebalance waits for the event loop."""
 FLOW = {
-    "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 50,
     "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second, much longer than it lasts
@@ -94,19 +96,20 @@ class SnapshotSource(Protocol):
 
 
 class KafkaSource:
-    """A consumer in the group of the client's settings. All its calls and callbacks run in one thread."""
+    """A member of the group. All its calls and callbacks run in one thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what it needs of the outside
         self,
         client: Mapping[str, str | int | float | bool],
         *,
+        group: str,
         topic: str,
         batch: int,
         drain: timedelta,
         check: TopicCheck,
     ) -> None:
-        config = {**FLOW, **client, "on_commit": self._on_commit, "error_cb": self._on_error}
-        self._consumer = Consumer(config, logger=log)
+        callbacks = {"on_commit": self._on_commit, "error_cb": self._on_error}
+        self._consumer = create_consumer({**FLOW, **client}, NAME, group, callbacks, log)
         self._topic = topic
         self._batch = batch
         self._check = check
@@ -197,7 +200,7 @@ class KafkaSource:
         return False
 
     def _on_error(self, error: KafkaError) -> None:
-        log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
+        log_error(log, NAME, error)
         self._loop.call_soon_threadsafe(self._listener.on_error)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:

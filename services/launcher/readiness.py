@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+
+from services.runtime.kafka_clients import create_admin_client
 
 ANSWER_S = 1.0
 
@@ -80,7 +81,9 @@ class KafkaAnswers:
 
     def is_ready(self, started: Started) -> bool:
         """See Readiness."""
-        client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100})
+        client = create_admin_client(
+            {"bootstrap.servers": self.bootstrap}, "launcher", {"reconnect.backoff.max.ms": 100}
+        )
         try:
             client.list_topics(timeout=ANSWER_S)
         except KafkaException:

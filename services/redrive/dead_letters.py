@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from contracts.wire import DeadLetter
 from services.redrive.errors import ReadError
-from services.runtime.kafka_clients import unsubscribed_consumer
+from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,7 +54,7 @@ class Selection:
 
 def dead_letters(client: Mapping[str, str], topic: str) -> Iterator[StoredDeadLetter]:
     """Yield the dead letters from the start of the topic to its present end. Raises ReadError."""
-    consumer = unsubscribed_consumer(client, GROUP, auto_offset_reset="earliest")
+    consumer = create_consumer(client, "redrive", GROUP, {"auto.offset.reset": "earliest"})
     try:
         ends = _offset_ranges(consumer, topic)
         consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ends.items()])

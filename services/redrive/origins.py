@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, Message, TopicPartition
 
 from services.redrive.dead_letters import ANSWER_S, GROUP, read_error
-from services.runtime.kafka_clients import unsubscribed_consumer
+from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +22,8 @@ class Origins:
     """A reader of any topic. Neighbouring records are cheap in the order of their offsets."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        self._consumer = unsubscribed_consumer(
-            client, GROUP, auto_offset_reset="earliest", fetch_wait_max_ms=FETCH_WAIT_MS
+        self._consumer = create_consumer(
+            client, "redrive", GROUP, {"auto.offset.reset": "earliest", "fetch.wait.max.ms": FETCH_WAIT_MS}
         )
         self._at = ("", 0, 0)
 

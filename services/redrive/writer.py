@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from services.redrive.errors import WriteError
 from services.redrive.redrive import ROOT
-from services.runtime.kafka_clients import keyed_producer
+from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ class KafkaWriter:
     """A producer. A later write, or `close`, raises the error of a record."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        self._producer = keyed_producer(client, message_max_bytes=64 * 1024 * 1024)
+        self._producer = create_producer(client, "redrive", {"message.max.bytes": 64 * 1024 * 1024})
         self._failed: WriteError | None = None
 
     def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, root: str | None) -> None:

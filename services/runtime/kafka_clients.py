@@ -1,11 +1,13 @@
-"""Kafka clients with the settings that all parts share; `client` is that of KafkaSettings.
+"""Kafka clients with the settings that all parts share.
 
-Options are librdkafka's, with underscores instead of dots.
+`client` is that of KafkaSettings, the user's; `options` are what a part requires, and replace the user's. `name` is the
+client id that brokers and logs show, unless the user sets another. A client with a logger logs librdkafka's lines and
+its errors; one without is silent, and its user reports errors.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
@@ -13,25 +15,46 @@ from confluent_kafka.admin import AdminClient
 from contracts.model.topics import PARTITIONER, READ_COMMITTED
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Mapping
 
-Option = str | int | bool
-QUIET: dict[str, Option] = {"log_level": 0, "reconnect.backoff.max.ms": 1000}
-"""The client logs nothing: its user reports errors. It tries a broker that is away again within a second."""
+    from confluent_kafka import KafkaError
+
+    Options = Mapping[str, Any]
+
+RECONNECT = {"reconnect.backoff.max.ms": 1000}
+"""A client tries a broker that is away again within a second."""
 
 
-def admin_client(client: Mapping[str, Option]) -> AdminClient:
-    """Return an admin client. It has to live until its requests are answered."""
-    return AdminClient({**QUIET, **client})
+def create_admin_client(client: Options, name: str, options: Options | None = None) -> AdminClient:
+    """Return a silent admin client. It has to live until its requests are answered."""
+    return AdminClient(_config(client, name, options, None))
 
 
-def unsubscribed_consumer(client: Mapping[str, Option], group: str, **options: Option) -> Consumer:
-    """Return a consumer that reads assigned partitions or committed offsets, and is no member of the group."""
-    named = {name.replace("_", "."): value for name, value in options.items()}
-    return Consumer({**QUIET, **client, **READ_COMMITTED, "group.id": group, "enable.auto.commit": False, **named})
+def create_consumer(
+    client: Options, name: str, group: str, options: Options | None = None, log: logging.Logger | None = None
+) -> Consumer:
+    """Return a consumer that commits explicitly, and reads no records of aborted transactions.
+
+    It joins the group only when it subscribes; without a subscription it reads assigned partitions.
+    """
+    config = _config(client, name, options, log) | READ_COMMITTED | {"group.id": group, "enable.auto.commit": False}
+    return Consumer(config, logger=log) if log else Consumer(config)
 
 
-def keyed_producer(client: Mapping[str, Option], **options: Option) -> Producer:
+def create_producer(
+    client: Options, name: str, options: Options | None = None, log: logging.Logger | None = None
+) -> Producer:
     """Return a producer that spreads keys over partitions as Java's clients do, without duplicates after a retry."""
-    named = {name.replace("_", "."): value for name, value in options.items()}
-    return Producer({**QUIET, **client, "partitioner": PARTITIONER, "enable.idempotence": True, **named})
+    config = _config(client, name, options, log) | {"partitioner": PARTITIONER, "enable.idempotence": True}
+    return Producer(config, logger=log) if log else Producer(config)
+
+
+def log_error(log: logging.Logger, name: str, error: KafkaError) -> None:
+    """Log an error of a client as all parts do."""
+    log.warning("kafka", extra={"facts": {"client": name, "code": error.name(), "detail": error.str()}})
+
+
+def _config(client: Options, name: str, options: Options | None, log: logging.Logger | None) -> dict[str, Any]:
+    reports = {"error_cb": lambda error: log_error(log, name, error)} if log else {"log_level": 0}
+    return {**RECONNECT, "client.id": f"stateloop-{name}", **reports, **client, **(options or {})}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaException, TopicPartition
 
 from services.runtime.errors import ForeignTopicsError
-from services.runtime.kafka_clients import unsubscribed_consumer
+from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ class TopicOwners:
 
     @contextmanager
     def _consumer(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:
-        consumer = unsubscribed_consumer(self._client, GROUP)
+        consumer = create_consumer(self._client, "topic-owners", GROUP)
         try:
             yield _Group(consumer, is_stopping)
         except KafkaException as error:

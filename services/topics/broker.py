@@ -1,14 +1,21 @@
 """Connects to a broker: waits until one answers, and reports why none does."""
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
+from services.runtime.kafka_clients import create_admin_client
 from services.topics.errors import InvalidOptionsError, LoginRefusedError, NoBrokerError
-from services.topics.settings import TopicsSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from confluent_kafka.admin import AdminClient
+
+    from services.topics.settings import TopicsSettings
 
 ANSWER_S = 2.0
 REPORT_EVERY_S = 10.0
@@ -39,9 +46,8 @@ def connect(settings: TopicsSettings, report: Callable[[str], None]) -> AdminCli
     Raises InvalidOptionsError, LoginRefusedError and NoBrokerError.
     """
     problems = Problems()
-    config: dict[str, Any] = {"log_level": 0, **settings.client(), "error_cb": problems}
     try:
-        admin = AdminClient(config)
+        admin = create_admin_client(settings.client(), "topics", {"error_cb": problems})
     except KafkaException as error:
         raise InvalidOptionsError(error.args[0].str()) from error
     _await_answer(admin, problems, settings, report)

@@ -6,24 +6,26 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
 from contracts.wire.announcement import Announcement
-from services.query.ingest.consumer_thread import POLL_S, QUIET, Config, ConsumerThread
+from services.query.ingest.consumer_thread import POLL_S, RECONNECT, Config, ConsumerThread
+from services.runtime.kafka_clients import create_producer, log_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 log = logging.getLogger(__name__)
 
+NAME = "announcements"
 PARTITION = 0
 """The only partition in use: there is no order between partitions."""
 INITIAL_RECORDS = 2000
 """The number of records that are read at the start: live instances announce themselves often enough for that."""
 BATCH_SIZE = 500
-OFFSET_RESET: Config = {"auto.offset.reset": "earliest"}
-"""If the next record is gone: an instance that jumped to the end would miss leases of others."""
+READ: Config = {"fetch.wait.max.ms": 100, "auto.offset.reset": "earliest"}
+"""The earliest if the next record is gone: an instance that jumped to the end would miss leases of others."""
 RESPONSE_TIMEOUT_S = 2.0
 FLUSH_TIMEOUT_S = 2.0
 
@@ -46,13 +48,10 @@ class KafkaAnnouncements:
 
     def __init__(self, client: Mapping[str, str], *, topic: str, group: str, timeout: float) -> None:
         self._topic = topic
-        self._thread = ConsumerThread(
-            client, {"group.id": group, "fetch.wait.max.ms": 100, **OFFSET_RESET}, "announcements"
-        )
+        self._thread = ConsumerThread(client, NAME, group, READ)
         ordered = {"acks": "all", "linger.ms": 0, "max.in.flight.requests.per.connection": 1}  # keep their order
-        quiet = {name: value for name, value in QUIET.items() if name != "enable.auto.commit"}
         delivery = {"message.timeout.ms": round(timeout * 1000), "socket.nagle.disable": True}
-        self._producer = Producer({**quiet, **client, **ordered, **delivery, "error_cb": _on_error}, logger=log)
+        self._producer = create_producer({**RECONNECT, **client}, f"query-{NAME}", {**ordered, **delivery}, log)
         self._assigned = False
 
     def send(self, announcement: Announcement) -> None:
@@ -110,4 +109,4 @@ def _on_delivery(error: KafkaError | None, _: Message) -> None:
 
 
 def _on_error(error: KafkaError) -> None:
-    log.warning("kafka", extra={"facts": {"client": "announcements", "code": error.name(), "detail": error.str()}})
+    log_error(log, f"query-{NAME}", error)

@@ -44,15 +44,14 @@ class KafkaGroupMember:
         self._instance = instance
         self._topics = topics
         self._assignment: set[StatePartition] = set()
-        member: Config = {
+        options: Config = {
             **READS_NOTHING,
-            "group.id": group,
             "group.instance.id": instance,
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": round(session * 1000),
             "heartbeat.interval.ms": round(session * 1000 / HEARTBEATS_PER_SESSION),
         }
-        self._thread = ConsumerThread(client, member, "group", self._failure)
+        self._thread = ConsumerThread(client, "group", group, options, self._failure)
 
     async def run(self, assigned: Callable[[Collection[StatePartition]], None]) -> None:
         """See `GroupMember.run`."""

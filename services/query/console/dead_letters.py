@@ -7,15 +7,17 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
-from contracts.model.topics import READ_COMMITTED
 from contracts.wire import DeadLetter
 from services.query.console.models import DeadLettersResponse, DeadLetterSummary
+from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from confluent_kafka import Consumer
 
 GROUP = "stateloop-console"
 KEPT = 200
@@ -28,7 +30,12 @@ LONGEST = 1_000
 """The number of characters to which texts are cut."""
 ANSWER_S = 5.0
 POLL_S = 0.5
-SMALL = {"fetch.message.max.bytes": 1024 * 1024, "queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": 500}
+TAIL = {
+    "auto.offset.reset": "latest",
+    "fetch.message.max.bytes": 1024 * 1024,
+    "queued.max.messages.kbytes": 4096,
+    "fetch.wait.max.ms": 500,
+}
 
 
 class DeadLetterLog:
@@ -63,8 +70,7 @@ class DeadLetterReader:
     """Reads the topic in a thread from `start` to `close`, which joins it. Failures are retried."""
 
     def __init__(self, client: Mapping[str, str], topic: str, letters: DeadLetterLog) -> None:
-        options = {"enable.auto.commit": False, "auto.offset.reset": "latest", "log_level": 0}
-        self._consumer = Consumer({**options, **SMALL, **client, **READ_COMMITTED, "group.id": GROUP})
+        self._consumer = create_consumer({**TAIL, **client}, "console-dead-letters", GROUP)
         self._topic = topic
         self._dead_letters = letters
         self._stopping = threading.Event()

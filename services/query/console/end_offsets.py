@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
-from contracts.model.topics import READ_COMMITTED
+from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +22,7 @@ class EndOffsets:
     """Reads the end offset of each partition of these topics. Its methods block."""
 
     def __init__(self, client: Mapping[str, str], topics: Sequence[str]) -> None:
-        own = {"enable.auto.commit": False, "log_level": 0}
-        self._consumer = Consumer({**own, **client, **READ_COMMITTED, "group.id": GROUP})
+        self._consumer = create_consumer(client, "console-end-offsets", GROUP)
         self._topics = topics
         self._asked: list[TopicPartition] = []
         self._lock = threading.Lock()

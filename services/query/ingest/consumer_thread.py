@@ -8,20 +8,21 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
-from contracts.model.topics import READ_COMMITTED
 from services.query.ingest.errors import KafkaClientError
+from services.runtime.kafka_clients import create_consumer, log_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from confluent_kafka import Consumer
 
 log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 CLOSE_S = 3.0
-QUIET = {
-    "enable.auto.commit": False,
+RECONNECT = {
     "topic.metadata.refresh.interval.ms": 5000,
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 500,  # the delay until it notices that the broker is back
@@ -40,12 +41,12 @@ class ConsumerThread:
     def __init__(
         self,
         client: Mapping[str, str],
-        config: Mapping[str, str | int | float | bool],
         name: str,
+        group: str,
+        options: Mapping[str, str | int | float | bool],
         failure: Callable[[KafkaError], Exception] | None = None,
     ) -> None:
-        settings: Config = {**QUIET, **client, **READ_COMMITTED, **config}
-        self.consumer = Consumer({**settings, "error_cb": self._on_error}, logger=log)
+        self.consumer = create_consumer({**RECONNECT, **client}, f"query-{name}", group, options, log)
         self._name = name
         self._failure = failure or (lambda error: KafkaClientError(name, error.name(), error.str()))
         self._stopping = threading.Event()
@@ -75,7 +76,7 @@ class ConsumerThread:
                 error: KafkaError = raised.args[0]
                 if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001  # a public name
                     raise self._failure(error) from raised
-                self._on_error(error)
+                log_error(log, f"query-{self._name}", error)
                 self._stopping.wait(POLL_S)
 
     async def _close(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -97,6 +98,3 @@ class ConsumerThread:
             log.warning(
                 "a client was not closed, because the broker does not respond", extra={"facts": {"client": self._name}}
             )
-
-    def _on_error(self, error: KafkaError) -> None:
-        log.warning("kafka", extra={"facts": {"client": self._name, "code": error.name(), "detail": error.str()}})

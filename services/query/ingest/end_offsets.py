@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
-from contracts.model.topics import READ_COMMITTED
+from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,14 +23,13 @@ log = logging.getLogger(__name__)
 RESPONSE_TIMEOUT_S = 5.0
 LATEST = -1
 """In place of a timestamp: the end."""
-QUIET = {"enable.auto.commit": False, "log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
 class EndOffsetReader:
     """Blocks while it waits for the brokers. `topics` gives the topic of each state."""
 
     def __init__(self, client: Mapping[str, str], group: str, topics: Mapping[str, str]) -> None:
-        self._consumer = Consumer({**QUIET, **client, **READ_COMMITTED, "group.id": group})
+        self._consumer = create_consumer(client, "query-end-offsets", group)
         self._topics = topics
 
     def read(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:

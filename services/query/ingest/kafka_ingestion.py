@@ -84,7 +84,7 @@ class KafkaIngestion:
         self._sources = {one.topic: StateSource(one, stores[name], UpdateDecoder(one)) for name, one in states.items()}
         topics = {name: one.topic for name, one in states.items()}
         self._listener = listener
-        self._thread = ConsumerThread(client, {**CONSUMER_CONFIG, "group.id": GROUP}, "ingest")
+        self._thread = ConsumerThread(client, "ingest", GROUP, CONSUMER_CONFIG)
         self._end_offsets = EndOffsetReader(client, GROUP, topics)
         self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
         self._reader = BatchReader(self._thread.consumer, time.monotonic)

@@ -9,13 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException
 
 from services.query.errors import NoBrokerError, NoTopicError, PartitionsChangedError
+from services.runtime.kafka_clients import create_admin_client, create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from confluent_kafka import Consumer
 
     from contracts.model.named_state import NamedState
 
@@ -51,7 +53,7 @@ def with_partition_counts(
 async def watch_partition_counts(states: Iterable[NamedState], client: Mapping[str, str]) -> None:
     """Check the counts until cancelled. Raises PartitionsChangedError: keys are then in other partitions."""
     known = {state.topic: state.partitions for state in states}
-    consumer = Consumer({"log_level": 0, "reconnect.backoff.max.ms": 500, **client, "group.id": GROUP})
+    consumer = create_consumer(client, "query-partition-counts", GROUP)
     thread = ThreadPoolExecutor(1, "partition-counts")
     try:
         while True:
@@ -67,7 +69,7 @@ async def watch_partition_counts(states: Iterable[NamedState], client: Mapping[s
 def _read_counts(
     topics: Collection[str], client: Mapping[str, str], stopping: Callable[[], bool]
 ) -> dict[str, int] | None:
-    admin = AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 1000})
+    admin = create_admin_client(client, "query-partition-counts")
     deadline, listed_at = time.monotonic() + BROKER_TIMEOUT_S, float("inf")
     while not stopping():
         try:

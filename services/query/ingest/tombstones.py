@@ -8,7 +8,9 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import ConfigResource
+
+from services.runtime.kafka_clients import create_admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -76,7 +78,7 @@ def read_tombstone_retention(
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     if not resources:
         return {}
-    admin = AdminClient({**client, "log_level": 0})  # must stay alive until all responses are here
+    admin = create_admin_client(client, "query-tombstones")  # must stay alive until all responses are here
     responses = admin.describe_configs(resources, request_timeout=RESPONSE_TIMEOUT_S)
     if not _wait_for(responses.values(), stopping):
         return None

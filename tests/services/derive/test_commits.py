@@ -92,7 +92,7 @@ def test_who_is_to_stop_gives_an_answer_that_comes_soon_its_time(consumer: Away)
 
 def test_a_worker_that_is_to_stop_waits_for_no_broker_that_is_away(consumer: Away) -> None:
     """Nor does it leave the group then, which would wait for the same."""
-    kafka = RealKafka(CLIENT, {**CLIENT, "group.id": "derive"}, "snapshots", 1, lambda: True)
+    kafka = RealKafka(CLIENT, "derive", "snapshots", 1, lambda: True)
     kafka._commits = Commits(consumer, lambda: True)  # type: ignore[arg-type]  # noqa: SLF001
     kafka._consumer = consumer  # type: ignore[assignment]  # noqa: SLF001
     assert kafka.settle([Record("snapshots", 0, 6, datetime.now(UTC), b"k", b"v")], ())
@@ -100,7 +100,7 @@ def test_a_worker_that_is_to_stop_waits_for_no_broker_that_is_away(consumer: Awa
     assert not consumer.closed
     assert not consumer.back.is_set(), "it ended before the broker was back"
     consumer.back.set()
-    other = RealKafka(CLIENT, {**CLIENT, "group.id": "derive"}, "snapshots", 1, lambda: True)
+    other = RealKafka(CLIENT, "derive", "snapshots", 1, lambda: True)
     other._consumer = consumer  # type: ignore[assignment]  # noqa: SLF001
     other.close()
     assert consumer.closed

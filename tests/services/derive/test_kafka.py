@@ -104,7 +104,7 @@ class Member:
 
 
 def of(consumer: Listing | Member, *, stopping: bool = False, most: int = 10) -> RealKafka:
-    ours = RealKafka(CLIENT, {**CLIENT, "group.id": "derive"}, "snapshots", most, lambda: stopping)
+    ours = RealKafka(CLIENT, "derive", "snapshots", most, lambda: stopping)
     ours._consumer = ours._commits._consumer = consumer  # type: ignore[assignment]  # noqa: SLF001
     return ours
 

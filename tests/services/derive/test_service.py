@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.broker.readiness import wait_until
-from services.derive.settings import SESSION_MS
+from services.derive.kafka import SESSION_MS
 from tests.services.derive.working import DEADLINE_S, Topics, flight
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def test_the_largest_record_that_may_be_declared_is_taken_by_a_client_as_it_come
 
 async def test_a_record_that_waits_for_room_stays_before_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Full()
-    monkeypatch.setattr("services.enrichment.publisher.Producer", lambda *_, **__: client)
+    monkeypatch.setattr("services.enrichment.publisher.create_producer", lambda *_: client)
     publisher = KafkaPublisher({}, asyncio.get_running_loop())
     earlier = asyncio.create_task(publisher.publish("feedback", b"d", b"earlier"))
     await until(lambda: client.refusals > 0)

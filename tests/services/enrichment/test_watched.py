@@ -96,7 +96,7 @@ class Member:
 
 
 async def test_a_member_without_partitions_is_notified_of_its_membership(cluster: Cluster) -> None:
-    client, drain = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "group.id": "g"}, timedelta(0)
+    client, drain = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap}, timedelta(0)
     members = [Member() for _ in range(PARTITIONS + 1)]
 
     def settled() -> bool:
@@ -110,7 +110,7 @@ async def test_a_member_without_partitions_is_notified_of_its_membership(cluster
 
     topic = cluster.topics.snapshots
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None)
-    sources = [KafkaSource(client, topic=topic, batch=1, drain=drain, check=check) for _ in members]
+    sources = [KafkaSource(client, group="g", topic=topic, batch=1, drain=drain, check=check) for _ in members]
     for source, member in zip(sources, members, strict=True):
         source.subscribe(member, asyncio.get_running_loop())
     await asyncio.gather(*map(poll, sources))

@@ -52,7 +52,7 @@ def test_a_topic_that_is_just_being_made_is_waited_for(
     admin = Mock()
     admin.list_topics.side_effect = listener
     monkeypatch.setattr(partition_counts, "RETRY_S", 0.0)
-    monkeypatch.setattr(partition_counts, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(partition_counts, "create_admin_client", lambda *_: admin)
     found = with_partition_counts(_state("cars"), {"bootstrap.servers": "nowhere"})
     assert found
     assert (found["cars"].partitions, admin.list_topics.call_count) == (7, looked)
@@ -65,7 +65,7 @@ def test_a_topic_without_partitions_is_said_in_the_end(
     admin = Mock()
     admin.list_topics.return_value = Listed(listed)
     monkeypatch.setattr(partition_counts, patience, 0.0)
-    monkeypatch.setattr(partition_counts, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(partition_counts, "create_admin_client", lambda *_: admin)
     with pytest.raises(NoTopicError, match="cars"):
         with_partition_counts(_state("cars"), {"bootstrap.servers": "nowhere"})
 

@@ -1,0 +1,94 @@
+"""The settings of all Kafka clients."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from services.runtime import kafka_clients
+from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHECKOUT = Path(__file__).parents[3]
+USER = {"bootstrap.servers": "127.0.0.1:1"}
+DEADLINE_S = 30.0
+FACTORY = "services/runtime/kafka_clients.py"
+
+
+class Configs(list[dict[str, Any]]):
+    """Takes the configurations of clients in the place of their classes."""
+
+    def __call__(self, config: dict[str, Any], logger: logging.Logger | None = None) -> None:
+        self.append(config | {"logger": logger})
+
+
+@pytest.fixture
+def configs(monkeypatch: pytest.MonkeyPatch) -> Configs:
+    found = Configs()
+    for name in ("Consumer", "Producer", "AdminClient"):
+        monkeypatch.setattr(kafka_clients, name, found)
+    return found
+
+
+def test_options_of_a_part_replace_those_of_the_user_which_replace_the_common_ones(configs: Configs) -> None:
+    user = USER | {"client.id": "mine", "reconnect.backoff.max.ms": 5, "linger.ms": 7, "partitioner": "random"}
+    create_producer(user, "tool", {"linger.ms": 1})
+    create_producer(USER, "tool")
+    first, second = configs
+    assert (first["client.id"], first["reconnect.backoff.max.ms"], first["linger.ms"]) == ("mine", 5, 1)
+    assert second["client.id"] == "stateloop-tool"
+    assert [one["partitioner"] for one in configs] == ["murmur2_random"] * 2, "keys stay in their partitions"
+
+
+def test_no_consumer_commits_by_itself_or_reads_aborted_records(configs: Configs) -> None:
+    wrong = {"enable.auto.commit": True, "isolation.level": "read_uncommitted", "group.id": "another"}
+    create_consumer(USER | wrong, "tool", "group", wrong)
+    (config,) = configs
+    assert [config[name] for name in wrong] == [False, "read_committed", "group"]
+
+
+def test_a_client_without_a_logger_is_silent(configs: Configs) -> None:
+    create_admin_client(USER, "tool")
+    create_consumer(USER, "tool", "group", log=logging.getLogger("tool"))
+    silent, logged = configs
+    assert (silent["log_level"], "error_cb" in silent) == (0, False)
+    assert ("log_level" in logged, logged["logger"].name) == (False, "tool")
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda log: create_consumer(USER, "tool", "group", log=log),
+        lambda log: create_producer(USER, "tool", log=log),
+    ],
+)
+def test_errors_are_logged_with_the_name_of_the_client(
+    create: Callable[[logging.Logger], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "tool")
+    client, found = create(logging.getLogger("tool")), list[dict[str, str]]()
+    deadline = time.monotonic() + DEADLINE_S
+    while not found and time.monotonic() < deadline:
+        client.poll(0.1)
+        found = [one.__dict__["facts"] for one in caplog.records if one.message == "kafka"]
+    facts = found[0]
+    assert facts["client"] == "tool"
+    assert facts["code"] in {"_TRANSPORT", "_ALL_BROKERS_DOWN"}
+
+
+def test_only_this_module_creates_clients() -> None:
+    found = {
+        str(path.relative_to(CHECKOUT))
+        for part in ("services", "spark_app")
+        for path in (CHECKOUT / part).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Consumer", "Producer", "AdminClient"}
+    }
+    assert found == {FACTORY}
