@@ -174,7 +174,8 @@ async def test_new_requests_are_deferred_behind_the_earlier_ones_when_the_api_is
     gated.down = {"prices"}
     async with running(log, gated, APART, unfinished=MANY, in_flight=10, stop_within=0):
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == MANY)
-        await until(lambda: gated.counts.get(metrics.UNFINISHED) + gated.counts.get(metrics.DEFERRED) == MANY)
+        await until(lambda: gated.counts.get(metrics.QUEUED, "prices") + gated.counts.get(metrics.DEFERRED) == MANY)
+        await until(lambda: gated.counts.get(metrics.QUEUED, "prices") == gated.counts.get(metrics.UNFINISHED))
         parked = gated.counts.get(metrics.DEFERRED)
         assert parked > MANY // 2
         back(gated)

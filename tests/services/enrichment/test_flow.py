@@ -114,6 +114,6 @@ async def test_a_slow_api_does_not_take_the_room_of_another(in_flight: int) -> N
 async def test_a_request_that_replaces_a_forged_answer_is_counted() -> None:
     forged = answer(2**53 - 1, "forged", {"name": "x", "rating": 1.0}, START - 2 * app.state.grace)
     log, gated = Log([snapshot(5, "P", "d0", owner=forged).encode()]), Gated()
-    async with running(log, gated):
+    async with running(log, gated, stop_within=0):
         await until(lambda: gated.counts.get(metrics.FORGED, "owner") == 1)
         assert gated.counts.get(metrics.FORGED, "quote") == 0

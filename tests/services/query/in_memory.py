@@ -165,7 +165,7 @@ def dependencies_of(
     **overrides: Any,
 ) -> Dependencies:
     """Dependencies of an instance with these states, whose clocks are real but for the time, and settings."""
-    usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one"}
+    usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one", "stop_within": 0.1}
     lives = {one.name: int(one.lifetime.total_seconds() * 1000) if one.lifetime else None for one in states}
     made: dict[str, Store] = {one.name: MemoryStore(lives[one.name], one.query.history) for one in states}
     assert overrides.keys() <= QuerySettings.model_fields.keys(), overrides
