@@ -36,7 +36,7 @@ public final class KsQueries {
     p.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);       // nothing is downstream that a cache would spare
     p.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 5000);            // bounds what a restart reads again
     p.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, Store.class);
-    p.put(StreamsConfig.globalConsumerPrefix(ConsumerConfig.FETCH_MOST_CONFIG), 10_000);
+    p.put(StreamsConfig.globalConsumerPrefix(ConsumerConfig.MAX_POLL_RECORDS_CONFIG), 10_000);
     p.put(StreamsConfig.globalConsumerPrefix(ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG), 8 << 20);
     return p;
   }
