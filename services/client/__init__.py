@@ -1,7 +1,7 @@
 """The Python client of the query service: `async with Client("http://127.0.0.1:8090") as states`."""
 
 from contracts.errors import PermanentError, RetryableError
-from services.client.answers import Answer, Expired, Found, NeverSeen, Source
+from services.client.answers import Answer, Expired, Found, NeverSeen, NoWindow, Source
 from services.client.client import Client
 from services.client.errors import (
     AccessDeniedError,
@@ -34,6 +34,7 @@ __all__ = [
     "ModelMismatchError",
     "NeverSeen",
     "NoAnswerError",
+    "NoWindow",
     "NotArrivedError",
     "Page",
     "PermanentError",

@@ -27,7 +27,8 @@ class Found(Generic[T]):
     """The state of a key. `value` is the record as on the topic, or the requested model.
 
     `version` counts within `window_start` (None in a state without windows) and `epoch` (0 where records have none).
-    `age` is since the event time; `lag` how many records the instance was behind.
+    `age` is since the event time; `lag` how many records the instance was behind. `window_end` and `is_open` are those
+    of a windowed state, None in others; a later version of an open window may still come.
     """
 
     state: str
@@ -42,6 +43,8 @@ class Found(Generic[T]):
     lag: int
     role: str
     instance: str
+    window_end: datetime | None = None
+    is_open: bool | None = None
 
     @property
     def order(self) -> Order:
@@ -63,6 +66,20 @@ class NeverSeen:
     key: str
     facts: Mapping[str, Any]
 
+    @property
+    def window_start(self) -> datetime | None:
+        """The window that was watched; None for the key as a whole."""
+        return window_start(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class NoWindow:
+    """The key has windows, but none contains the requested time. `facts` are the members of the service's problem."""
+
+    state: str
+    key: str
+    facts: Mapping[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class Expired:
@@ -73,38 +90,54 @@ class Expired:
     facts: Mapping[str, Any]
 
     @property
+    def window_start(self) -> datetime | None:
+        """The start of the expired window; None where the answer lacks it."""
+        return window_start(self.facts)
+
+    @property
     def order(self) -> Order | None:
         """The order of the last version of the expired window; None where the answer lacks it."""
-        start, epoch, version = self.facts.get("window_start"), self.facts.get("epoch", 0), self.facts.get("version")
-        if not isinstance(start, str) or type(epoch) is not int or type(version) is not int:
+        start, epoch, version = self.window_start, self.facts.get("epoch", 0), self.facts.get("version")
+        if start is None or type(epoch) is not int or type(version) is not int:
             return None
-        try:
-            return _milliseconds(datetime.fromisoformat(start)), epoch, version
-        except ValueError:
-            return None
+        return _milliseconds(start), epoch, version
 
 
-Answer: TypeAlias = Found[T] | NeverSeen | Expired
+Answer: TypeAlias = Found[T] | NeverSeen | NoWindow | Expired
 
 
 def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:
     """Return the result in this JSON, its value decoded by `read`. Raises KeyError, TypeError or ValueError."""
     source = body["source"]
-    start = body["window_start"]
     return Found(
         state=body["state"],
         key=body["key"],
         value=read(body["value"]),
         epoch=_whole(body.get("epoch", 0)),  # releases before 0.2.0 name none
         version=_whole(body["version"]),
-        window_start=datetime.fromisoformat(start) if start is not None else None,
+        window_start=_time(body["window_start"]),
         event_time=datetime.fromisoformat(body["event_time"]),
         age=timedelta(milliseconds=body["age_ms"]),
         source=Source(source["topic"], _whole(source["partition"]), _whole(source["offset"])),
         lag=_whole(body["lag"]["records"]),
         role=body["role"],
         instance=body["instance"],
+        window_end=_time(body.get("window_end")),
+        is_open=body.get("is_open"),
     )
+
+
+def window_start(facts: Mapping[str, Any]) -> datetime | None:
+    """Return the start of the window that these members name; None if they name none."""
+    start = facts.get("window_start")
+    try:
+        return datetime.fromisoformat(start) if isinstance(start, str) else None
+    except ValueError:
+        return None
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _milliseconds(time: datetime) -> int:

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import re
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from services.client.subscriptions import ALL, NEWEST
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from services.client.subscriptions import Window
+
+OF_ONE_WINDOW = ("at", "version", "min_version", "min_offset", "wait")
+"""Options of `get` that a range of windows does not have."""
 VERSION = r"(-?\d+\.(\d+\.)?)?\d+"
 EPILOG = """\
 The service is at --url, STATELOOP_URL, or http://127.0.0.1:8090. Its token comes from --token-file,
 STATELOOP_TOKEN_FILE or STATELOOP_TOKEN.
 
-It returns 0 for found, 1 for an error, 2 for wrong arguments, 3 for a key never seen, 4 for one that
-has expired, and 130 after Ctrl-C.
+A TIME has an offset from UTC, as 2013-01-01T08:30:00-05:00, or is `now`.
+
+It returns 0 for found, 1 for an error, 2 for wrong arguments, 3 for a key (or window) never seen, 4 for
+one that has expired, and 130 after Ctrl-C.
 """
 
 
@@ -36,14 +45,35 @@ def arguments(given: Sequence[str]) -> Namespace:
     common = ArgumentParser(add_help=False, argument_default=SUPPRESS)
     _common(common)
     add = partial(commands.add_parser, allow_abbrev=False, parents=[common])
-    _get(add("get", help="what is known of a key"))
+    _get(add("get", help="what is known of a key, in one window or in several"))
     _watch(add("watch", help="what becomes of a key, or of all keys with a prefix, as it happens"))
     _keys(add("keys", help="the keys of a state, one a line"))
     add("states", help="the states that may be asked")
     options = parser.parse_args(given)
-    if options.command == "watch" and (options.key is None) == (options.prefix is None):
-        parser.error("watch: write either a KEY or --prefix P")
+    if problem := _problem(options):
+        parser.error(problem)
     return options
+
+
+def _problem(options: Namespace) -> str | None:
+    """Return what is wrong with options that do not fit together."""
+    match options.command:
+        case "watch" if (options.key is None) == (options.prefix is None):
+            return "watch: write either a KEY or --prefix P"
+        case "get" if is_range(options) and any(getattr(options, name) is not None for name in OF_ONE_WINDOW):
+            return "get: --from and --to select several windows; write them without options of one"
+        case "get" if not is_range(options) and (options.newest_first or options.limit is not None):
+            return "get: --newest-first and --limit need --from or --to"
+        case "keys" if options.window is None and (options.by is not None or options.top is not None):
+            return "keys: --by and --top need --window TIME"
+        case "keys" if options.top is not None and options.by is None:
+            return "keys: --top needs --by PATH, an indexed number"
+    return None
+
+
+def is_range(options: Namespace) -> bool:
+    """Return whether `get` selects a range of windows."""
+    return options.start is not None or options.end is not None
 
 
 def _get(parser: ArgumentParser) -> None:
@@ -64,18 +94,35 @@ def _get(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--wait", type=_seconds, metavar="SECONDS", help="how long to wait for --min-version or --min-offset"
     )
+    parser.add_argument("--at", type=_time, metavar="TIME", help="the window that contains this time")
+    parser.add_argument(
+        "--from", type=_time, dest="start", metavar="TIME", help="a table of the windows that start at it or later"
+    )
+    parser.add_argument("--to", type=_time, dest="end", metavar="TIME", help="and before this time")
+    parser.add_argument("--newest-first", action="store_true", help="the newest window first, with --from or --to")
+    parser.add_argument("--limit", type=_count, metavar="N", help="only the first N windows, with --from or --to")
 
 
 def _watch(parser: ArgumentParser) -> None:
     _place(parser)
     parser.add_argument("key", metavar="KEY", nargs="?")
     parser.add_argument("--prefix", metavar="P", help="all keys that begin so; '' for all of the state")
+    parser.add_argument(
+        "--window",
+        type=_window,
+        default=NEWEST,
+        metavar="newest|all|TIME",
+        help="of a windowed state: each key's newest window (default), all, or the one that contains this time",
+    )
     _where(parser)
 
 
 def _keys(parser: ArgumentParser) -> None:
     _place(parser)
     parser.add_argument("--prefix", default="", metavar="P", help="only keys that begin so")
+    parser.add_argument("--window", type=_time, metavar="TIME", help="the keys of the window that contains this time")
+    parser.add_argument("--by", metavar="PATH", help="the largest value of this indexed number first, with the value")
+    parser.add_argument("--top", type=_count, metavar="N", help="only the first N keys, with --by")
     _where(parser)
 
 
@@ -112,6 +159,31 @@ def _version(text: str) -> str:
     if not re.fullmatch(VERSION, text, re.ASCII):
         raise ArgumentTypeError("write a whole number, or an ETag without its quotes")
     return text
+
+
+def _time(text: str) -> datetime:
+    if text == "now":
+        return datetime.now(UTC)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise ArgumentTypeError("write a time with its offset from UTC, as 2013-01-01T08:30:00-05:00, or now")
+    return time
+
+
+def _window(text: str) -> Window:
+    if text in (NEWEST, ALL):
+        return NEWEST if text == NEWEST else ALL
+    return _time(text)
+
+
+def _count(text: str) -> int:
+    count = _whole(text)
+    if not count:
+        raise ArgumentTypeError("write 1 or more")
+    return count
 
 
 def _whole(text: str) -> int:

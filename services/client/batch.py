@@ -11,13 +11,14 @@ from services.client.answers import Found
 from services.client.decoding import reader
 from services.client.errors import InvalidResponseError, StaleReadError
 from services.client.request_sender import ATTEMPT_S, ClientRequest
-from services.client.request_targets import state_target
+from services.client.request_targets import state_target, time_text
 from services.client.responses import MisdirectedError, answer, content
 from services.client.retrier import AttemptFailedError
 from services.client.transport import InstanceResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from pydantic import BaseModel
 
@@ -34,12 +35,13 @@ CONCURRENT_REQUESTS = 8
 
 @dataclass
 class BatchRead:
-    """The keys to read from one state, and their results so far."""
+    """The keys to read from one state, in their newest windows or those that contain a time; their results so far."""
 
     state: str
     keys: Sequence[str]
     fields: Sequence[str]
     model: type[BaseModel] | None
+    at: datetime | None = None
     answers: dict[str, Answer[Any]] = field(default_factory=dict)
 
     @property
@@ -88,7 +90,8 @@ class MultiGet:
         return groups
 
     async def _send_group(self, room: asyncio.Semaphore, batch: BatchRead, url: str, keys: Sequence[str]) -> None:
-        body = {"keys": keys, **({"fields": ",".join(batch.fields)} if batch.fields else {})}
+        given = {"fields": ",".join(batch.fields), "at": time_text(batch.at)}
+        body = {"keys": keys, **{name: value for name, value in given.items() if value}}
         what = f"{len(keys)} keys of {batch.state}"
         call = ClientRequest(what, f"{state_target(batch.state)}:batchGet", ATTEMPT_S, body=body)
         async with room:
@@ -112,7 +115,7 @@ class MultiGet:
         got = answer(reply, batch.state, key, reader(batch.state, key, batch.model))
         if isinstance(got, Found):
             self._discovery.answered(reply.url, got.instance)
-        if not self._high_water_marks.admits(got):
+        if not self._high_water_marks.admits(got, by_window=batch.at is not None):
             raise AttemptFailedError(
                 f"{reply.url} returned an earlier version of {key} than before", kind=StaleReadError
             )

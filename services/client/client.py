@@ -19,13 +19,25 @@ from services.client.key_watch import KeyWatch, WatchedKey
 from services.client.multi_watch import MultiWatch
 from services.client.reconnecting_stream import PATIENCE_S, ReconnectingStream
 from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender
-from services.client.request_targets import ROOT, ReadOptions, key_target, page_target
+from services.client.request_targets import (
+    ROOT,
+    ReadOptions,
+    WindowFilter,
+    WindowRange,
+    key_target,
+    page_target,
+    watch_target,
+    window_target,
+    windows_target,
+)
 from services.client.responses import answer
 from services.client.retrier import AttemptFailedError, Retrier
+from services.client.subscriptions import NEWEST, Window, window_text
 from services.client.transport import ClientTransport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from datetime import datetime
 
     from services.client.answers import Answer
     from services.client.pages import Page, StateInfo
@@ -86,14 +98,14 @@ class Client:
     async def get(
         self, state: str, key: str, *, model: type[BaseModel] | None = None, **options: Unpack[ReadOptions]
     ) -> Answer[Any]:
-        """Return Found, NeverSeen or Expired. Raises NoAnswerError, RejectedError and other ClientErrors."""
+        """Return Found, NeverSeen, NoWindow or Expired. Raises NoAnswerError, RejectedError and other ClientErrors."""
         read = reader(state, key, model)
 
         def take(reply: InstanceResponse) -> Answer[Any]:
             got = answer(reply, state, key, read)
             if isinstance(got, Found):
                 self._discovery.answered(reply.url, got.instance)
-            if "as_of" not in options and not self._high_water_marks.admits(got):
+            if "as_of" not in options and not self._high_water_marks.admits(got, by_window="at" in options):
                 raise AttemptFailedError(f"{reply.url} gave an earlier version than was shown", kind=StaleReadError)
             return got
 
@@ -110,25 +122,33 @@ class Client:
         *,
         model: type[M],
         fields: Sequence[str] = (),
+        at: datetime | None = None,
         deadline: float | None = None,
     ) -> list[Answer[M]]: ...
 
     @overload
     async def get_many(
-        self, state: str, keys: Sequence[str], *, fields: Sequence[str] = (), deadline: float | None = None
+        self,
+        state: str,
+        keys: Sequence[str],
+        *,
+        fields: Sequence[str] = (),
+        at: datetime | None = None,
+        deadline: float | None = None,
     ) -> list[Answer[Value]]: ...
 
-    async def get_many(
+    async def get_many(  # noqa: PLR0913  # as the service's own request
         self,
         state: str,
         keys: Sequence[str],
         *,
         model: type[BaseModel] | None = None,
         fields: Sequence[str] = (),
+        at: datetime | None = None,
         deadline: float | None = None,
     ) -> list[Answer[Any]]:
-        """Return the results of many keys, in their order, within the deadline."""
-        batch = BatchRead(state, keys, fields, model)
+        """Return the results of many keys, in their order, within the deadline; `at` as in ReadOptions."""
+        batch = BatchRead(state, keys, fields, model, at)
         return await self._multi_get.read(batch, self._deadline_s if deadline is None else deadline)
 
     async def page(  # noqa: PLR0913  # as the service's own query
@@ -163,42 +183,110 @@ class Client:
         async for item in self.items(state, prefix=prefix, where=where):
             yield item.key
 
-    async def versions(self, state: str, key: str, *, deadline: float | None = None) -> list[Found[Value]]:
-        """Return the stored versions of the key's present window, the earliest first."""
-        call = self._call(f"{state}/{key}", key_target(state, key, {}, "/versions"), deadline, (state, key))
+    async def windows(  # noqa: PLR0913  # as the service's own query
+        self,
+        state: str,
+        key: str,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        newest_first: bool = False,
+        fields: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> AsyncIterator[Found[Value]]:
+        """Yield the windows of a key that start at `start` or later, and before `end`: all of them, or the first few.
+
+        An open window may still change; of a key without windows there are none.
+        """
+        wanted = WindowRange(start, end, newest_first, fields)
+
+        async def page(cursor: str | None, size: int | None) -> Page[Value]:
+            target = windows_target(state, key, wanted, cursor, size)
+            call = self._call(f"{state}/{key}", target, None, (state, key))
+            return await self._sender.send(call, lambda reply: pages.window_page(reply, state, "windows"))
+
+        async for item in _following(page, limit):
+            yield item
+
+    async def window_items(  # noqa: PLR0913  # as the service's own query
+        self,
+        state: str,
+        at: datetime | None = None,
+        *,
+        prefix: str = "",
+        where: Mapping[str, str] | None = None,
+        order_by: str | None = None,
+        fields: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> AsyncIterator[Found[Value]]:
+        """Yield the keys of the window that contains a time, by default the present: all of them, or the first few.
+
+        `order_by` is the path of an indexed number; with `-` before it, the key with the largest number comes first.
+        """
+        wanted = WindowFilter(prefix, where or {}, order_by, fields)
+
+        async def page(cursor: str | None, size: int | None) -> Page[Value]:
+            call = self._call(state, window_target(state, at, wanted, cursor, size), None)
+            return await self._sender.send(call, lambda reply: pages.window_page(reply, state, "items"))
+
+        async for item in _following(page, limit):
+            yield item
+
+    async def versions(
+        self, state: str, key: str, *, at: datetime | None = None, deadline: float | None = None
+    ) -> list[Found[Value]]:
+        """Return the stored versions of the key's newest window, or of that at a time, the earliest first."""
+        options: ReadOptions = {"at": at} if at else {}
+        call = self._call(f"{state}/{key}", key_target(state, key, options, "/versions"), deadline, (state, key))
         return await self._sender.send(call, lambda reply: pages.versions(reply, state, key, None))
 
     @overload
-    def watch(
-        self, state: str, key: str, *, marks: Literal[False] = False, patience: float = PATIENCE_S
-    ) -> AsyncGenerator[Update[Value], None]: ...
-
-    @overload
-    def watch(
-        self, state: str, key: str, *, model: type[M], marks: Literal[False] = False, patience: float = PATIENCE_S
-    ) -> AsyncGenerator[Update[M], None]: ...
-
-    @overload
-    def watch(
-        self, state: str, key: str, *, marks: Literal[True], patience: float = PATIENCE_S
-    ) -> AsyncGenerator[Update[Value] | Mark, None]: ...
-
     def watch(
         self,
         state: str,
         key: str,
         *,
+        window: Window = NEWEST,
+        marks: Literal[False] = False,
+        patience: float = PATIENCE_S,
+    ) -> AsyncGenerator[Update[Value], None]: ...
+
+    @overload
+    def watch(
+        self,
+        state: str,
+        key: str,
+        *,
+        model: type[M],
+        window: Window = NEWEST,
+        marks: Literal[False] = False,
+        patience: float = PATIENCE_S,
+    ) -> AsyncGenerator[Update[M], None]: ...
+
+    @overload
+    def watch(
+        self, state: str, key: str, *, window: Window = NEWEST, marks: Literal[True], patience: float = PATIENCE_S
+    ) -> AsyncGenerator[Update[Value] | Mark, None]: ...
+
+    def watch(  # noqa: PLR0913  # each stands for itself, and none is needed
+        self,
+        state: str,
+        key: str,
+        *,
         model: type[BaseModel] | None = None,
+        window: Window = NEWEST,
         marks: bool = False,
         patience: float = PATIENCE_S,
     ) -> AsyncGenerator[Any, None]:
         """Yield the present value of the key, and then its changes; of changes in quick succession, the last one.
 
-        It reconnects when a stream breaks, and raises NoAnswerError after `patience` seconds without
-        a message. With `marks` it also yields how far it is behind, a few times a minute.
+        `window` is, for a windowed state, "newest" (the key's newest window, and then those that follow), "all", or a
+        time in one window. The watch reconnects when a stream breaks, and raises NoAnswerError after `patience` seconds
+        without a message. With `marks` it also yields how far it is behind, a few times a minute.
         """
-        target = key_target(state, key, {}, "/watch")
-        watched = WatchedKey(state, key, target, marks, patience, reader(state, key, model))
+        target = watch_target(state, key, window_text(window))
+        read = reader(state, key, model)
+        watched = WatchedKey(state, key, target, marks, patience, read, by_window=window != NEWEST)
         return KeyWatch(watched, self._transport, self._high_water_marks).updates(self._stream)
 
     def watch_many(
@@ -215,3 +303,18 @@ class Client:
         self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None
     ) -> ClientRequest:
         return ClientRequest(what, target, self._deadline_s if deadline is None else deadline, place)
+
+
+async def _following(
+    page: Callable[[str | None, int | None], Awaitable[Page[Value]]], limit: int | None
+) -> AsyncIterator[Found[Value]]:
+    """Yield the items of all pages, at most `limit`. A page may be empty and not the last."""
+    left, cursor = limit, None
+    while left is None or left > 0:
+        got = await page(cursor, left)
+        for item in got.items[:left]:
+            yield item
+        left = None if left is None else left - len(got.items)
+        cursor = got.after
+        if cursor is None:
+            return

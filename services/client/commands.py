@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from services.client.answers import Expired, Found, NeverSeen
+from services.client.answers import Expired, Found, NeverSeen, NoWindow
+from services.client.arguments import is_range
 from services.client.errors import UnknownFieldError
-from services.client.flat import rows
+from services.client.flat import rows, text
 from services.client.json_lines import line
-from services.client.paths import has_path, unknown_path
+from services.client.paths import has_path, unknown_path, value_at
 from services.client.subscriptions import WatchFilter
-from services.client.tables import fields, happened, heading, missing, states
+from services.client.tables import fields, happened, heading, missing, states, windows
 from services.client.watch_updates import Mark
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from rich.console import Console
 
@@ -53,6 +55,8 @@ class Commands:
     async def run(self, options: Namespace) -> Code:
         """Run the command of the arguments."""
         match options.command:
+            case "get" if is_range(options):
+                return await self._get_windows(options)
             case "get":
                 return await self._get(options)
             case "watch":
@@ -74,9 +78,31 @@ class Commands:
             self.console.print(fields(answer))
         else:
             self.console.print(missing(answer))
-        if isinstance(answer, NeverSeen):
+        if isinstance(answer, NeverSeen | NoWindow):
             return Code.NEVER_SEEN
         return Code.EXPIRED if isinstance(answer, Expired) else Code.FOUND
+
+    async def _get_windows(self, options: Namespace) -> Code:
+        """Write the windows of a key: JSON as they come, or a table of all."""
+        found = []
+        async for one in self.client.windows(
+            options.state,
+            options.key,
+            start=options.start,
+            end=options.end,
+            newest_first=options.newest_first,
+            fields=options.fields,
+            limit=options.limit,
+        ):
+            found.append(one)
+            if options.json:
+                self.write(line(one))
+        await self._check_fields(
+            options.state, [path for path in options.fields if not any(has_path(one.value, path) for one in found)]
+        )
+        if not options.json:
+            self.console.print(windows(options.key, found, options.fields))
+        return Code.FOUND if found else Code.NEVER_SEEN
 
     async def _check_fields(self, state: str, missing: Sequence[str]) -> None:
         """Raise UnknownFieldError for a path that no record of the state has, not one that this record lacks."""
@@ -90,9 +116,26 @@ class Commands:
                 raise UnknownFieldError(state, unknown)
 
     async def _keys(self, options: Namespace) -> Code:
-        """Write the keys as they are, so that they can be piped."""
+        """Write the keys as they are, so that they can be piped; with --by, a tab and the number after each."""
+        if options.window is not None:
+            return await self._keys_of_window(options)
         async for key in self.client.keys(options.state, prefix=options.prefix, where=dict(options.where)):
             self.write(line(key) if options.json else key)
+        return Code.FOUND
+
+    async def _keys_of_window(self, options: Namespace) -> Code:
+        async for one in self.client.window_items(
+            options.state,
+            options.window,
+            prefix=options.prefix,
+            where=dict(options.where),
+            order_by=options.by and f"-{options.by}",
+            limit=options.top,
+        ):
+            if options.json:
+                self.write(line(one if options.by else one.key))
+            else:
+                self.write(f"{one.key}\t{text(value_at(one.value, options.by))}" if options.by else one.key)
         return Code.FOUND
 
     async def _states(self, options: Namespace) -> Code:
@@ -105,22 +148,24 @@ class Commands:
         return Code.FOUND
 
     async def _watch(self, options: Namespace) -> Code:
-        before: LRUCache[str, Mapping[str, str]] = LRUCache(MAX_WATCHED_KEYS)
+        before: LRUCache[tuple[str, datetime | None], Mapping[str, str]] = LRUCache(MAX_WATCHED_KEYS)
         if options.key is None:
             updates = self.client.watch_many(
-                WatchFilter(options.state, prefix=options.prefix, where=dict(options.where))
+                WatchFilter(options.state, prefix=options.prefix, where=dict(options.where), window=options.window)
             )
         else:
-            updates = self.client.watch(options.state, options.key)
+            updates = self.client.watch(options.state, options.key, window=options.window)
         async for update in updates:
             if options.json or isinstance(update, Mark):
                 self.write(line(update))
                 continue
-            self.console.print(happened(update, before.get(update.key), self.time()), no_wrap=False)
+            of_window = not isinstance(update, Found) or update.window_end is not None
+            place = update.key, update.window_start if of_window else None
+            self.console.print(happened(update, before.get(place), self.time()), no_wrap=False)
             if isinstance(update, Found):
-                before[update.key] = rows(update.value)
+                before[place] = rows(update.value)
             else:
-                before.pop(update.key, None)
+                before.pop(place, None)
         return Code.FOUND
 
 
@@ -134,4 +179,6 @@ def _read_options(options: Namespace) -> ReadOptions:
         found["min_offset"] = options.min_offset
     if options.wait is not None:
         found["wait"] = options.wait
+    if options.at is not None:
+        found["at"] = options.at
     return found

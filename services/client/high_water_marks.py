@@ -1,4 +1,4 @@
-"""The latest version returned for each key, so that no earlier one is returned after it."""
+"""The latest version returned for each key and window, so that no earlier one is returned after it."""
 
 from __future__ import annotations
 
@@ -6,37 +6,45 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from services.client.answers import NeverSeen
+from services.client.answers import NeverSeen, NoWindow
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from services.client.answers import Answer, Order, T
+
+    Place = tuple[str, str, datetime | None]
+    """A state, a key, and the start of a window, None for the newest."""
 
 NONE: Order = (0, 0, -1)
 
 
 class HighWaterMarks:
-    """The highest order of each key, for the most recent `keys` keys. With `keys=0` it stores nothing."""
+    """The highest orders of the most recent `keys` keys and windows. With `keys=0` it stores nothing."""
 
     def __init__(self, keys: int) -> None:
-        self._orders: LRUCache[tuple[str, str], Order] = LRUCache(keys)
+        self._orders: LRUCache[Place, Order] = LRUCache(keys)
 
-    def of(self, state: str, key: str) -> Order:
-        """Return the highest order of the key; NONE without one."""
-        return self._orders.get((state, key), NONE)
-
-    def admits(self, answer: Answer[T]) -> bool:
+    def admits(self, answer: Answer[T], *, by_window: bool = False) -> bool:
         """Return whether the result may be returned, and store its order then. A removed key may start again.
 
-        After the expiry of a window, none of its earlier versions is admitted.
+        It is compared with the newest result of its key; with `by_window` with that of its window, for the results of
+        older windows. After the expiry of a window, none of its earlier versions is admitted.
         """
-        place = answer.state, answer.key
+        if isinstance(answer, NoWindow):
+            return True
+        place = answer.state, answer.key, answer.window_start if by_window else None
         if isinstance(answer, NeverSeen):
-            self._orders.pop(place, None)
+            self.remove(place)
             return True
         if (order := answer.order) is None:
             return True
-        if order < self.of(*place):
+        if order < self._orders.get(place, NONE):
             return False
         if self._orders.maxsize:
             self._orders[place] = order
         return True
+
+    def remove(self, place: Place) -> None:
+        """Forget a key, or a window of it: its versions may start again."""
+        self._orders.pop(place, None)

@@ -6,20 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.client.answers import Expired, Found, NeverSeen
-from services.client.watch_updates import Left, Mark
+from services.client.answers import Expired, Found, NeverSeen, NoWindow
+from services.client.watch_updates import Left, Mark, Removed
 
 if TYPE_CHECKING:
+    from services.client.answers import Answer
     from services.client.pages import StateInfo
     from services.client.watch_updates import Update
 
 
-def line(value: Update[Any] | Mark | StateInfo | str) -> str:
+RESULTS = {
+    NeverSeen: "never_seen",
+    NoWindow: "no_window",
+    Expired: "expired",
+    Left: "left",
+    Removed: "removed",
+}
+
+
+def line(value: Answer[Any] | Update[Any] | Mark | StateInfo | str) -> str:
     """One line of JSON. What was found has `result` "found", and so on."""
     return orjson.dumps(value if isinstance(value, str) else _members(value)).decode()
 
 
-def _members(value: Update[Any] | Mark | StateInfo) -> Any:
+def _members(value: Answer[Any] | Update[Any] | Mark | StateInfo) -> Any:
     if isinstance(value, Found):
         return {
             "result": "found",
@@ -28,6 +38,7 @@ def _members(value: Update[Any] | Mark | StateInfo) -> Any:
             "epoch": value.epoch,
             "version": value.version,
             "window_start": value.window_start,
+            **({"window_end": value.window_end, "is_open": value.is_open} if value.window_end else {}),
             "event_time": value.event_time,
             "age_s": value.age.total_seconds(),
             "source": value.source._asdict(),
@@ -36,10 +47,11 @@ def _members(value: Update[Any] | Mark | StateInfo) -> Any:
             "instance": value.instance,
             "value": value.value,
         }
-    if isinstance(value, NeverSeen | Expired):
-        return {**value.facts, "result": "expired" if isinstance(value, Expired) else "never_seen"}
+    if isinstance(value, NeverSeen | NoWindow | Expired):
+        return {**value.facts, "result": RESULTS[type(value)]}
     if isinstance(value, Mark):
         return {"result": "mark", "waiting": value.waiting, "conflated": value.conflated, "lag": value.lag}
     if hasattr(value, "facts"):
         return value.facts
-    return {"result": "left" if isinstance(value, Left) else "removed", "state": value.state, "key": value.key}
+    window = {"window_start": value.window_start} if value.window_start else {}
+    return {"result": RESULTS[type(value)], "state": value.state, "key": value.key, **window}

@@ -36,7 +36,7 @@ STREAM = "text/event-stream"
 
 
 class WatchedKey(NamedTuple):
-    """The key to watch. Progress marks are yielded only if `marks` is set."""
+    """The key to watch. Progress marks are yielded only if `marks` is set, and versions compared `by_window`."""
 
     state: str
     key: str
@@ -44,6 +44,7 @@ class WatchedKey(NamedTuple):
     marks: bool
     patience_s: float
     read: Callable[[Any], Any]
+    by_window: bool = False
 
 
 class KeyWatch:
@@ -52,7 +53,7 @@ class KeyWatch:
     def __init__(self, watched: WatchedKey, transport: ClientTransport, high_water_marks: HighWaterMarks) -> None:
         self._watched = watched
         self._transport = transport
-        self._delivered = DeliveredVersions(high_water_marks)
+        self._delivered = DeliveredVersions(high_water_marks, {watched.state} if watched.by_window else set())
         self._last_id: str | None = None
 
     def updates(self, stream: ReconnectingStream) -> AsyncGenerator[Update[Any] | Mark, None]:

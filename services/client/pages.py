@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic
 
 from services.client.answers import Found, T, found
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """Some keys of a state with their values. `after` continues after the last; None at the end."""
+    """Some keys or windows of a state with their values. `after` continues after the last; None at the end."""
 
     items: Sequence[Found[T]]
     after: str | None
@@ -30,7 +31,9 @@ class Page(Generic[T]):
 class StateInfo:
     """A readable state on one instance: `keys` is its number of keys, `lag` its lag in records.
 
-    `keys` is None for a token that may not read all of them. `facts` is the whole response, with the schema.
+    `keys` is None for a token that may not read all of them. `window` is the size of the windows of a windowed state,
+    and `every` the time from the start of one to the next; None for other states. `facts` is the whole response, with
+    the schema.
     """
 
     name: str
@@ -38,12 +41,20 @@ class StateInfo:
     keys: int | None
     lag: int
     facts: Mapping[str, Any]
+    window: timedelta | None = None
+    every: timedelta | None = None
 
 
 def page(reply: InstanceResponse, state: str, model: type[BaseModel] | None) -> Page[Any]:
     """Return the page of a response. Raises AttemptFailedError, RejectedError or InvalidResponseError."""
     body = content(reply, state)
     return Page(_items(reply, body, "items", state, model), body.get("after"))
+
+
+def window_page(reply: InstanceResponse, state: str, name: str) -> Page[Any]:
+    """Return the page of a response whose items are the member `name`, with a cursor."""
+    body = content(reply, state)
+    return Page(_items(reply, body, name, state, None), body.get("cursor"))
 
 
 def versions(reply: InstanceResponse, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
@@ -70,4 +81,9 @@ def _items(
 
 def _state(one: Mapping[str, Any]) -> StateInfo:
     keys = None if one["keys"] is None else int(one["keys"])
-    return StateInfo(one["name"], len(one["partitions"]), keys, int(one["lag"]["records"]), one)
+    window, every = (_duration(one.get(name)) for name in ("window_s", "every_s"))
+    return StateInfo(one["name"], len(one["partitions"]), keys, int(one["lag"]["records"]), one, window, every)
+
+
+def _duration(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

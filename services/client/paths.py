@@ -27,6 +27,13 @@ def has_path(value: Any, path: str) -> bool:
     return True
 
 
+def value_at(value: Any, path: str) -> Any:
+    """Return the value of this field of a record; None where the record lacks it."""
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def unknown_path(schema: Mapping[str, Any], path: str) -> UnknownPath | None:
     """Return where the path leaves the schema; None for a path that a record of this schema may have."""
     names = path.split(".")

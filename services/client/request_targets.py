@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
 ROOT = "/v1/states"
 
@@ -26,8 +27,32 @@ class ReadOptions(TypedDict, total=False):
     wait: float
     as_of: int | str
     """This very version, while it is kept: a whole number or a tag."""
+    at: datetime
+    """The newest window that contains this time, of a windowed state; without it, the newest window of all."""
     deadline: float
     """The limit of all attempts together; by default that of the client."""
+
+
+class WindowRange(NamedTuple):
+    """The windows of a key that start at `start` or later, and before `end`; where one is None, without that limit."""
+
+    start: datetime | None
+    end: datetime | None
+    newest_first: bool
+    fields: Sequence[str]
+
+
+class WindowFilter(NamedTuple):
+    """The keys of one window with this prefix and these values of indexed fields.
+
+    `order_by` is the path of an indexed number, with `-` before it for the largest first; without it, keys are in their
+    own order.
+    """
+
+    prefix: str
+    where: Mapping[str, str]
+    order_by: str | None
+    fields: Sequence[str]
 
 
 def key_target(state: str, key: str, options: ReadOptions, rest: str = "") -> str:
@@ -39,14 +64,51 @@ def key_target(state: str, key: str, options: ReadOptions, rest: str = "") -> st
         "min_offset": None if event is None else f"{event[0]}:{event[1]}",
         "wait": options.get("wait"),
         "as_of": options.get("as_of"),
+        "at": time_text(options.get("at")),
     }
     return f"{state_target(state)}/{quote(key, safe='')}{rest}{query(given)}"
+
+
+def watch_target(state: str, key: str, window: str | None) -> str:
+    """Of a watch of one key."""
+    return f"{state_target(state)}/{quote(key, safe='')}/watch{query({'window': window})}"
 
 
 def page_target(state: str, prefix: str, where: Mapping[str, str], after: str | None, limit: int | None) -> str:
     """Of a page of keys."""
     filters = [("where", f"{path}:{value}") for path, value in where.items()]
     return state_target(state) + query({"prefix": prefix, "after": after, "limit": limit}, filters)
+
+
+def windows_target(state: str, key: str, wanted: WindowRange, cursor: str | None, limit: int | None) -> str:
+    """Of a page of a key's windows."""
+    given = {
+        "from": time_text(wanted.start),
+        "to": time_text(wanted.end),
+        "order": "desc" if wanted.newest_first else None,
+        "fields": ",".join(wanted.fields),
+        "cursor": cursor,
+        "limit": limit,
+    }
+    return f"{state_target(state)}/{quote(key, safe='')}/windows{query(given)}"
+
+
+def window_target(state: str, at: datetime | None, wanted: WindowFilter, cursor: str | None, limit: int | None) -> str:
+    """Of a page of the keys of the window that contains a time; None for the present time."""
+    filters = [("where", f"{path}:{value}") for path, value in wanted.where.items()]
+    given = {
+        "prefix": wanted.prefix,
+        "order_by": wanted.order_by,
+        "fields": ",".join(wanted.fields),
+        "cursor": cursor,
+        "limit": limit,
+    }
+    return f"{state_target(state)}/windows/{quote(time_text(at) or 'now', safe='')}{query(given, filters)}"
+
+
+def time_text(time: datetime | None) -> str | None:
+    """Return the time as the service reads it. It needs an offset from UTC, or the service rejects it."""
+    return None if time is None else time.isoformat()
 
 
 def state_target(state: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from services.client.answers import Expired, NeverSeen, found
+from services.client.answers import Expired, NeverSeen, NoWindow, found
 from services.client.errors import (
     AccessDeniedError,
     CatchingUpError,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
 NEVER_SEEN = "never_seen"
+NO_WINDOW = "no_window"
 BEHIND = "behind"
 
 
@@ -39,6 +40,8 @@ def answer(reply: InstanceResponse, state: str, key: str, read: Callable[[Any], 
         return Expired(state, key, facts)
     if reply.status == HTTPStatus.NOT_FOUND and kind(facts) == NEVER_SEEN:
         return NeverSeen(state, key, facts)
+    if reply.status == HTTPStatus.NOT_FOUND and kind(facts) == NO_WINDOW:
+        return NoWindow(state, key, facts)
     body = content(reply, f"{state}/{key}")
     try:
         answered = found(body, read)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from services.client.request_targets import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Window = Literal["newest", "all"] | datetime
+NEWEST: Final = "newest"
+ALL: Final = "all"
 
 
 @dataclass(frozen=True)
@@ -14,6 +21,7 @@ class WatchFilter:
     """A key of a state; or, where `key` is None, all keys with this prefix and these values of fields.
 
     `current`: the present values are delivered first. Without it, changes during a reconnect are not delivered.
+    `window`, of a windowed state: "newest" (each key's newest window), "all" of them, or the one that contains a time.
     """
 
     state: str
@@ -21,11 +29,21 @@ class WatchFilter:
     prefix: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
     current: bool = True
+    window: Window = NEWEST
 
 
 def subscribe(name: str, interest: WatchFilter, after: str | None) -> dict[str, Any]:
     """Return the message that subscribes under this name. `after` is the tag of the last update of the key."""
     message = {"type": "subscribe", "id": name, "state": interest.state, "current": interest.current}
+    if window := window_text(interest.window):
+        message["window"] = window
     if interest.key is not None:
         return {**message, "key": interest.key, **({"after": after} if after else {})}
     return {**message, "prefix": interest.prefix, "where": dict(interest.where)}
+
+
+def window_text(window: Window) -> str | None:
+    """Return the windows as the service reads them; None for its default, the newest."""
+    if isinstance(window, datetime):
+        return time_text(window)
+    return None if window == NEWEST else window

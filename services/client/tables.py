@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from services.client.answers import Expired, Found, NeverSeen
+from services.client.answers import Expired, Found, NeverSeen, NoWindow
 from services.client.flat import changes, rows, text
+from services.client.paths import value_at
 from services.client.watch_updates import Removed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from rich.console import RenderableType
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 MINUTE = 60
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+TIME = "%Y-%m-%d %H:%M:%S"
+STATE = "state."
 ITS_ORDER = ("device_id", "key", "first_seen", "epoch", "version", "as_of")
 """Fields that repeat the beginning of a line of a watch, or change each time."""
 
@@ -32,8 +35,11 @@ def heading(update: Found[Any]) -> Text:
     line = Text.assemble((update.key, "bold"), f"  version {update.version}", (f"  {age(update.age)} old", "green"))
     if update.epoch:
         line.append(f"  epoch {update.epoch}", style="dim")
-    if update.window_start:
-        line.append(f"  window of {update.window_start:%Y-%m-%d %H:%M:%S %Z}", style="dim")
+    if update.window_start and update.window_end:
+        line.append(f"  {window(update.window_start, update.window_end)}", style="dim")
+        line.append("  open" if update.is_open else "  closed", style="green" if update.is_open else "dim")
+    elif update.window_start:
+        line.append(f"  window of {update.window_start:{TIME} %Z}", style="dim")
     behind = f", {update.lag:,} behind" if update.lag else ""
     origin = f"\n{update.source.topic}/{update.source.partition} offset {update.source.offset:,}"
     return line.append(f"{origin}, from {update.instance} ({update.role}{behind})", style="dim")
@@ -49,7 +55,30 @@ def fields(update: Found[Any]) -> Table:
     return table
 
 
-def missing(update: NeverSeen | Expired) -> Text:
+def windows(key: str, found: Sequence[Found[Any]], paths: Sequence[str]) -> RenderableType:
+    """Return a table with a row for each window of a key: these fields, or all of the state that are no objects."""
+    if not found:
+        return Text.assemble((key, "bold"), "  has no such window")
+    shown = paths or [
+        path for path in dict.fromkeys(name for one in found for name in rows(one.value)) if _of_state(path)
+    ]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("window (UTC)", no_wrap=True)
+    for name in ("", "version", *(path.removeprefix(STATE) for path in shown)):
+        table.add_column(name, justify="left" if not name else "right", overflow="fold")
+    for one in found:
+        start = Text(f"{one.window_start:{TIME}}" if one.window_start else "", style="bold")
+        is_open = Text("open", style="green") if one.is_open else Text("")
+        table.add_row(start, is_open, str(one.version), *(Text(_cell(value_at(one.value, path))) for path in shown))
+    return table
+
+
+def window(start: datetime, end: datetime) -> str:
+    """Return a window in one line: its end without the day where that is the same."""
+    return f"{start:{TIME}} to {end:{'%H:%M:%S' if start.date() == end.date() else TIME} %Z}"
+
+
+def missing(update: NeverSeen | NoWindow | Expired) -> Text:
     """Return the reason why there is no value."""
     known = {name: value for name, value in update.facts.items() if name not in ("type", "title", "status", "detail")}
     line = Text.assemble((update.key, "bold"), f"  {update.facts.get('detail') or type(update).__name__}")
@@ -63,6 +92,8 @@ def happened(update: Update[Any], before: Mapping[str, str] | None, time: str) -
     if not isinstance(update, Found):
         style = "yellow" if isinstance(update, Expired | Removed) else "dim"
         return line.append({"NeverSeen": "never seen"}.get(type(update).__name__, type(update).__name__.lower()), style)
+    if update.window_end:
+        line.append(f"{update.window_start:{TIME}}  ", style="dim")
     line.append(f"v{update.version}  ", style="cyan")
     for name, (old, new) in changes(before or {}, rows(update.value)).items():
         if name in ITS_ORDER:
@@ -94,3 +125,15 @@ def age(duration: timedelta) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.1f} s"
+
+
+def _of_state(path: str) -> bool:
+    return path.startswith(STATE) and path.count(".") == 1
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))
+    return "" if value is None else text(value)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cachetools import LRUCache
 
-from services.client.answers import Expired, Found, NeverSeen, T, found
+from services.client.answers import Expired, Found, NeverSeen, T, found, window_start
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+    from datetime import datetime
 
     from services.client.high_water_marks import HighWaterMarks
 
@@ -21,18 +22,20 @@ MAX_KEYS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A tombstone removed the key. It may return."""
+    """A tombstone removed the key, or this window of it. It may return."""
 
     state: str
     key: str
+    window_start: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The key no longer matches the filter of the watch. It may return."""
+    """The key, or this window of it, no longer matches the filter of the watch. It may return."""
 
     state: str
     key: str
+    window_start: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,8 @@ Update: TypeAlias = Found[T] | NeverSeen | Expired | Removed | Left
 GONE: Mapping[str, Callable[[str, str, Mapping[str, Any]], Update[Any]]] = {
     "never_seen": NeverSeen,
     "expired": Expired,
-    "removed": lambda state, key, _: Removed(state, key),
-    "left": lambda state, key, _: Left(state, key),
+    "removed": lambda state, key, facts: Removed(state, key, window_start(facts)),
+    "left": lambda state, key, facts: Left(state, key, window_start(facts)),
 }
 STATE = "state"
 MARK = "mark"
@@ -81,11 +84,15 @@ def mark(body: Mapping[str, Any]) -> Mark:
 
 
 class DeliveredVersions:
-    """The last version that one watch has delivered of each key. `high_water_marks` are those of the whole client."""
+    """The last version that one watch has delivered of each key; of the states `by_window`, of each window of a key.
 
-    def __init__(self, high_water_marks: HighWaterMarks) -> None:
+    `high_water_marks` are those of the whole client.
+    """
+
+    def __init__(self, high_water_marks: HighWaterMarks, by_window: Collection[str] = ()) -> None:
         self._high_water_marks = high_water_marks
-        self._last: LRUCache[tuple[str, str], object] = LRUCache(MAX_KEYS)
+        self._by_window = by_window
+        self._last: LRUCache[tuple[str, str, datetime | None], object] = LRUCache(MAX_KEYS)
 
     async def filter(
         self, updates: AsyncGenerator[Update[Any] | Mark, None]
@@ -98,7 +105,8 @@ class DeliveredVersions:
 
     def admits(self, update: Update[Any]) -> bool:
         """Return whether to deliver the update: after a reconnect an instance may repeat updates."""
-        place = update.state, update.key
+        by_window = update.state in self._by_window
+        place = update.state, update.key, update.window_start if by_window else None
         new: object = update.order if isinstance(update, Found) else type(update)
         last = self._last.get(place)
         if new == last or (isinstance(update, Found) and isinstance(last, tuple) and update.order < last):
@@ -106,9 +114,9 @@ class DeliveredVersions:
         if isinstance(update, Left):
             self._last[place] = new
             return True
-        if not self._high_water_marks.admits(
-            NeverSeen(update.state, update.key, {}) if isinstance(update, Removed) else update
-        ):
+        if isinstance(update, Removed):
+            self._high_water_marks.remove(place)
+        elif not self._high_water_marks.admits(update, by_window=by_window):
             return False
         self._last[place] = new
         return True

@@ -68,6 +68,8 @@ class Fake:
         self.name = name
         self.url = ""
         self.entries: dict[tuple[str, str], dict[str, Any]] = {}
+        self.windows: list[dict[str, Any]] = []
+        """The entries of a windowed state, of all keys and windows."""
         self.faults: deque[Fault] = deque()
         self.always: Fault | None = None
         self.requests: list[str] = []
@@ -98,6 +100,8 @@ class Fake:
                 return await self._batch(request, name.removesuffix(":batchGet"))
             case [state]:
                 return self._page(request, state)
+            case [state, *places] if "windows" in places:
+                return self._of_windows(request, state, places)
             case [state, key, "versions"]:
                 return web.json_response({"versions": self._versions(state, key)})
             case [state, key]:
@@ -126,6 +130,20 @@ class Fake:
         keys = sorted(key for of, key in self.entries if of == state and key.startswith(prefix) and key > after)
         more = keys[limit - 1] if len(keys) > limit else None
         return web.json_response({"items": [self.entry_of(state, key) for key in keys[:limit]], "after": more})
+
+    def _of_windows(self, request: web.Request, state: str, places: list[str]) -> web.StreamResponse:
+        """The windows of a key, or the keys of a window: pages of two, the second of them empty."""
+        name = "windows" if places[-1] == "windows" else "items"
+        keys = places[:1] if name == "windows" else [one["key"] for one in self.windows]
+        entries = [one for one in self.windows if one["state"] == state and one["key"] in keys]
+        begin, _, was_empty = request.query.get("cursor", "0").partition("-")
+        at = int(begin)
+        if at and not was_empty:
+            return web.json_response({name: [], "cursor": f"{at}-empty"})
+        size = min(2, int(request.query.get("limit", "2")))
+        items = [{**one, "role": "owner", "instance": self.name} for one in entries[at : at + size]]
+        more = str(at + size) if at + size < len(entries) else None
+        return web.json_response({name: items, "cursor": more})
 
     def _versions(self, state: str, key: str) -> list[dict[str, Any]]:
         last = self.entry_of(state, key)
