@@ -20,7 +20,9 @@ from contracts.errors import StateloopError
 from services.broker.jars import up_to_date
 from services.broker.java import find_java
 from services.enrichment.calls.addresses import AddressRefusedError, check
+from services.runtime.errors import ForeignTopicsError
 from services.runtime.kafka_clients import create_admin_client
+from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import FILE, CheckpointIdentity, identity, parse
 from spark_app.topics import TopicIdentity, identify
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 ANSWER_S = 5.0
 CHECKPOINT = "Checkpoint"
+OWNERS = "Owners of topics"
 CLOCK_S = 2.0
 """A difference of clocks that is reported. HTTP names whole seconds."""
 
@@ -91,6 +94,18 @@ def topics(settings: JobSettings, application: Application) -> tuple[list[TopicI
         return [], [failed("Broker and topics", error)]
     text = ", ".join(f"{one.name} ({one.partitions} partitions)" for one in found)
     return found, [ok("Broker and topics", f"{settings.kafka}: {text}")]
+
+
+def owners(settings: JobSettings, application: Application) -> list[Finding]:
+    """Check that no other application owns the topics that this one writes."""
+    unknown = list[str]()
+    try:
+        TopicOwners(application, settings.client(), unknown.append).check()
+    except ForeignTopicsError as error:
+        return [failed(OWNERS, error)]
+    if unknown:
+        return [warning(OWNERS, problem) for problem in unknown]
+    return [ok(OWNERS, f"no other application owns the outputs of {application.name!r}")]
 
 
 def broker_clock(settings: JobSettings, application: Application, now: float) -> list[Finding]:

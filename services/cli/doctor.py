@@ -36,6 +36,7 @@ def findings() -> Iterator[Finding]:
     topics, found = checks.topics(settings, application)
     yield from found
     if topics:
+        yield from checks.owners(settings, application)
         yield from checks.broker_clock(settings, application, time.time())
         yield from checks.checkpoint(settings, application, topics)
     try:

@@ -19,19 +19,22 @@ from examples.flights.application import app
 from services.broker.readiness import wait_until
 from services.cli import checks
 from services.cli.checks import CheckResult
+from services.runtime import topic_owners
+from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import CheckpointFile, identity
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 from tests.services.enrichment import fleet
 from tests.services.enrichment.cluster import Cluster
+from tests.services.runtime.rivals import rival
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 CHECKOUT = Path(__file__).parents[3]
 HERE = (ip_network("127.0.0.0/8"),)
-SUBJECTS = ["Settings", "Python", "Java", "Jars", "Broker and topics", "Clock of the broker", "Checkpoint"]
-SUBJECTS += ["API registry", "Clock of API registry"]
+SUBJECTS = ["Settings", "Python", "Java", "Jars", "Broker and topics", "Owners of topics"]
+SUBJECTS += ["Clock of the broker", "Checkpoint", "API registry", "Clock of API registry"]
 TOPICS = [TopicIdentity("flights.events", "AAAA", 4), TopicIdentity("flights.feedback", "BBBB", 4)]
 
 
@@ -143,6 +146,28 @@ def test_a_newest_record_from_the_future_is_a_warning(
     assert (empty.result, "is empty" in empty.text) == (CheckResult.OK, True), empty.text
     cluster.produce(("device", b"{}"))
     assert compared().result == result
+
+
+def test_topics_of_another_application_fail_with_its_name(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+) -> None:
+    Cluster(broker.bootstrap, topics_prefix, tmp_path)
+    here = settings(tmp_path).model_copy(update={"kafka": broker.bootstrap})
+    ours, theirs = rival("ours", topics_prefix), rival("theirs", topics_prefix)
+    (free,) = checks.owners(here, ours)
+    assert (free.result, "no other application" in free.text) == (CheckResult.OK, True)
+    TopicOwners(theirs, here.client(), pytest.fail).claim()
+    (found,) = checks.owners(here, ours)
+    assert found.result == CheckResult.FAILED
+    assert f"'{ours.topics.feedback}' (feedback of 'theirs')" in found.text
+    assert checks.owners(here, theirs)[0].result == CheckResult.OK
+
+
+def test_owners_that_the_broker_does_not_return_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_owners, "ANSWER_S", 0.0)
+    monkeypatch.setattr(topic_owners, "TRY_S", 0.1)
+    (found,) = checks.owners(settings(tmp_path).model_copy(update={"kafka": "127.0.0.1:1"}), app)
+    assert (found.result, "are unknown" in found.text) == (CheckResult.WARNING, True)
 
 
 async def test_a_set_up_without_its_topics_fails_and_one_with_them_has_no_problem(
