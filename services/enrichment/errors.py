@@ -33,17 +33,6 @@ class TracingMissingError(WorkerError, PermanentError):
         super().__init__("STATELOOP_TRACING needs OpenTelemetry: pip install 'stateloop[tracing]', or leave it unset")
 
 
-class PortTakenError(WorkerError, PermanentError):
-    """The endpoints cannot listen at the address of the settings."""
-
-    def __init__(self, host: str, port: int, detail: str) -> None:
-        super().__init__(
-            f"/healthz and /metrics cannot be served at {host}:{port} ({detail}): "
-            "set STATELOOP_HTTP_PORT to a free port, or to 0 for any",
-        )
-        self.port = port
-
-
 class HeaderUnreadableError(WorkerError, PermanentError):
     """A secret header of an API is missing or cannot be sent. The message does not contain its value."""
 

@@ -43,9 +43,13 @@ class HealthStatus:
     is_member: bool
     """Whether the group has assigned partitions to it, possibly none."""
     is_stopping: bool
+    blocked_by: str | None = None
+    """Why no snapshots can be read."""
 
     def unhealthy(self, within: timedelta) -> str | None:
         """Return why the worker needs a restart; None if it is healthy."""
+        if self.blocked_by is not None:
+            return self.blocked_by
         limit = within.total_seconds()
         if self.polled_s > limit:
             return f"the consumer was not polled for {self.polled_s:.0f} s"
@@ -76,7 +80,9 @@ class Pulse:
         if progress != self._progress or not backlog:
             self._progress, self._moved = progress, self._polled
 
-    def health(self, backlog: int, *, is_member: bool, is_stopping: bool) -> HealthStatus:
+    def health(
+        self, backlog: int, *, is_member: bool, is_stopping: bool, blocked_by: str | None = None
+    ) -> HealthStatus:
         """Return the health now."""
         now = self._clock()
-        return HealthStatus(now - self._polled, now - self._moved, backlog, is_member, is_stopping)
+        return HealthStatus(now - self._polled, now - self._moved, backlog, is_member, is_stopping, blocked_by)

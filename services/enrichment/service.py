@@ -16,14 +16,15 @@ from services.enrichment.calls.assembly import assemble, utc_now
 from services.enrichment.calls.headers import reveal
 from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.dependencies import Dependencies
-from services.enrichment.endpoints import Endpoints
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
+from services.enrichment.monitoring import WorkerMonitoring
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.rereader import KafkaRereader
 from services.enrichment.source import KafkaSource
 from services.enrichment.topics import TopicCheck
 from services.enrichment.worker import Worker
+from services.runtime.monitoring import serving
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -42,18 +43,19 @@ YOUNG_COLLECTIONS, OLD_COLLECTIONS = 50, 100
 
 
 async def serve(settings: EnrichmentSettings, application: Application, tracing: Tracing | None = None) -> None:
-    """Run a worker until SIGTERM or SIGINT. Raises a WorkerError, in a group, if that is not possible."""
+    """Run a worker until SIGTERM or SIGINT. Raises a StateloopError, or a group of them, if that is not possible."""
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)
         dependencies = await _dependencies(settings, application, tracing, stack)
         worker = Worker(dependencies)
-        if settings.http_port is not None:
-            limit = patience(settings.stuck_after, application.apis.values())
-            endpoints = Endpoints(worker, dependencies.counts, limit)
-            await stack.enter_async_context(endpoints.serving(settings.http_host, settings.http_port))
+        limit, loop = patience(settings.stuck_after, application.apis.values()), asyncio.get_running_loop()
+        monitored = WorkerMonitoring(worker, dependencies.counts, limit, loop)
+        port = stack.enter_context(serving(monitored, settings.http_host, settings.http_port))
+        if port is not None:
+            log.info("endpoints", extra={"facts": {"url": f"http://{settings.http_host}:{port}"}})
         for number in STOP_SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, worker.stop)
+            loop.add_signal_handler(number, worker.stop)
         await worker.run()
 
 

@@ -91,6 +91,10 @@ class SnapshotSource(Protocol):
         """Return the number of unread records in the assigned partitions."""
         ...
 
+    def problem(self) -> str | None:
+        """Return why the worker can read or write nothing until somebody acts; None without such a problem."""
+        ...
+
     async def close(self) -> None:
         """Leave the group."""
 
@@ -137,6 +141,10 @@ class KafkaSource:
     async def lag(self) -> int:
         """See `SnapshotSource.lag`."""
         return await self._loop.run_in_executor(self._thread, self._lag)
+
+    def problem(self) -> str | None:
+        """See `SnapshotSource.problem`."""
+        return self._check.problem
 
     async def close(self) -> None:
         """See `SnapshotSource.close`. It gives up after some seconds: it takes long while the broker is down."""

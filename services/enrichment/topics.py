@@ -1,4 +1,4 @@
-"""Checks at the start of a worker that its topics exist."""
+"""Checks that the topics of a worker exist, at its start and while it runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
+RECHECK_S = 10.0
+"""The interval while all topics exist."""
 PATIENCE_S = 15.0
 """How long topics may be missing while the broker answers: it lists a new topic after some time."""
 
 
 class TopicCheck:
-    """Lists the topics once a second until all exist, and then checks their owner.
+    """Lists the topics until all exist, and then checks their owner; lists them again from time to time.
 
-    Raises TopicsMissingError if one is missing for too long, and the errors of `check_owner`.
+    Raises TopicsMissingError if one is missing for too long at the start, and the errors of `check_owner`. A topic that
+    is deleted later is a `problem`, because the worker continues when the topic is created again.
     """
 
     def __init__(
@@ -35,27 +38,40 @@ class TopicCheck:
         self._kafka = kafka
         self._check_owner = check_owner
         self._clock = clock
-        self._looked = float("-inf")
+        self._next_look = float("-inf")
         self._missing_since: float | None = None
-        self._done = False
+        self._has_started = False
+        self._is_complete = False
+        self.problem: str | None = None
+        """Which topics have been missing for too long since the start, and the remedy. Any thread may read it."""
 
     def check(self, listed: Callable[[], Collection[str] | None]) -> None:
         """List the topics if the interval has passed. `listed` returns them, or None while no broker answers."""
         now = self._clock()
-        if self._done or now - self._looked < EVERY_S:
+        if now < self._next_look:
             return
-        self._looked = now
+        self._next_look = now + EVERY_S
         there = listed()
         if there is not None:
             self._judge([topic for topic in self._topics if topic not in there], now)
 
     def _judge(self, missing: list[str], now: float) -> None:
         if not missing:
-            self._done = True
-            self._check_owner()
+            self._complete(now)
         elif self._missing_since is None:
-            self._missing_since = now
+            self._missing_since, self._is_complete = now, False
             facts = {"topics": missing, "run": "stateloop topics", "patience_s": PATIENCE_S}
             log.warning("topics are missing", extra={"facts": facts})
         elif now - self._missing_since >= PATIENCE_S:
-            raise TopicsMissingError(missing, self._kafka)
+            if not self._has_started:
+                raise TopicsMissingError(missing, self._kafka)
+            names = ", ".join(missing)
+            self.problem = f"the broker no longer has {names}: run `stateloop topics`, then the worker continues"
+
+    def _complete(self, now: float) -> None:
+        """Check the owner once, and again when topics were missing: another application may have created them."""
+        if not self._is_complete:
+            self._check_owner()
+        self._has_started = self._is_complete = True
+        self._missing_since = self.problem = None
+        self._next_look = now + RECHECK_S

@@ -259,12 +259,16 @@ class Worker:
     # Health and metrics
 
     def health(self) -> HealthStatus:
-        """See `endpoints.MonitoredWorker`."""
-        stopping = self._stopping.is_set()
-        return self._pulse.health(self._backlog(), is_member=self._partitions.is_member, is_stopping=stopping)
+        """See `monitoring.MonitoredWorker`."""
+        return self._pulse.health(
+            self._backlog(),
+            is_member=self._partitions.is_member,
+            is_stopping=self._stopping.is_set(),
+            blocked_by=self._source.problem(),
+        )
 
     def measure(self) -> None:
-        """See `endpoints.MonitoredWorker`. The lag needs the consumer's thread, so `_report` measures it."""
+        """See `monitoring.MonitoredWorker`. The lag needs the consumer's thread, so `_report` measures it."""
         self._counts.set(metrics.WAITING, len(self._unplanned))
         self._counts.set(metrics.UNFINISHED, self._backpressure.count)
         self._counts.set(metrics.UNFINISHED_BYTES, self._backpressure.bytes)

@@ -1,4 +1,4 @@
-"""HTTP endpoints of a process without an event loop: /healthz, /readyz and /metrics, from a thread of its own."""
+"""HTTP endpoints of a process, from a thread of its own: /healthz, /readyz and /metrics."""
 
 from __future__ import annotations
 

@@ -54,6 +54,10 @@ class Cluster:
         self._started = 0
         names = (self.topics.snapshots, self.topics.feedback, self.topics.dead_letters)
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.create(*names)
+
+    def create(self, *names: str) -> None:
+        """Create topics; returns when the broker lists them."""
         topics = [NewTopic(one, PARTITIONS, 1, config=KEPT) for one in names]
         for future in self._admin.create_topics(topics).values():
             future.result(DEADLINE_S)

@@ -90,6 +90,9 @@ class Log:
         kept = [offset for offset in offsets if offset not in self.gone]
         return [SnapshotRecord(partition, offset, b"d", self.values[offset], 0) for offset in kept]
 
+    def problem(self) -> None:
+        """See `SnapshotSource.problem`."""
+
     async def lag(self) -> int:
         return len(self.values) - self.read
 

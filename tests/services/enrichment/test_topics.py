@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.enrichment.errors import TopicsMissingError
-from services.enrichment.topics import EVERY_S, PATIENCE_S, TopicCheck
+from services.enrichment.topics import EVERY_S, PATIENCE_S, RECHECK_S, TopicCheck
 from tests.services.enrichment.cluster import DEADLINE_S, Cluster
 
 if TYPE_CHECKING:
@@ -57,14 +57,34 @@ def test_the_check_waits_for_a_broker_that_does_not_answer(fake: Broker, checked
         fake.check(checked)
 
 
-def test_topics_that_appear_in_time_are_not_looked_up_again(fake: Broker, checked: TopicCheck) -> None:
+def test_topics_that_exist_are_looked_up_seldom(fake: Broker, checked: TopicCheck) -> None:
     fake.topics = set()
     fake.check(checked)
     fake.topics = {*TOPICS, "another"}
     fake.check(checked)
-    fake.topics = set()
-    fake.check(checked, 2 * PATIENCE_S)
+    fake.check(checked, RECHECK_S - EVERY_S)
     assert fake.looks == 2
+    fake.check(checked)
+    assert fake.looks == 3
+
+
+def test_a_topic_that_is_deleted_later_is_a_problem_until_it_is_created_again(fake: Broker) -> None:
+    owners = list[float]()
+    checked = TopicCheck(TOPICS, "here:9092", lambda: owners.append(fake.now), lambda: fake.now)
+    fake.topics = {*TOPICS}
+    fake.check(checked)
+    fake.topics = {"snapshots"}
+    fake.check(checked, RECHECK_S)
+    fake.check(checked, PATIENCE_S - EVERY_S)
+    assert checked.problem is None, "a broker that was started just now lists a topic after some time"
+    fake.check(checked)
+    assert "no longer has feedback: run `stateloop topics`" in str(checked.problem)
+    fake.topics = None
+    fake.check(checked)
+    assert str(checked.problem).startswith("the broker"), "while no broker answers, nothing is known"
+    fake.topics = {*TOPICS}
+    fake.check(checked)
+    assert (checked.problem, len(owners)) == (None, 2), "another application may have created it"
 
 
 def test_the_broker_is_queried_once_a_second(fake: Broker, checked: TopicCheck) -> None:

@@ -14,8 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.broker.readiness import wait_until
 from services.enrichment.settings import GROUP
-from services.enrichment.source import KafkaSource
-from services.enrichment.topics import TopicCheck
+from services.enrichment.source import KafkaSource, SnapshotRecord
+from services.enrichment.topics import PATIENCE_S, TopicCheck
+from tests.clock import Clock
 from tests.services.enrichment.cluster import DEADLINE_S, PARTITIONS, Cluster
 from tests.services.enrichment.fleet import snapshot
 
@@ -70,6 +71,33 @@ async def test_a_used_port_stops_the_worker_with_a_remedy(cluster: Cluster, regi
     with cluster.worker(registry.url, http_port=port) as process:
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
     assert "set STATELOOP_HTTP_PORT to a free port" in cluster.log()
+
+
+async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_it_is_back(cluster: Cluster) -> None:
+    clock, member, topic = Clock(), Member(), cluster.topics.snapshots
+    client = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": "500"}
+    check = TopicCheck((topic,), cluster.bootstrap, lambda: None, clock)
+    source = KafkaSource(client, group="g", topic=topic, batch=1, drain=timedelta(0), check=check)
+    source.subscribe(member, asyncio.get_running_loop())
+    cluster.publish(snapshot(1, "P1", "d1"))
+
+    async def fetch_until(condition: Callable[[], Any]) -> list[SnapshotRecord]:
+        found = list[SnapshotRecord]()
+        async with asyncio.timeout(DEADLINE_S):
+            while not (condition() or found):
+                clock.now += PATIENCE_S
+                found = await source.fetch(paused=False, full=(), positions={})
+        return found
+
+    assert await fetch_until(lambda: False)
+    await asyncio.to_thread(cluster.delete, topic)
+    assert not await fetch_until(source.problem)
+    assert f"no longer has {topic}" in (source.problem() or "")
+    await asyncio.to_thread(cluster.create, topic)
+    assert not await fetch_until(lambda: not source.problem())
+    cluster.publish(snapshot(2, "P1", "d1"))
+    assert await fetch_until(lambda: False)
+    await source.close()
 
 
 class Member:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -14,15 +14,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.metrics import worker as names
 from contracts.metrics.counts import Counts
-from services.enrichment.endpoints import Endpoints
-from services.enrichment.errors import PortTakenError
 from services.enrichment.health import HealthStatus
+from services.enrichment.monitoring import WorkerMonitoring
+from services.runtime.monitoring import serving
 from tests.queried import ANSWER_S, ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WITHIN = timedelta(seconds=60)
+PATIENCE_S = 0.2
 WELL = HealthStatus(0.1, 0.1, 5, is_member=True, is_stopping=False)
 
 
@@ -41,7 +42,7 @@ class MonitoredWorker:
 
 
 class Served:
-    """Endpoints in a thread with a loop of its own."""
+    """A worker with its loop in a thread, and its endpoints."""
 
     def __init__(self) -> None:
         self.counts = Counts(names.CATALOGUE)
@@ -52,25 +53,21 @@ class Served:
     def ask(self, path: str, within_s: float = ANSWER_S) -> tuple[int, str]:
         return ask(self.port, path, within_s)
 
-    @contextmanager
-    def serving(self) -> Iterator[Served]:
-        serving = Endpoints(self.watched, self.counts, WITHIN).serving("127.0.0.1", 0)
-        thread = threading.Thread(target=self.loop.run_forever)
-        thread.start()
-        try:
-            self.port = asyncio.run_coroutine_threadsafe(serving.__aenter__(), self.loop).result(ANSWER_S)
-            yield self
-            asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), self.loop).result(ANSWER_S)
-        finally:
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            thread.join(ANSWER_S)
-            self.loop.close()
-
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    with Served().serving() as running:
-        yield running
+    running = Served()
+    thread = threading.Thread(target=running.loop.run_forever)
+    thread.start()
+    monitored = WorkerMonitoring(running.watched, running.counts, WITHIN, running.loop, PATIENCE_S)
+    try:
+        with serving(monitored, "127.0.0.1", 0) as port:
+            running.port = port or 0
+            yield running
+    finally:
+        running.loop.call_soon_threadsafe(running.loop.stop)
+        thread.join(ANSWER_S)
+        running.loop.close()
 
 
 def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
@@ -88,13 +85,28 @@ def test_readyz_says_whether_it_works_now(served: Served) -> None:
     assert served.ask("/healthz")[0] == 200, "a worker that waits for the group needs no restart"
 
 
-def test_a_hung_loop_does_not_answer(served: Served) -> None:
+def test_a_worker_without_its_topics_is_unhealthy(served: Served) -> None:
+    served.watched.status = replace(WELL, blocked_by="the topics are gone")
+    status, body = served.ask("/healthz")
+    assert (status, json.loads(body)["why"]) == (503, "the topics are gone")
+
+
+def test_a_worker_whose_loop_hangs_is_unhealthy_and_still_gives_its_metrics(served: Served) -> None:
     hang = threading.Event()
     served.loop.call_soon_threadsafe(hang.wait, ANSWER_S)
-    with pytest.raises(TimeoutError):
-        served.ask("/healthz", within_s=0.2)
+    served.counts.add(names.SNAPSHOTS)
+    for path in ("/healthz", "/readyz"):
+        status, body = served.ask(path)
+        assert (status, json.loads(body)["why"]) == (503, "the event loop did not respond for 0.2 s")
+    status, body = served.ask("/metrics")
+    assert (status, "stateloop_worker_snapshots_total 1" in body) == (200, True)
     hang.set()
-    assert served.ask("/healthz")[0] == 200
+    served.loop.call_soon_threadsafe(hang.clear)
+    assert until_healthy(served)
+
+
+def until_healthy(served: Served) -> bool:
+    return any(served.ask("/healthz")[0] == 200 for _ in range(100))
 
 
 def test_a_scrape_gives_the_whole_catalogue_with_its_values(served: Served) -> None:
@@ -125,10 +137,3 @@ def test_a_scrape_gives_the_whole_catalogue_with_its_values(served: Served) -> N
 
 def test_the_process_is_measured_too(served: Served) -> None:
     assert "process_cpu_seconds_total" in served.ask("/metrics")[1]
-
-
-async def test_a_used_port_is_reported(served: Served) -> None:
-    endpoints = Endpoints(served.watched, served.counts, WITHIN)
-    with pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"):
-        async with endpoints.serving("127.0.0.1", served.port):
-            pass

@@ -1,0 +1,85 @@
+"""The health and metrics of a worker, for its endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    from contracts.metrics.counts import Counts
+    from services.enrichment.health import HealthStatus
+
+T = TypeVar("T")
+LOOP_S = 5.0
+"""How long the endpoints wait for the event loop."""
+
+
+class MonitoredWorker(Protocol):
+    """The worker behind the endpoints. Its methods are called in the event loop."""
+
+    def health(self) -> HealthStatus:
+        """Return its health now."""
+        ...
+
+    def measure(self) -> None:
+        """Update the gauges."""
+        ...
+
+
+class WorkerMonitoring:
+    """A worker that counts as stuck after `stuck_after` without progress, or when its event loop hangs.
+
+    Implements `monitoring.Monitored`: the thread of the endpoints calls it, and the event loop looks at the worker.
+    """
+
+    def __init__(
+        self,
+        worker: MonitoredWorker,
+        counts: Counts,
+        stuck_after: timedelta,
+        loop: asyncio.AbstractEventLoop,
+        patience_s: float = LOOP_S,
+    ) -> None:
+        self._worker = worker
+        self._stuck_after = stuck_after
+        self._loop = loop
+        self._patience_s = patience_s
+        self._registry = CollectorRegistry()
+        self._registry.register(counts)
+        ProcessCollector(registry=self._registry)
+
+    def unhealthy(self) -> str | None:
+        """See `Monitored.unhealthy`."""
+        return self._in_loop(lambda: self._worker.health().unhealthy(self._stuck_after), self._hangs)
+
+    def unready(self) -> str | None:
+        """See `Monitored.unready`. A worker is ready while it is a member of its group, and does not stop."""
+        return self._in_loop(lambda: self._worker.health().unready(), self._hangs)
+
+    def text(self) -> bytes:
+        """See `Monitored.text`. While the event loop hangs, the gauges are those of the last measurement."""
+
+        def measured() -> bytes:
+            self._worker.measure()
+            return generate_latest(self._registry)
+
+        return self._in_loop(measured, lambda: generate_latest(self._registry))
+
+    def _hangs(self) -> str:
+        return f"the event loop did not respond for {self._patience_s:g} s"
+
+    def _in_loop(self, call: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        async def called() -> T:
+            return call()
+
+        future = asyncio.run_coroutine_threadsafe(called(), self._loop)
+        try:
+            return future.result(self._patience_s)
+        except TimeoutError:
+            future.cancel()
+            return otherwise()
