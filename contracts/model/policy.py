@@ -107,9 +107,9 @@ class Policy(Declared):
     """How often a call is tried before it is a failure: by default that lasts a minute or so."""
     backoff: timedelta = timedelta(milliseconds=200)
     """The longest wait before the second try; it doubles with each further one (full jitter)."""
-    backoff_most: timedelta = timedelta(seconds=30)
+    max_backoff: timedelta = timedelta(seconds=30)
     """The longest wait before any try, Retry-After excepted."""
-    retry_after_most: timedelta = timedelta(minutes=1)
+    max_retry_after: timedelta = timedelta(minutes=1)
     """The longest that an API's Retry-After is obeyed."""
 
     success: frozenset[int] = frozenset({200, 201, 203})
@@ -135,10 +135,10 @@ class Policy(Declared):
         self._must("attempts", self.attempts >= 1, "allows no call", "attempts=1 for a single call")
         self._must("backoff", self.backoff >= NO_TIME, "is negative", "backoff=timedelta(0) to call again at once")
         least = spelled(self.backoff)
-        longer = self.backoff_most >= self.backoff
-        self._must("backoff_most", longer, f"is less than backoff={least}", f"backoff_most={least} or more")
-        obeyed = self.retry_after_most >= NO_TIME
-        self._must("retry_after_most", obeyed, "is negative", "retry_after_most=timedelta(0) not to obey it")
+        longer = self.max_backoff >= self.backoff
+        self._must("max_backoff", longer, f"is less than backoff={least}", f"max_backoff={least} or more")
+        obeyed = self.max_retry_after >= NO_TIME
+        self._must("max_retry_after", obeyed, "is negative", "max_retry_after=timedelta(0) not to obey it")
         self._must("concurrency", self.concurrency >= 1, "lets no call through", "concurrency=100")
         self._must("largest_answer", self.largest_answer >= 1, "takes no answer", "largest_answer=1024 * 1024")
         self._must("redirects", self.redirects >= 0, "is negative", "redirects=0 to follow none")

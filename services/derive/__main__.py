@@ -50,7 +50,7 @@ def main() -> int:
 
 def _work(settings: DeriveSettings, application: Application, counters: _Counters, stopping: threading.Event) -> None:
     group, topic = settings.group_of(application), application.topics.snapshots
-    kafka = RealKafka(settings.client(), group, topic, settings.fetch_most, stopping.is_set)
+    kafka = RealKafka(settings.client(), group, topic, settings.max_poll_records, stopping.is_set)
     try:
         partitions = kafka.partitions(list(names(application)), settings.kafka)
         if not stopping.is_set():

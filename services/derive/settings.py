@@ -13,7 +13,7 @@ class DeriveSettings(KafkaSettings):
     """The application, as package.module:name."""
     group: str | None = None
     """The consumer group; `<application>-derive` if unset."""
-    fetch_most: int = Field(default=500, ge=1)
+    max_poll_records: int = Field(default=500, ge=1)
     """How many snapshots at once: they are committed together."""
     http_host: str = "127.0.0.1"
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""

@@ -22,7 +22,7 @@ class Alarms:
 
     def __init__(self, application: Application, settings: EnrichmentSettings) -> None:
         self._application = application
-        of, share, first = settings.alarm_of, settings.alarm_share, settings.alarm_first
+        of, share, first = settings.failure_window, settings.failure_rate_threshold, settings.failure_min_count
         self._read = Alarm(of, share, first)
         self._apis = {
             api: Alarm(of, share, first if policy.breaker else of) for api, policy in application.apis.items()

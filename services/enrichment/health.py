@@ -27,7 +27,7 @@ def _longest_pause(policy: Policy) -> timedelta:
     """The longest time between two calls of an API with pending requests."""
     rest = policy.breaker.open_for if policy.breaker else timedelta(0)
     turn = policy.rate.per / policy.rate.calls if policy.rate else timedelta(0)
-    return policy.timeout + max(policy.retry_after_most + policy.backoff_most, rest) + turn
+    return policy.timeout + max(policy.max_retry_after + policy.max_backoff, rest) + turn
 
 
 @dataclass(frozen=True)

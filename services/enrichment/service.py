@@ -95,7 +95,7 @@ def _source(settings: EnrichmentSettings, application: Application) -> KafkaSour
         settings.member(),
         group=settings.group_of(application),
         topic=topics.snapshots,
-        batch=settings.fetch_most,
+        batch=settings.max_poll_records,
         drain=settings.drain,
         check=TopicCheck((topics.snapshots, topics.feedback, topics.dead_letters), settings.kafka, owners.check),
     )

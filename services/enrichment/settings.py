@@ -61,13 +61,13 @@ class EnrichmentSettings(KafkaSettings):
     """The number of deferred requests at which reading pauses: only their offsets are kept until their API is back."""
     max_uncommitted: int = Field(default=1_000_000, ge=1)
     """The maximum number of offsets of a partition that are read beyond the first unfinished one."""
-    alarm_of: int = Field(default=1000, ge=1)
+    failure_window: int = Field(default=1000, ge=1)
     """The number of last requests per API, and of last snapshots, that the failure alarm observes."""
-    alarm_share: float = Field(default=0.95, gt=0)
+    failure_rate_threshold: float = Field(default=0.95, gt=0)
     """The share of failures at which the worker stops; above 1 it never does."""
-    alarm_first: int = Field(default=20, ge=1)
+    failure_min_count: int = Field(default=20, ge=1)
     """The number that is enough while none has succeeded since the start of the worker."""
-    fetch_most: int = Field(default=500, ge=1)
+    max_poll_records: int = Field(default=500, ge=1)
     """The maximum number of snapshots per read from Kafka."""
     commit_every: Duration = timedelta(milliseconds=200)
     """The interval of commits: after a crash, requests finished since the last one are repeated."""

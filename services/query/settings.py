@@ -67,15 +67,15 @@ class QuerySettings(KafkaSettings):
     """
     rate: int = Field(default=10_000, ge=0)
     """The keys per second that a token, or an address without one, may request; 0: unlimited."""
-    batch_most: int = Field(default=1_000, ge=1)
+    max_batch_keys: int = Field(default=1_000, ge=1)
     """The maximum number of keys of a batch."""
-    page_most: int = Field(default=1_000, ge=1)
+    max_page_keys: int = Field(default=1_000, ge=1)
     """The maximum number of keys of a page."""
     largest_request: int = Field(default=1024 * 1024, ge=1024)
     """The maximum size of a request body, in bytes."""
     waits: int = Field(default=1_000, ge=0)
     """The maximum number of requests that wait for a version at the same time."""
-    wait_most: Duration = timedelta(seconds=30)
+    max_wait: Duration = timedelta(seconds=30)
     """The maximum time that a request waits for a version."""
     watch_connections: int = Field(default=WatchLimits.connections, ge=0)
     """The maximum number of watch connections of one token; of all clients where no token is required."""

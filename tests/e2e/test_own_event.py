@@ -53,7 +53,7 @@ async def test_a_producer_reads_the_state_that_has_merged_its_event(
     sender = Sender(broker.bootstrap, fleet.topics.events)
     job = Job(broker.bootstrap, tmp_path, APPLICATION, {"FLEET_PREFIX": topics_prefix}).start()
     try:
-        with fleet.running(STATELOOP_WAIT_MOST=f"PT{PATIENCE_S:.0f}S"):
+        with fleet.running(STATELOOP_MAX_WAIT=f"PT{PATIENCE_S:.0f}S"):
             async with Client(f"http://127.0.0.1:{fleet.port}") as states:
                 position = 0, 0
                 for number in range(3):

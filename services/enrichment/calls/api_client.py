@@ -104,7 +104,7 @@ class ApiClient:
     def _requested_pause(self, failure: RetryableCallError) -> float:
         """The pause in seconds that the API requested. It applies to all calls of the API."""
         asked = failure.retry_after
-        return 0.0 if asked is None else min(asked, self._policy.retry_after_most).total_seconds()
+        return 0.0 if asked is None else min(asked, self._policy.max_retry_after).total_seconds()
 
     async def _call(
         self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort

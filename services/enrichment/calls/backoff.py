@@ -27,8 +27,8 @@ def pause(
     The Retry-After of the API, up to a limit, is added to the jitter, so that the calls do not return all at once.
     """
     doubled = policy.backoff.total_seconds() * 2 ** min(calls - 1, MOST_DOUBLINGS)
-    jitter = draw(0.0, min(doubled, policy.backoff_most.total_seconds()))
-    asked = min(retry_after, policy.retry_after_most).total_seconds() if retry_after else 0.0
+    jitter = draw(0.0, min(doubled, policy.max_backoff.total_seconds()))
+    asked = min(retry_after, policy.max_retry_after).total_seconds() if retry_after else 0.0
     return asked + jitter
 
 

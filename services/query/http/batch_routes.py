@@ -60,7 +60,8 @@ class BatchRoutes:
             members = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise ProblemError(Problem("bad_request", f"The body is not JSON: {error.msg}")) from None
-        keys, limit = members.get("keys") if isinstance(members, dict) else None, self._dependencies.settings.batch_most
+        keys = members.get("keys") if isinstance(members, dict) else None
+        limit = self._dependencies.settings.max_batch_keys
         if isinstance(keys, list) and len(keys) > limit:
             raise ProblemError(Problem("too_large", f"{len(keys)} keys, and a batch may have {limit}"))
         return validate(BatchRequest, members)

@@ -50,7 +50,7 @@ class KeyRoutes:
     async def get(self, request: web.Request) -> web.Response:
         """The entry of the key that meets the conditions of the request. Raises ProblemError."""
         reader, key, query = self._reader(request), key_of_request(request), parse_query(KeyParameters, request)
-        if query.wait > (longest_s := self._dependencies.settings.wait_most.total_seconds()):
+        if query.wait > (longest_s := self._dependencies.settings.max_wait.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: at most {longest_s:g} seconds"))
         conditions = Conditions(request.headers.get("If-None-Match"), query.at_least, query.exactly)
         if query.event is not None:

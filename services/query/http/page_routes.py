@@ -56,7 +56,7 @@ class PageRoutes:
         reader = self._readers.get(request.match_info["name"], sender)
         query = parse_query(PageParameters, request)
         sender.check(reader.state.name, query.prefix)
-        if query.limit > (most := self._dependencies.settings.page_most):
+        if query.limit > (most := self._dependencies.settings.max_page_keys):
             raise ProblemError(Problem("bad_request", f"limit: at most {most} keys"))
         charge(request, query.limit)
         where = _parse_where(reader, query)

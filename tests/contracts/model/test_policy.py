@@ -22,9 +22,9 @@ TEXT: dict[str, Any] = {"attempts": "many"}
         (lambda: Policy(deadline=SECOND), r"is less than timeout=.*Write deadline=timedelta\(seconds=5\)"),
         (lambda: Policy(attempts=0), "Write attempts=1"),
         (lambda: Policy(backoff=-SECOND), r"Write backoff=timedelta\(0\)"),
-        (lambda: Policy(backoff_most=SECOND / 10), r"Write backoff_most=timedelta\(microseconds=200000\) or more"),
-        (lambda: Policy(backoff=60 * SECOND), r"Write backoff_most=timedelta\(seconds=60\) or more"),
-        (lambda: Policy(retry_after_most=-SECOND), "Write retry_after_most="),
+        (lambda: Policy(max_backoff=SECOND / 10), r"Write max_backoff=timedelta\(microseconds=200000\) or more"),
+        (lambda: Policy(backoff=60 * SECOND), r"Write max_backoff=timedelta\(seconds=60\) or more"),
+        (lambda: Policy(max_retry_after=-SECOND), "Write max_retry_after="),
         (lambda: Policy(success=frozenset()), "Write success="),
         (lambda: Policy(absence=frozenset({200})), "shares a status with success"),
         (lambda: Policy(retryable=frozenset({404})), "shares a status with the others"),
@@ -54,7 +54,7 @@ def test_what_cannot_be_meant_is_refused(make: Callable[[], object], says: str) 
 
 
 def test_the_outermost_numbers_are_allowed() -> None:
-    Policy(attempts=1, backoff=NONE, backoff_most=NONE, retry_after_most=NONE, timeout=SECOND, deadline=SECOND)
+    Policy(attempts=1, backoff=NONE, max_backoff=NONE, max_retry_after=NONE, timeout=SECOND, deadline=SECOND)
     Policy(concurrency=1, largest_answer=1, redirects=0, rate=None, breaker=None, cache=None)
     Breaker(share=1, failures=1, calls=1, probes=1)
     Cache(results=NONE, absences=NONE, size=1)

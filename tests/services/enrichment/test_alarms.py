@@ -35,7 +35,7 @@ async def test_an_api_that_refuses_everything_stops_the_worker() -> None:
     log, gated = Log(cars(500)), Gated().let()
     gated.refused = True
     with pytest.raises(ExceptionGroup) as ended:
-        async with running(log, gated, alarm_of=50, alarm_first=50, in_flight=10):
+        async with running(log, gated, failure_window=50, failure_min_count=50, in_flight=10):
             await until(lambda: False)
     assert ended.group_contains(EverythingFailsError, match="of the last 50 requests of registry failed, .*status 401")
     assert len(gated.dead_letters()) <= 60, "what was under way, and no more"
@@ -45,7 +45,7 @@ async def test_an_api_that_refuses_everything_stops_the_worker() -> None:
 async def test_a_topic_of_rubbish_stops_the_worker() -> None:
     log, gated = Log([b"rubbish"] * 500), Gated().let()
     with pytest.raises(ExceptionGroup) as ended:
-        async with running(log, gated, alarm_of=50, alarm_first=50):
+        async with running(log, gated, failure_window=50, failure_min_count=50):
             await until(lambda: False)
     assert ended.group_contains(EverythingFailsError, match="Check that the job writes that topic")
     assert len(gated.dead_letters()) < 60
@@ -54,7 +54,7 @@ async def test_a_topic_of_rubbish_stops_the_worker() -> None:
 async def test_some_failures_among_many_do_not() -> None:
     mixed = [value for good in cars(100) for value in (good, b"rubbish")]
     log, gated = Log(mixed), Gated().let()
-    async with running(log, gated, alarm_of=50):
+    async with running(log, gated, failure_window=50):
         await until(lambda: 200 in log.committed)
     assert gated.counts.get(metrics.REJECTED) == 100
 
@@ -72,7 +72,7 @@ async def test_where_nothing_worked_since_the_start_a_few_are_enough(values: lis
 
 async def test_a_worker_that_never_stops_for_failures_does_not_do_so_at_its_start() -> None:
     log, gated = Log([b"rubbish"] * 50), Gated().let()
-    async with running(log, gated, alarm_share=1.1):
+    async with running(log, gated, failure_rate_threshold=1.1):
         await until(lambda: 50 in log.committed)
     assert len(gated.dead_letters()) == 50
 

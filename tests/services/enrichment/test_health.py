@@ -76,12 +76,12 @@ def test_work_that_comes_after_a_long_rest_has_its_time(pulse: Pulse, clock: Clo
 
 def test_an_api_may_be_left_alone_for_as_long_as_its_policy_says() -> None:
     second, hour = timedelta(seconds=1), timedelta(hours=1)
-    quick = Policy(timeout=second, backoff_most=second, retry_after_most=second, breaker=None)
+    quick = Policy(timeout=second, max_backoff=second, max_retry_after=second, breaker=None)
     assert patience(WITHIN, ()) == patience(WITHIN, [quick]) == WITHIN
     rests = [
         quick.model_copy(update={"breaker": Breaker(open_for=hour)}),
-        quick.model_copy(update={"retry_after_most": hour}),
-        quick.model_copy(update={"backoff_most": hour}),
+        quick.model_copy(update={"max_retry_after": hour}),
+        quick.model_copy(update={"max_backoff": hour}),
         quick.model_copy(update={"timeout": hour}),
         quick.model_copy(update={"rate": RateLimit(calls=2, per=2 * hour)}),
     ]

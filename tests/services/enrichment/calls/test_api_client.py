@@ -201,7 +201,7 @@ def test_when_an_api_asks_to_be_left_alone_all_its_calls_keep_to_it(asks: str, r
 def test_a_breaker_that_opens_while_a_call_waits_for_the_rate_stops_it() -> None:
     async def scenario() -> None:
         api = Scripted(away)
-        policy = Policy(rate=RateLimit(calls=10), breaker=Breaker(open_for=100 * SECOND), backoff_most=SECOND)
+        policy = Policy(rate=RateLimit(calls=10), breaker=Breaker(open_for=100 * SECOND), max_backoff=SECOND)
         desk = Desk(api, policy)
         asking = asyncio.create_task(desk.answers(100))
         await asyncio.sleep(90)

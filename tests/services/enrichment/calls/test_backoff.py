@@ -24,11 +24,11 @@ def test_bounded_and_never_before_retry_after(calls: int, asked: int | None) -> 
     least, policy = min(asked or 0, 60), Policy()
     for draw in (upper_bound, min):
         waited = pause(policy, calls, retry_after, draw=draw)
-        assert least <= waited <= least + policy.backoff_most.total_seconds()
+        assert least <= waited <= least + policy.max_backoff.total_seconds()
 
 
 def test_doubles_up_to_its_limit() -> None:
-    policy = Policy(backoff=timedelta(seconds=1), backoff_most=timedelta(seconds=5))
+    policy = Policy(backoff=timedelta(seconds=1), max_backoff=timedelta(seconds=5))
     waits = [pause(policy, calls, None, draw=upper_bound) for calls in range(1, 6)]
     assert waits == [1, 2, 4, 5, 5]
 

@@ -71,7 +71,7 @@ async def test_the_attempts_are_limited() -> None:
 
 async def test_the_deadline_covers_all_attempts_and_pauses() -> None:
     one = FlakyCall(99, seconds=2)
-    policy = Policy(timeout=2 * SECOND, deadline=19 * SECOND, attempts=99, backoff=SECOND, backoff_most=4 * SECOND)
+    policy = Policy(timeout=2 * SECOND, deadline=19 * SECOND, attempts=99, backoff=SECOND, max_backoff=4 * SECOND)
     with pytest.raises(PermanentCallError, match="down"):
         await one.by(policy)
     assert (one.made, one.waits) == (4, [1, 2, 4]), "8 s of tries, 7 s of waits: 4 s more leave none"

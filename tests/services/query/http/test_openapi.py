@@ -44,7 +44,7 @@ CHECKS = [
 def base() -> Iterator[str]:
     """An instance that answers in a thread of its own."""
     flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
-    instance = Instance(dependencies_of(flights, rate=0, wait_most=0.01), hot=True, others=[console()])
+    instance = Instance(dependencies_of(flights, rate=0, max_wait=0.01), hot=True, others=[console()])
     store = instance.dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put("old", window_start=1)
