@@ -30,8 +30,8 @@ class InvalidSettingsError(PermanentError):
     """Settings are missing, wrong or unknown. `problems` has the variable of each, and what is wrong with it."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
-        told = "; ".join(f"{variable}: {problem}" for variable, problem in problems)
-        super().__init__(f"{told} (correct {'them' if len(problems) > 1 else 'it'} in the environment)")
+        listed = "; ".join(f"{variable}: {problem}" for variable, problem in problems)
+        super().__init__(f"{listed} (correct {'them' if len(problems) > 1 else 'it'} in the environment)")
         self.problems = problems
 
 
@@ -39,11 +39,11 @@ class TopicConfigError(PermanentError):
     """A topic on the broker treats its records otherwise than the catalogue requires: `wrong` has those values."""
 
     def __init__(self, topic: str, found: Mapping[str, str], wrong: Mapping[str, str], kafka: str) -> None:
-        told = " and ".join(f"{name}={found.get(name)}, not {value}" for name, value in wrong.items())
-        mended = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in wrong.items())
+        differences = " and ".join(f"{name}={found.get(name)}, not {value}" for name, value in wrong.items())
+        values = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in wrong.items())
         super().__init__(
-            f"topic {topic!r} has {told}: delete it, or run kafka-configs --bootstrap-server {kafka} --alter "
-            f"--entity-type topics --entity-name {topic} --add-config '{mended}' (the records in it stay as they are)"
+            f"topic {topic!r} has {differences}: delete it, or run kafka-configs --bootstrap-server {kafka} --alter "
+            f"--entity-type topics --entity-name {topic} --add-config '{values}' (the records in it stay as they are)"
         )
         self.topic = topic
         self.wrong = wrong

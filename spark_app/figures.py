@@ -106,7 +106,7 @@ class JobMetrics:
             self._gauges[names.PHASE_SECONDS].labels(phase).set(milliseconds / 1000)
 
     def _source(self, source: SourceProgress) -> None:
-        read, there = (_offsets(told) for told in (source.endOffset, source.latestOffset))
+        read, there = (_offsets(one) for one in (source.endOffset, source.latestOffset))
         for topic, partitions in read.items():
             self._counters[names.RECORDS].labels(topic).inc(source.numInputRows)
             ends = there.get(topic, partitions)
@@ -140,10 +140,10 @@ def _gauge(metric: Metric, registry: CollectorRegistry) -> Gauge:
     return Gauge(metric.family, metric.help, metric.labels, registry=registry)
 
 
-def _offsets(told: str) -> dict[str, dict[str, int]]:
+def _offsets(offsets: str) -> dict[str, dict[str, int]]:
     """Offsets by topic and partition; none when the source does not report them."""
     try:
-        found = json.loads(told)
+        found = json.loads(offsets)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

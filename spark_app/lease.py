@@ -119,7 +119,7 @@ class Lease:
         """Make the lease last longer. Raises LeaseLostError, and CheckpointUnreachableError."""
         now, found = self.clock(), newest(self.files)
         if found is None or found.number != self.number or (found.owner or self.owner).id != self.owner.id:
-            raise LeaseLostError(self.files.path, str(found.owner) if found else "nobody")
+            raise LeaseLostError(self.files.path, str(found.owner) if found else "no other job")
         self.renewals += 1
         self.files.overwrite(_name(self.number), _content(self.owner, self.renewals))
         self.renewed_at = now

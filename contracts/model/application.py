@@ -27,7 +27,7 @@ from contracts.types.key import Key, MaxBytes
 SMALLEST_RECORD = 4 * 1024
 """In bytes: the feedback of a failure must fit."""
 LARGEST_RECORD = 960 * 1024
-"""In bytes: librdkafka sends 1,000,000 with key and headers unless told otherwise, and brokers take little more."""
+"""In bytes: librdkafka sends 1,000,000 with key and headers by default, and brokers take little more."""
 
 
 class Application:

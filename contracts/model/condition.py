@@ -55,5 +55,5 @@ def _names(where: str, when: Predicate) -> Iterable[str]:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     if not parameters or any(parameter.kind not in named for parameter in parameters):
         write = "Name the inputs that it looks at, as in when=lambda speed: speed > 10"
-        raise DeclarationError(where, "does not say which inputs it looks at", write)
+        raise DeclarationError(where, "does not declare its inputs", write)
     return (parameter.name for parameter in parameters)

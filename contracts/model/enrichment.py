@@ -142,7 +142,7 @@ def _check(function: Function, name: str, result: Any, bare: list[str]) -> None:
     if not inspect.iscoroutinefunction(function):
         raise DeclarationError(name, "is not async", f"Write `async def {name}(api: Api, …)`")
     if not is_model(result):
-        raise DeclarationError(name, "does not say what it gives", "Annotate its return with a pydantic model")
+        raise DeclarationError(name, "does not declare its result", "Annotate its return with a pydantic model")
     if bare:
         raise DeclarationError(name, f"{', '.join(bare)} has no type", "Annotate each parameter as the state does")
 

@@ -1,7 +1,7 @@
 """Runs the broker in the foreground: `stateloop broker`.
 
 It becomes the JVM (exec), so its process id is the broker's: SIGTERM and SIGINT stop it cleanly, and a kill -9 leaves
-nothing behind. Everything that can be wrong is checked before, and told in one line.
+nothing behind. Everything that can be wrong is checked before, and reported in one line.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ ATTEMPTS = 2
 INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
-def resolve(settings: JarsSettings, say: Callable[[str], None]) -> bool:
+def resolve(settings: JarsSettings, report: Callable[[str], None]) -> bool:
     """Bring the jars up to date; True if there was something to do. Safe to run twice at once."""
     java, ivy = find_java(), ivy_jar()
     require_disk(settings.jars, NEEDED_MB, JARS)
@@ -59,7 +59,7 @@ def resolve(settings: JarsSettings, say: Callable[[str], None]) -> bool:
             reraise=True,
         ):
             with attempt:
-                _run(command, say)
+                _run(command, report)
         _replace(new, settings.jars)
     return True
 
@@ -118,18 +118,18 @@ def failure(output: str) -> BrokerError:
     return DownloadError(output.strip().splitlines()[-1] if output.strip() else "Ivy said nothing")
 
 
-def _run(command: list[str], say: Callable[[str], None]) -> None:
+def _run(command: list[str], report: Callable[[str], None]) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
-        output = "".join(_reported(ivy.stdout or (), say))
+        output = "".join(_reported(ivy.stdout or (), report))
     if ivy.returncode != 0:
         raise failure(output)
 
 
-def _reported(lines: Iterable[str], say: Callable[[str], None]) -> Iterator[str]:
+def _reported(lines: Iterable[str], report: Callable[[str], None]) -> Iterator[str]:
     for line in lines:
         what = progress(line)
         if what:
-            say(what)
+            report(what)
         yield line
 
 

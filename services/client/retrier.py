@@ -51,7 +51,7 @@ class Retrier:
         self._draw = draw
 
     async def run(self, what: str, deadline_s: float, once: Callable[[Attempt], Awaitable[T]]) -> T:
-        """Return what `once` returns at last. Raises NoAnswerError, or a kind of it, and what else `once` raises.
+        """Return the result of `once`. Raises NoAnswerError, or a kind of it, and what else `once` raises.
 
         Most calls succeed at once, and tenacity costs more than all the rest of a call: it comes in when one failed.
         """

@@ -15,21 +15,21 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="stateloop graph", description=__doc__)
     parser.add_argument("application", help="package.module:name")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture there")
-    told = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     try:
-        application = load(told.application)
+        application = load(parsed.application)
     except StateloopError as error:
         print(error, file=sys.stderr)
         return 1
-    if told.svg is None:
+    if parsed.svg is None:
         print(text(application))
         return 0
     try:
-        told.svg.write_text(picture(application), encoding="utf-8")
+        parsed.svg.write_text(picture(application), encoding="utf-8")
     except OSError as error:
-        print(f"{told.svg} cannot be written: {error.strerror}", file=sys.stderr)
+        print(f"{parsed.svg} cannot be written: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"wrote {told.svg}")
+    print(f"wrote {parsed.svg}")
     return 0
 
 

@@ -26,11 +26,11 @@ def notes(one: Enrichment) -> list[str]:
 
 def policies(application: Application) -> dict[str, str]:
     """How each API is called, by its name."""
-    told = {}
+    found = {}
     for name in dict.fromkeys(one.api for one in application.enrichments):
         policy = application.apis[name]
-        told[name] = f"{duration(policy.timeout)} a call, up to {policy.attempts} tries"
-    return told
+        found[name] = f"{duration(policy.timeout)} a call, up to {policy.attempts} tries"
+    return found
 
 
 def limit(application: Application) -> str | None:

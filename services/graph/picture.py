@@ -102,20 +102,20 @@ def _line(line: Line, found: Layout, application: Application, lefts: list[float
 def _box(one: Enrichment, left: float, middle: float) -> str:
     height = _height(one)
     top = middle - height / 2
-    told = [
+    parts = [
         f'<rect class="box" x="{left:.1f}" y="{top:.1f}" width="{BOX:.0f}" height="{height:.0f}" rx="9"/>',
         _text("name", left + 12, top + 19, one.name),
         _text("small", left + 12, top + 36, f"{one.api} → {one.result.__name__}"),
     ]
-    told += [
+    parts += [
         _text("note", left + 12, top + 36 + NOTE_HEIGHT * number, note)
         for number, note in enumerate(notes(one), start=1)
     ]
     if one.rounds:
         begin, end = left + BOX - 46, left + BOX - 20
         loop = f"M{begin:.1f},{top:.1f} C{begin:.1f},{top - 22:.1f} {end:.1f},{top - 22:.1f} {end:.1f},{top:.1f}"
-        told.append(f'<path class="line own" d="{loop}" marker-end="url(#tip)"/>')
-    return "".join(told)
+        parts.append(f'<path class="line own" d="{loop}" marker-end="url(#tip)"/>')
+    return "".join(parts)
 
 
 def _pill(name: str, right: float, middle: float) -> str:
@@ -124,8 +124,8 @@ def _pill(name: str, right: float, middle: float) -> str:
     return shape + _text("", left + PILL / 2, middle + 4.5, name, anchor="middle")
 
 
-def _text(kind: str, x: float, y: float, told: str, anchor: str = "start") -> str:
-    short = told if len(told) <= LONGEST else told[: LONGEST - 1] + "…"
+def _text(kind: str, x: float, y: float, text: str, anchor: str = "start") -> str:
+    short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(short)}</text>'
 
 

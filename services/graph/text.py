@@ -19,9 +19,9 @@ def text(application: Application) -> str:
         lines += ["", f"step {number}"]
         for last, one in ((one is step[-1], one) for one in step):
             lines += _branch(one, width, last=last)
-    lines += ["", *(f"{name}: {told}" for name, told in policies(application).items())]
-    if told := limit(application):
-        lines.append(f"budget: {told}")
+    lines += ["", *(f"{name}: {description}" for name, description in policies(application).items())]
+    if description := limit(application):
+        lines.append(f"budget: {description}")
     return "\n".join(lines)
 
 

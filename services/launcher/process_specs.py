@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from contracts.model.application import load
 from services.launcher.process_spec import ProcessSpec
-from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
+from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, OutputHas, Runs
 from services.launcher.settings import OTHERS
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def broker(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
     }
     does = f"Kafka answers at {settings.bootstrap}"
     # It prints its settings after it has found its port free, so no other broker answers there.
-    ready = All((Says("stateloop broker: {"), KafkaAnswers(settings.bootstrap)))
+    ready = All((OutputHas("stateloop broker: {"), KafkaAnswers(settings.bootstrap)))
     return ProcessSpec("broker", does, module("services.broker"), ready, env, stop_within_s=20)
 
 
@@ -69,7 +69,7 @@ def reference(settings: LauncherSettings, package: str) -> ProcessSpec:
     """Return the reference APIs, which the application's enrichments call."""
     does = f"the reference APIs answer at 127.0.0.1:{settings.reference_port}"
     env = {"STATELOOP_REFERENCE_PORT": str(settings.reference_port)}
-    ready = All((Says("stateloop reference: {"), HttpOk(settings.reference_port)))
+    ready = All((OutputHas("stateloop reference: {"), HttpOk(settings.reference_port)))
     return ProcessSpec("reference", does, module(f"{package}.reference"), ready, env)
 
 
@@ -85,7 +85,7 @@ def job(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
         }
         | watched(settings, JOB)
     )
-    started = Says('"job": "started"')
+    started = OutputHas('"job": "started"')
     return ProcessSpec("job", "the Spark job runs", module("spark_app"), started, env, patience_s=300, stop_within_s=30)
 
 
@@ -96,9 +96,9 @@ def workers(settings: LauncherSettings) -> Iterator[ProcessSpec]:
     env = here | shared(settings)
     for number in range(1, settings.workers + 1):
         does = f"enrichment worker {number} of {settings.workers} runs"
-        told = env | watched(settings, WORKERS + number - 1)
+        environment = env | watched(settings, WORKERS + number - 1)
         yield ProcessSpec(
-            f"worker-{number}", does, module("services.enrichment"), Says("stateloop enrichment: {"), told
+            f"worker-{number}", does, module("services.enrichment"), OutputHas("stateloop enrichment: {"), environment
         )
 
 
@@ -106,7 +106,7 @@ def derive(settings: LauncherSettings) -> ProcessSpec:
     """The worker that writes the states derived from the snapshots."""
     env = shared(settings) | watched(settings, DERIVE)
     return ProcessSpec(
-        "derive", "the derived states are written", module("services.derive"), Says("stateloop derive: {"), env
+        "derive", "the derived states are written", module("services.derive"), OutputHas("stateloop derive: {"), env
     )
 
 
@@ -127,7 +127,7 @@ def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> Pro
         }
     )
     page = address(settings, QUERY)
-    ready = All((Says("stateloop query: {"), HttpOk(settings.http_port + QUERY, "/readyz")))
+    ready = All((OutputHas("stateloop query: {"), HttpOk(settings.http_port + QUERY, "/readyz")))
     return ProcessSpec("query", f"the console is at {page}", module("services.query"), ready, env, page=page)
 
 

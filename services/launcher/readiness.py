@@ -52,7 +52,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Says:
+class OutputHas:
     """Ready when its output has this text."""
 
     text: str

@@ -80,12 +80,12 @@ def _parameters(node: Any) -> Iterator[tuple[str, str, ast.expr | None, str]]:
 
 def _fields(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.expr | None, str]]:
     for one, after in zip(body, [*body[1:], None], strict=True):
-        told = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+        description = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
         if isinstance(one, ast.Assign) and (name := ast.unparse(one.targets[0])).isupper():  # of an enumeration
-            yield name, "str", one.value, str(told)
+            yield name, "str", one.value, str(description)
         elif isinstance(one, ast.AnnAssign):
             kind = re.sub(r"^ClassVar\[(.*)\]$", r"\1", ast.unparse(one.annotation))
-            yield ast.unparse(one.target), kind, one.value, str(told)
+            yield ast.unparse(one.target), kind, one.value, str(description)
 
 
 def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:

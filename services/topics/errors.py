@@ -45,7 +45,7 @@ class InvalidOptionsError(TopicsError, PermanentError):
     """The Kafka client does not accept the options."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"the Kafka client says {problem!r}: correct STATELOOP_KAFKA_OPTIONS")
+        super().__init__(f"the Kafka client rejects its options ({problem}): correct STATELOOP_KAFKA_OPTIONS")
         self.problem = problem
 
 
@@ -53,7 +53,7 @@ class TopicRefusedError(TopicsError, PermanentError):
     """The broker does not allow this user to create or to describe a topic."""
 
     def __init__(self, topic: str, error: KafkaError) -> None:
-        advice = ADVICE.get(error.name(), "change it on the broker, or create the topic as docs/reference/wire.md says")
+        advice = ADVICE.get(error.name(), "change it on the broker, or create the topic by docs/reference/wire.md")
         super().__init__(f"the broker refuses topic {topic!r} ({error.str()}): {advice}")
         self.topic = topic
         self.code = error.name()

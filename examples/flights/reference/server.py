@@ -53,7 +53,7 @@ def _spoil(settings: ReferenceSettings, limit: TokenBucket) -> Middleware:
             response: web.StreamResponse = _error(429, "over the rate limit")
             response.headers["Retry-After"] = str(math.ceil(wait))
         elif fails(request.path_qs, nth, settings.failure_rate, settings.seed):
-            response = _error(503, "fails now and then, as it was told to")
+            response = _error(503, "fails now and then, as configured")
         else:
             response = await _handled(request, handler)
         request.app[LEDGER].answer(request.path_qs, response.status)

@@ -39,7 +39,7 @@ def connect(kafka: str, topic: str) -> Producer:
             "enable.idempotence": True,
             "linger.ms": 5,
             "compression.type": "lz4",
-            "log_level": 2,  # a broker that is away is tried again, and told of once, when it is too late
+            "log_level": 2,  # a broker that is away is tried again, and reported once, when it is too late
         }
     )
     try:

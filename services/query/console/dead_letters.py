@@ -117,7 +117,7 @@ def summary(message: Message) -> DeadLetterSummary:
     key = None if (found := message.key()) is None else _short(found.decode(errors="replace"))
     value = message.value() or b""
     try:
-        told = DeadLetter.model_validate_json(value)
+        letter = DeadLetter.model_validate_json(value)
     except ValidationError:
         return DeadLetterSummary(
             reason=UNREADABLE,
@@ -131,18 +131,18 @@ def summary(message: Message) -> DeadLetterSummary:
             head=_short(value.decode(errors="replace")),
         )
     return DeadLetterSummary(
-        reason=told.reason[:80],
-        detail=_short(told.detail),
+        reason=letter.reason[:80],
+        detail=_short(letter.detail),
         key=key,
         written=written,
-        topic=told.topic[:255],
-        partition=told.partition,
-        offset=told.offset,
-        timestamp=told.timestamp,
-        head=_short(told.head),
-        enrichment=_short(told.enrichment),
-        attempts=told.attempts,
-        response=_short(told.response),
+        topic=letter.topic[:255],
+        partition=letter.partition,
+        offset=letter.offset,
+        timestamp=letter.timestamp,
+        head=_short(letter.head),
+        enrichment=_short(letter.enrichment),
+        attempts=letter.attempts,
+        response=_short(letter.response),
     )
 
 

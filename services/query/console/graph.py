@@ -60,7 +60,7 @@ def _steps(application: Application) -> dict[str, int]:
 
 
 def _notes(one: Enrichment) -> tuple[str, ...]:
-    told = ["conditional"] if one.when else []
-    told += [f"up to {one.rounds} rounds"] if one.rounds else []
-    told += [f"stale after {one.stale_after.total_seconds():g} s"] if one.stale_after else []
-    return (*told, *([f"at most every {one.at_most_every.total_seconds():g} s"] if one.at_most_every else []))
+    notes = ["conditional"] if one.when else []
+    notes += [f"up to {one.rounds} rounds"] if one.rounds else []
+    notes += [f"stale after {one.stale_after.total_seconds():g} s"] if one.stale_after else []
+    return (*notes, *([f"at most every {one.at_most_every.total_seconds():g} s"] if one.at_most_every else []))

@@ -56,8 +56,8 @@ class Observation:
 
     def total(self, kind: str, metric: Metric) -> float | None:
         """Return a metric summed over the targets of a kind; None when no target has it."""
-        told = [found for _, samples in self.of(kind) if (found := samples.total(metric)) is not None]
-        return sum(told) if told else None
+        totals = [found for _, samples in self.of(kind) if (found := samples.total(metric)) is not None]
+        return sum(totals) if totals else None
 
     def divided(self, kind: str, metric: Metric, *labels: str) -> Counter[Key]:
         """Return a metric by its labels, summed over the targets of a kind."""

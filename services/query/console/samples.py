@@ -64,7 +64,7 @@ def _ours(text: str) -> Iterator[tuple[str, Labels, float]]:
 
 def _by(values: Values, labels: tuple[str, ...]) -> dict[tuple[str, ...], float]:
     found: dict[tuple[str, ...], float] = defaultdict(float)
-    for told, value in values.items():
-        by_name = dict(told)
+    for pairs, value in values.items():
+        by_name = dict(pairs)
         found[tuple(by_name.get(label, "") for label in labels)] += value
     return dict(found)

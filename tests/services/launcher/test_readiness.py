@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, Runs, Says
+from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, OutputHas, Runs
 from tests.services.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ def test_what_a_process_is_and_says() -> None:
     assert Finished().is_ready(FakeProcess(code=0))
     assert not Finished().is_ready(FakeProcess())
     assert not Finished().is_ready(FakeProcess(code=1))
-    assert Says("started").is_ready(FakeProcess(said="it started\n"))
-    assert not Says("started").is_ready(FakeProcess())
+    assert OutputHas("started").is_ready(FakeProcess(said="it started\n"))
+    assert not OutputHas("started").is_ready(FakeProcess())
 
 
 def test_all_conditions_are_needed() -> None:
-    both = All((Says("a"), Says("b")))
+    both = All((OutputHas("a"), OutputHas("b")))
     assert both.is_ready(FakeProcess(said="ab"))
     assert not both.is_ready(FakeProcess(said="a"))
     assert not both.is_ready(FakeProcess(said="b"))

@@ -7,7 +7,7 @@ import pytest
 
 from services.launcher.errors import RestartLimitError, StartFailedError, StartTimeoutError
 from services.launcher.process_spec import ProcessSpec
-from services.launcher.readiness import Finished, Runs, Says
+from services.launcher.readiness import Finished, OutputHas, Runs
 from services.launcher.restarts import RestartPolicy
 from services.launcher.supervisor import Supervisor
 
@@ -111,7 +111,7 @@ def part(name: str, **own: object) -> ProcessSpec:
 
 
 def test_each_part_waits_for_the_one_before() -> None:
-    world = World(part("broker", ready=Says("up")), part("topics", ready=Finished(), finishes=True), part("job"))
+    world = World(part("broker", ready=OutputHas("up")), part("topics", ready=Finished(), finishes=True), part("job"))
     world.at(2, lambda: world.say("broker", "up"))
     world.at(3, lambda: world.end("topics", 0))
     assert world.supervisor.start()
@@ -133,7 +133,7 @@ def test_stop_is_in_reverse_order_without_what_is_done() -> None:
 
 
 def test_a_stop_during_the_start_starts_no_more() -> None:
-    world = World(part("broker", ready=Says("up")), part("job"))
+    world = World(part("broker", ready=OutputHas("up")), part("job"))
     world.at(1, world.stop)
     assert not world.supervisor.start()
     world.supervisor.stop()
@@ -154,7 +154,7 @@ def test_a_part_that_dies_starts_again_after_a_pause_that_grows() -> None:
 
 
 def test_a_part_dies_while_a_later_one_is_waited_for() -> None:
-    world = World(part("broker"), part("job", ready=Says("started")))
+    world = World(part("broker"), part("job", ready=OutputHas("started")))
     world.at(1, lambda: world.end("broker", -9))
     world.at(4, lambda: world.say("job", "started"))
     assert world.supervisor.start()
@@ -171,21 +171,21 @@ def test_a_part_that_keeps_dying_is_the_end() -> None:
 
 
 def test_a_process_that_exits_before_it_is_ready_stops_the_launch() -> None:
-    world = World(part("broker", ready=Says("up")))
+    world = World(part("broker", ready=OutputHas("up")))
     world.at(1, lambda: world.end("broker", 1, "Java is missing: install it with: x"))
     with pytest.raises(StartFailedError, match="broker did not start: Java is missing: install it with: x"):
         world.supervisor.start()
 
 
 def test_a_part_that_is_killed_before_it_is_ready_starts_again() -> None:
-    world = World(part("broker", ready=Says("up")))
+    world = World(part("broker", ready=OutputHas("up")))
     world.at(1, lambda: world.end("broker", -9))
     world.at(4, lambda: world.say("broker", "up"))
     assert world.supervisor.start()
 
 
 def test_a_part_that_is_never_ready_is_the_end() -> None:
-    world = World(part("job", ready=Says("started"), patience_s=30))
+    world = World(part("job", ready=OutputHas("started"), patience_s=30))
     with pytest.raises(StartTimeoutError, match="job was not ready after 30 s"):
         world.supervisor.start()
 

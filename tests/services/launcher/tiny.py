@@ -13,7 +13,7 @@ from services.launcher.errors import LaunchError
 from services.launcher.folders import Folders
 from services.launcher.launch import launch
 from services.launcher.process_spec import ProcessSpec
-from services.launcher.readiness import Finished, Runs, Says
+from services.launcher.readiness import Finished, OutputHas, Runs
 from services.launcher.restarts import RestartPolicy
 
 SERVE = "print('ready', flush=True); import signal; signal.pause()"
@@ -27,11 +27,13 @@ print('child', child.pid, flush=True)
 QUICK = RestartPolicy(most=2, within_s=60, first_pause_s=0.01)
 PARTS = {
     "once": ProcessSpec("once", "it is done", (sys.executable, "-c", "print('made it')"), Finished(), finishes=True),
-    "server": ProcessSpec("server", "it serves", (sys.executable, "-c", SERVE), Says("ready")),
-    "parent": ProcessSpec("parent", "it has a child", (sys.executable, "-c", PARENT), Says("ready")),
-    "stubborn": ProcessSpec("stubborn", "it stays", (sys.executable, "-c", STUBBORN), Says("ready"), stop_within_s=0.2),
+    "server": ProcessSpec("server", "it serves", (sys.executable, "-c", SERVE), OutputHas("ready")),
+    "parent": ProcessSpec("parent", "it has a child", (sys.executable, "-c", PARENT), OutputHas("ready")),
+    "stubborn": ProcessSpec(
+        "stubborn", "it stays", (sys.executable, "-c", STUBBORN), OutputHas("ready"), stop_within_s=0.2
+    ),
     "refuses": ProcessSpec(
-        "refuses", "", (sys.executable, "-c", "exit('stateloop refuses: install it')"), Says("ready")
+        "refuses", "", (sys.executable, "-c", "exit('stateloop refuses: install it')"), OutputHas("ready")
     ),
     "dies": ProcessSpec("dies", "it dies", (sys.executable, "-c", "exit('I cannot')"), Runs(), restart=QUICK),
 }

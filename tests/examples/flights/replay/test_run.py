@@ -25,7 +25,7 @@ def places() -> list[Place]:
 
 
 class Stop:
-    """Says stop when it was asked so often."""
+    """OutputHas stop when it was asked so often."""
 
     def __init__(self, after: int | None = None) -> None:
         self._left = after
