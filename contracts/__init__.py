@@ -6,7 +6,7 @@ from contracts.model.batch import Batch
 from contracts.model.budget import Budget
 from contracts.model.emit import Emit
 from contracts.model.enrichment import Api, Enrichment, enrichment
-from contracts.model.event import Event
+from contracts.model.event import BaseEvent, Event
 from contracts.model.named_state import Derived, NamedState, QueryOptions
 from contracts.model.policy import Breaker, Cache, Policy, RateLimit
 from contracts.model.state import State
@@ -32,12 +32,14 @@ from contracts.reducers import (
 )
 from contracts.types.echo import Echo
 from contracts.types.filters import Filter, field
+from contracts.types.key import composite_key
 from contracts.types.quantize import Quantize
 
 __all__ = [
     "AbsentError",
     "Api",
     "Application",
+    "BaseEvent",
     "Batch",
     "Bitmap",
     "Breaker",
@@ -76,6 +78,7 @@ __all__ = [
     "Sum",
     "Topics",
     "Variance",
+    "composite_key",
     "enrichment",
     "field",
 ]

@@ -16,7 +16,7 @@ from contracts.records.record import HEARTBEAT_KEY, LARGEST_HEAD, Reason
 from contracts.records.refusal import JOB, STAMP, ahead_sql, late_sql, wrong_key_sql
 from contracts.records.shape import feedback_shape
 from contracts.types.columns import text
-from contracts.types.key import shortened_sql
+from contracts.types.key import composite_key_sql, shortened_sql
 from contracts.types.quantize import MICROSECOND
 from contracts.wire import Answer
 from contracts.wire.window_key import PATTERN
@@ -62,10 +62,11 @@ TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
 def events(records: DataFrame, application: Application, epoch: int) -> DataFrame:
     """Return the deltas of the topic of events. `epoch` is that of the dead letters."""
     fields = decoded(records.withColumn(CLOCK, F.expr(CLOCK_SQL)), application.event_shape, application)
-    checked = fields.withColumn(REASON, _checked(application, application.state.key, ("first_seen", "ts")))
+    key = composite_key_sql(*map(field_column, application.state.keys))
+    checked = fields.withColumn(REASON, _checked(application, application.key_name, key, ("first_seen", "ts")))
     values = {event_column(name): field_column(name) for name in ("ts", *event_fields(application))}
     own = {DEVICE_PARTITION: "partition", EVENT_OFFSET: "offset"} | values | _context(application)
-    return _deltas(checked, application, application.state.key, DELTA_IDS["event"], own, epoch=epoch)
+    return _deltas(checked, application, key, DELTA_IDS["event"], own, epoch=epoch)
 
 
 def feedback(records: DataFrame, application: Application, epoch: int) -> DataFrame:
@@ -82,11 +83,10 @@ def feedback(records: DataFrame, application: Application, epoch: int) -> DataFr
         f" WHEN {later} THEN {refused(Reason.INVALID_FIELD, text(LATER_EPOCH))} END)"
     )
     fields = fields.withColumn(REASON, F.expr(invalid))
-    checked = fields.withColumn(REASON, _checked(application, "device_id", ("first_seen",)))
+    key = field_column(DEVICE_ID)
+    checked = fields.withColumn(REASON, _checked(application, DEVICE_ID, key, ("first_seen",)))
     answers = {answer_column(name): _answer(name) for name in names}
-    return _deltas(
-        checked, application, "device_id", DELTA_IDS["feedback"], answers | _context(application), epoch=epoch
-    )
+    return _deltas(checked, application, key, DELTA_IDS["feedback"], answers | _context(application), epoch=epoch)
 
 
 def _context(application: Application) -> dict[str, str]:
@@ -99,7 +99,7 @@ def _answer(name: str) -> str:
     return f"CASE WHEN {field_column('enrichment')} = {text(name)} THEN {whole} END"
 
 
-def _checked(application: Application, key: str, times: tuple[str, ...]) -> Column:
+def _checked(application: Application, key_name: str, key: str, times: tuple[str, ...]) -> Column:
     """Return the reason, after the comparison of the record's key with its device and of its times with the clock."""
     # As numbers: an interval is added to a time by the calendar.
     skew, kept_for = (f"{duration // MICROSECOND}L" for duration in (application.skew, application.kept_for))
@@ -107,8 +107,8 @@ def _checked(application: Application, key: str, times: tuple[str, ...]) -> Colu
     cases = [
         (f"{REASON} IS NOT NULL", REASON),
         (
-            f"NOT key <=> CAST({field_column(key)} AS BINARY)",
-            refused(Reason.WRONG_KEY, wrong_key_sql(key, "key", field_column(key))),
+            f"NOT key <=> CAST({key} AS BINARY)",
+            refused(Reason.WRONG_KEY, wrong_key_sql(key_name, "key", key)),
         ),
     ]
     for name in times:
@@ -123,10 +123,10 @@ def _checked(application: Application, key: str, times: tuple[str, ...]) -> Colu
 
 
 def _deltas(  # noqa: PLR0913
-    checked: DataFrame, application: Application, device_id: str, delta_id: str, own: dict[str, str], *, epoch: int
+    checked: DataFrame, application: Application, key: str, delta_id: str, own: dict[str, str], *, epoch: int
 ) -> DataFrame:
     """Return deltas of the valid records and dead letters of the others, with the same columns for every topic."""
-    valid = {DEVICE_ID: field_column(device_id), FIRST_SEEN: field_column(FIRST_SEEN), DELTA_ID: delta_id}
+    valid = {DEVICE_ID: key, FIRST_SEEN: field_column(FIRST_SEEN), DELTA_ID: delta_id}
     dead = {
         DEVICE_ID: f"CASE WHEN NOT ({IS_HEARTBEAT}) THEN {shortened_sql('key')} END",
         FIRST_SEEN: "CAST(NULL AS TIMESTAMP)" if application.topics.replay else CLOCK,

@@ -45,7 +45,7 @@ class StateModel(BaseModel):
 
     fields: dict[str, StateField]
     key: str
-    """The event's field that names the device."""
+    """The event's fields that identify the key."""
     grouping: list[str]
     """The columns of the state's key."""
     deduplication: dict[str, str] | None
@@ -80,7 +80,7 @@ def state_model(application: Application) -> StateModel:
     """Return the state model of an application."""
     return StateModel(
         fields={name: _field(application, name) for name in sorted(application.reducers)},
-        key=application.state.key,
+        key=application.key_name,
         grouping=WINDOW,
         deduplication={"columns": ", ".join(DEDUPLICATION), **DELTA_IDS} if application.deduplicate else None,
         tracing=application.traced,

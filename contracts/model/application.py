@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from types import ModuleType
 from typing import Annotated, Any, get_args
@@ -13,7 +13,7 @@ from contracts.errors import DeclarationError
 from contracts.model.budget import Budget
 from contracts.model.emit import EMIT_INTERVAL, Emit
 from contracts.model.enrichment import Enrichment
-from contracts.model.event import Event
+from contracts.model.event import BaseEvent
 from contracts.model.graph import ordered
 from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
 from contracts.model.policy import Policy
@@ -22,7 +22,7 @@ from contracts.model.topics import Topic, Topics
 from contracts.model.tracing import check_event
 from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import without_none
-from contracts.types.key import Key, MaxBytes
+from contracts.types.key import SEPARATOR, Key, MaxBytes
 
 SMALLEST_RECORD = 4 * 1024
 """In bytes: the feedback of a failure must fit."""
@@ -35,17 +35,17 @@ class Application:
 
     `apis` has a policy for each API that needs another than `Policy()`. `budget` limits the requests of each device.
     `skew` is how far a device's clock may be ahead of the record's timestamp. `deduplicate` counts an event once that
-    is delivered twice. `largest_record` is in bytes. `traced` carries the trace context of events and feedback through
-    the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the interval of `Emit.BATCH` and
-    `Emit.CLOSE`. `query` has the options of queries of the state, under the application's name; `derived` and `states`
-    are further states that can be queried.
+    is delivered twice, with the same `event_id`. `largest_record` is in bytes. `traced` carries the trace context of
+    events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
+    interval of `Emit.BATCH` and `Emit.CLOSE`. `query` has the options of queries of the state, under the application's
+    name; `derived` and `states` are further states that can be queried.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
         self,
         *,
         name: str,
-        event: type[Event],
+        event: type[BaseEvent],
         state: type[State],
         enrichments: tuple[Enrichment, ...] = (),
         apis: Mapping[str, Policy] | None = None,
@@ -69,6 +69,7 @@ class Application:
         self.skew = skew
         self.deduplicate = deduplicate
         self.largest_record = _checked_size(name, largest_record)
+        _check_event(event, state, deduplicate=deduplicate)
         self.sources = _sources(event, state)
         self.traced = traced
         if traced:
@@ -84,12 +85,16 @@ class Application:
         check_names(self.state_names)
 
     @cached_property
-    def event_shape(self) -> type[Event]:
-        """The event as its records are read: the field that is the key is bounded as keys are."""
-        key = self.event.model_fields[self.state.key]
-        if any(isinstance(one, MaxBytes) for one in key.metadata):
+    def event_shape(self) -> type[BaseEvent]:
+        """The event as its records are read: the fields of the key are bounded as keys are."""
+        keys = {name: self.event.model_fields[name] for name in self.state.keys}
+        fields: dict[str, Any] = {
+            name: (Annotated[key.annotation, *key.metadata, *get_args(Key)[1:]], ...)
+            for name, key in keys.items()
+            if not any(isinstance(one, MaxBytes) for one in key.metadata)
+        }
+        if not fields:
             return self.event
-        fields: dict[str, Any] = {self.state.key: (Annotated[key.annotation, *key.metadata, *get_args(Key)[1:]], ...)}
         return create_model(self.event.__name__, __base__=self.event, __doc__=self.event.__doc__, **fields)
 
     @property
@@ -107,6 +112,11 @@ class Application:
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all its topics with their settings."""
         return (*self.topics.catalogue(self.state), *self.topics.query_topics(self.state, self.derived))
+
+    @property
+    def key_name(self) -> str:
+        """The fields of the key, for messages."""
+        return SEPARATOR.join(self.state.keys)
 
     @property
     def enrichment_group(self) -> str:
@@ -159,11 +169,27 @@ def _policies(name: str, enrichments: tuple[Enrichment, ...], declared: Mapping[
     return {api: declared.get(api, Policy()) for api in called}
 
 
-def _sources(event: type[Event], state: type[State]) -> dict[str, str]:
+def _check_event(event: type[BaseEvent], state: type[State], *, deduplicate: bool) -> None:
+    """Refuse an event without the fields that its state needs."""
+    for name in state.keys:
+        if not _is_required(event, name, str):
+            raise DeclarationError(f"{state.__name__}(key={name!r})", "is not a required str of the event", "Name one")
+    if not state.is_windowed and not _is_required(event, "first_seen", datetime):
+        problem = f"has no required first_seen, with which the window of {state.__name__} starts"
+        write = "Write `first_seen: AwareDatetime`, or declare the state with window=timedelta(hours=1)"
+        raise DeclarationError(event.__name__, problem, write)
+    if deduplicate and not _is_required(event, "event_id", str):
+        problem = "has no required event_id, by which copies of an event are known"
+        raise DeclarationError(event.__name__, problem, "Write `event_id: str`, or Application(deduplicate=False)")
+
+
+def _is_required(event: type[BaseEvent], name: str, kind: type) -> bool:
+    field = event.model_fields.get(name)
+    return field is not None and field.is_required() and without_none(field.annotation) == (kind, False)
+
+
+def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
     """For each reduced field of the state, the event's field that it comes from."""
-    key = event.model_fields.get(state.key)
-    if key is None or without_none(key.annotation) != (str, False) or not key.is_required():
-        raise DeclarationError(f"{state.__name__}(key={state.key!r})", "is not a required str of the event", "Name one")
     found = {}
     for name, (reducer, annotation) in reducers(state).items():
         where = f"{state.__name__}.{name}"

@@ -1,4 +1,4 @@
-"""What a device sends."""
+"""The events that an application reads."""
 
 from datetime import datetime
 from typing import Any
@@ -11,20 +11,16 @@ from contracts.types.bounds import bounds
 from contracts.types.key import Key
 
 
-class Event(BaseModel):
-    """One record of a device. An application's own event adds its fields to these.
+class BaseEvent(BaseModel):
+    """One record of a stream. An application's own event adds its fields, at least those that are its state's key.
 
     A field is either required or `T | None = None`: the job fills in no defaults.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
-    device_id: Key
-    event_id: str = Field(min_length=1, max_length=256)
-    first_seen: AwareDatetime
-    """The time of the device's initial event: the start of the window. All events of the window have the same value."""
     ts: AwareDatetime
-    """The time of this event. Like `first_seen`, it has an offset from UTC."""
+    """The time of this event, with an offset from UTC."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -53,3 +49,12 @@ def _check_nested_times(annotation: Any, where: str) -> None:
     if inner is datetime or "TIMESTAMP" not in columns.sql_type(inner, where):
         return
     raise DeclarationError(where, "has a datetime inside", "Move it to a field of the event itself")
+
+
+class Event(BaseEvent):
+    """One record of a device. A state with a lifetime needs `first_seen`; `event_id` tells copies of an event apart."""
+
+    device_id: Key
+    event_id: str = Field(min_length=1, max_length=256)
+    first_seen: AwareDatetime
+    """The time of the device's initial event: the start of the window. All events of the window have the same value."""

@@ -101,6 +101,10 @@ class NamedState:
     query: QueryOptions = QueryOptions()
     windowed: bool = False
     """The record's own key is the `window_key` of `key`, so a record without value removes that window only."""
+    window: timedelta | None = None
+    """The size of the windows, where a key has several: then they are aligned to the clock. `lifetime` has it too."""
+    every: timedelta | None = None
+    """The time from the start of a window to that of the next; less than `window` where windows overlap."""
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is known of a device: a declared merge of its deltas."""
+"""What is known of a key: a declared merge of its deltas."""
 
 from dataclasses import MISSING, fields
 from datetime import timedelta
@@ -7,42 +7,106 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hint
 from pydantic import BaseModel, ConfigDict
 
 from contracts.errors import DeclarationError
+from contracts.model.policy import NO_TIME, spelled
 from contracts.reducers import Enriched, Reducer
+from contracts.types.filters import Filter
 
 HOUR = timedelta(hours=1)
 
 
+MAX_WINDOWS = 64
+"""The largest number of hopping windows that one event is in: each of them is a row of the job's state."""
+ARGUMENTS = ("key", "lifetime", "window", "every", "offset", "grace", "where")
+"""The arguments of the class of a state."""
+
+
 class State(BaseModel):
-    """The state of one device in one window. A reducer in the annotation of each field computes its value.
+    """The state of one key in one window. A reducer in the annotation of each field computes its value.
 
         class Car(State, lifetime=timedelta(hours=1)):
             speed: Annotated[float | None, Latest()]
             trips: Annotated[int, Count()]
             owner: Annotated[Owner | None, Enriched()]
 
-    The arguments of the class: `key` is the field of the event that identifies the device; the window starts at
-    `first_seen` and ends a `lifetime` later; records are accepted until `grace` after its end.
+        class Departures(State, key=("origin", "carrier"), window=timedelta(hours=1)):
+            flights: Annotated[int, Count()]
+
+    The arguments of the class: `key` names the field of the event that identifies the key, or several. With
+    `lifetime`, the window starts at the event's `first_seen` and ends a `lifetime` later. With `window`, all windows
+    have this size and are aligned to 1970-01-01T00:00Z plus `offset`; a new one starts `every` so often, by default
+    when the former ends. Records are accepted until `grace` after the window's end.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    key: ClassVar[str] = "device_id"
+    keys: ClassVar[tuple[str, ...]] = ("device_id",)
+    """The argument `key`: a field, or a tuple of fields."""
     lifetime: ClassVar[timedelta] = HOUR
+    """Of a windowed state, its window."""
+    window: ClassVar[timedelta | None] = None
+    every: ClassVar[timedelta | None] = None
+    """By default the window: then windows do not overlap."""
+    offset: ClassVar[timedelta] = NO_TIME
     grace: ClassVar[timedelta] = timedelta(minutes=10)
+    where: ClassVar[Filter | None] = None
+    is_windowed: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        cls.key = kwargs.pop("key", cls.key)
-        cls.lifetime = kwargs.pop("lifetime", cls.lifetime)
-        cls.grace = kwargs.pop("grace", cls.grace)
+        given = {name: kwargs.pop(name) for name in ARGUMENTS if name in kwargs}
+        if "key" in given:
+            cls.keys = (given["key"],) if isinstance(given["key"], str) else tuple(given["key"])
+        cls.grace = given.get("grace", cls.grace)
+        cls.where = given.get("where", cls.where)
+        _set_window(cls, given)
         super().__init_subclass__(**kwargs)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        if cls.lifetime <= timedelta(0) or cls.grace <= timedelta(0):
-            raise DeclarationError(
-                cls.__name__, "lifetime and grace must be positive", "Write lifetime=timedelta(hours=1)"
-            )
+        _check_arguments(cls)
+        if cls.window is not None and cls.every is not None:
+            _check_window(cls.__name__, cls.window, cls.every, cls.offset)
+
+
+def _set_window(state: type[State], given: dict[str, Any]) -> None:
+    """Set the span of a state's windows. Raises DeclarationError for arguments that contradict each other."""
+    if "window" in given and "lifetime" in given:
+        write = "Write lifetime= if the window starts at first_seen, and window= if it starts by the clock"
+        raise DeclarationError(state.__name__, "has a window and a lifetime", write)
+    if "lifetime" in given:
+        state.lifetime, state.window, state.every, state.offset = given["lifetime"], None, None, NO_TIME
+    if "window" in given:
+        state.lifetime = state.window = state.every = given["window"]
+    for name in ("every", "offset"):
+        if name in given and state.window is None:
+            raise DeclarationError(state.__name__, f"has {name}= without window=", "Write window=timedelta(hours=1)")
+        setattr(state, name, given.get(name, getattr(state, name)))
+    state.is_windowed = state.window is not None
+
+
+def _check_arguments(state: type[State]) -> None:
+    if state.lifetime <= NO_TIME or state.grace <= NO_TIME:
+        span = "window" if state.is_windowed else "lifetime"
+        raise DeclarationError(state.__name__, f"{span} and grace must be positive", f"Write {span}=timedelta(hours=1)")
+    if not state.keys or len(set(state.keys)) < len(state.keys):
+        raise DeclarationError(state.__name__, f"has the key {state.keys}", "Name each field of the key once")
+    for name in sorted({"keys", *ARGUMENTS} & state.model_fields.keys()):
+        write = f"Choose another name, and name the event's field with of={name!r}"
+        raise DeclarationError(f"{state.__name__}.{name}", "has the name of an argument of the class", write)
+
+
+def _check_window(where: str, window: timedelta, every: timedelta, offset: timedelta) -> None:
+    if every <= NO_TIME or window % every:
+        write = f"Write every=timedelta(…) that divides {window}"
+        raise DeclarationError(f"{where}(every={spelled(every)})", "does not divide the window", write)
+    if window // every > MAX_WINDOWS:
+        write = f"Write a step of which the window has {MAX_WINDOWS} at most"
+        raise DeclarationError(
+            f"{where}(every={spelled(every)})", f"puts an event into {window // every} windows", write
+        )
+    if not NO_TIME <= offset < every:
+        write = f"Write offset={spelled(offset % every)}"
+        raise DeclarationError(f"{where}(offset={spelled(offset)})", "is not within one step of the windows", write)
 
 
 def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:

@@ -10,6 +10,7 @@ from contracts.model.tracing import FIELD, carried
 from contracts.records import refusal
 from contracts.records.record import Delta, Reason, Record, RecordError
 from contracts.records.shape import feedback_shape, read
+from contracts.types.key import composite_key
 from contracts.wire import Answer
 
 ANSWER_IDENTITY = ("enrichment", "fingerprint", "epoch", "version", "status", "ts")
@@ -41,11 +42,11 @@ class Decoder:
     def event(self, record: Record) -> Delta:
         """An event as a delta. Raises RecordError."""
         values = read(self.application.event_shape, record.value, self.application.largest_record)
-        key = self.application.state.key
-        _check_key(key, values[key], record.key)
+        key = composite_key(*(values[name] for name in self.application.state.keys))
+        _check_key(self.application.key_name, key, record.key)
         self._check_time(values, record.timestamp, ("first_seen", "ts"))
         return Delta(
-            device_id=values[key],
+            device_id=key,
             first_seen=values["first_seen"],
             delta_id=f"event/{values['event_id']}",
             record_time=record.timestamp,

@@ -24,11 +24,13 @@ def named(application: Application) -> dict[str, NamedState]:
         partitions=application.topics.partitions,
         key="device_id",
         windowed=True,
-        event_offset="event_offset",
+        event_offset=None if application.state.is_windowed else "event_offset",
         lifetime=application.state.lifetime,
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,
         query=application.query,
+        window=application.state.window,
+        every=application.state.every,
     )
     derived = (_derived(application, one) for one in application.derived)
     return {one.name: one for one in (own, *derived, *application.states)}

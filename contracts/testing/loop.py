@@ -9,13 +9,14 @@ from pydantic import TypeAdapter
 from contracts.errors import AbsentError, CallError, PermanentCallError, RetryableCallError
 from contracts.model.application import Application
 from contracts.model.enrichment import Api
-from contracts.model.event import Event
+from contracts.model.event import BaseEvent
 from contracts.planning.admission import LastRequest, admit
 from contracts.planning.plan import wanted
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import Delta, Record
+from contracts.types.key import composite_key
 from contracts.wire import Feedback, Snapshot, decode_snapshot
 
 MOST_ANSWERS = 10_000
@@ -41,13 +42,13 @@ class Loop:
         self._latest: dict[str, Snapshot] = {}
         self._begun: dict[tuple[Any, str], LastRequest] = {}
 
-    def send(self, event: Event) -> Snapshot:
+    def send(self, event: BaseEvent) -> Snapshot:
         """Return the snapshot after one event, as on the wire; its requests wait. Raises RecordError as the job does.
 
         An event sent twice gives the latest snapshot again.
         """
         time = event.ts if self._application.topics.replay else self._clock()
-        key = getattr(event, self._application.state.key)
+        key = composite_key(*(getattr(event, name) for name in self._application.state.keys))
         return self._add(self._decoder.event(_record(key, event.model_dump_json(exclude_none=True).encode(), time)))
 
     async def settle(self) -> None:

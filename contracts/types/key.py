@@ -1,4 +1,4 @@
-"""The key of a device, which is the key of its records: how large it may be, and how a larger one is cut."""
+"""Keys of states: how large one may be, how several fields make one, and how a larger one of a record is cut."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -7,10 +7,14 @@ from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from contracts.types.columns import text
+
 LARGEST_KEY = 500
 """In bytes of UTF-8: LMDB, where the query service stores states, takes little more as a key."""
 LONGEST_CHARACTER = 4
 """In bytes of UTF-8."""
+SEPARATOR, ESCAPE = ":", "\\"
+"""Between the parts of a composite key; before either of them inside a part."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,27 @@ class MaxBytes:
 
 Key = Annotated[str, Field(min_length=1), MaxBytes(LARGEST_KEY)]
 """A text that may be a key."""
+
+
+def composite_key(*parts: str) -> str:
+    """The key of a state that several fields identify, for example `JFK:UA`. One part is a key as it is."""
+    return SEPARATOR.join(_escaped(part) for part in parts) if len(parts) > 1 else parts[0]
+
+
+def composite_key_sql(*parts: str) -> str:
+    """The SQL of `composite_key`, over expressions of texts."""
+    if len(parts) == 1:
+        return parts[0]
+    return f"concat({f', {text(SEPARATOR)}, '.join(_escaped_sql(part) for part in parts)})"
+
+
+def _escaped(part: str) -> str:
+    return part.replace(ESCAPE, 2 * ESCAPE).replace(SEPARATOR, ESCAPE + SEPARATOR)
+
+
+def _escaped_sql(part: str) -> str:
+    escaped = f"replace({part}, {text(ESCAPE)}, {text(2 * ESCAPE)})"
+    return f"replace({escaped}, {text(SEPARATOR)}, {text(ESCAPE + SEPARATOR)})"
 
 
 def shortened(key: bytes | None) -> bytes | None:

@@ -32,7 +32,7 @@ BAR = "\\|"
 TABLE = ("| argument | type | default | meaning |", "|---|---|---|---|")
 SECTIONS = {
     "Application": ("Application", "Emit", "Topics", "Budget", "Suite"),
-    "Event and state": ("Event", "State"),
+    "Event and state": ("BaseEvent", "Event", "State", "composite_key"),
     "Named states": ("QueryOptions", "Derived", "NamedState"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
     "Policies of APIs": ("Policy", "RateLimit", "Breaker", "Cache"),

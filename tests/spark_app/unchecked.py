@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contracts import Application
 
 
-def believed(application: Application, key: str, times: tuple[str, ...]) -> Column:  # noqa: ARG001  # as what it stands for
+def believed(application: Application, key_name: str, key: str, times: tuple[str, ...]) -> Column:  # noqa: ARG001  # as what it stands for
     """The verdict as it was before keys and times are compared."""
     return F.col("reason")
 

@@ -84,7 +84,7 @@ def test_a_right_declaration_is_ordered_by_need() -> None:
         (str, "Write wrong: Annotated[<type>, <one reducer"),
         (Annotated[int, Count], "Count is a class, not a reducer. Write Count()"),
         (Annotated[list[str], Recent], "Write Recent(…)"),
-        (Annotated[str | None, Latest()], "Write Latest(of=…) with one of these: device_id, event_id"),
+        (Annotated[str | None, Latest()], "Write Latest(of=…) with one of these: ts, device_id, event_id"),
         (Annotated[str | None, Latest(of="speed")], "Write Annotated[float | None, Latest(…)]"),
         (Annotated[float, Sum(of="name")], "takes a field of type int, float, not str"),
         (Annotated[float | None, Mean(of="name")], "takes a field of type int, float, not str"),

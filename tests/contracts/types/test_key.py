@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.types.key import LARGEST_KEY, LONGEST_CHARACTER, Key, shortened
+from contracts.types.key import LARGEST_KEY, LONGEST_CHARACTER, Key, composite_key, shortened
 
 
 def test_a_key_within_the_bound_stays_as_it_is() -> None:
@@ -39,3 +39,17 @@ def test_a_key_outside_its_bounds_is_refused(key: str) -> None:
 
 def test_the_schema_of_a_key_has_its_bounds() -> None:
     assert TypeAdapter(Key).json_schema() == {"type": "string", "minLength": 1, "maxLength": LARGEST_KEY}
+
+
+parts = st.lists(st.text(st.sampled_from("ab:\\"), max_size=4), min_size=2, max_size=4)
+
+
+@given(parts, parts)
+def test_different_parts_make_different_keys(one: list[str], other: list[str]) -> None:
+    assert (composite_key(*one) == composite_key(*other)) == (one == other)
+
+
+def test_a_composite_key_can_be_read() -> None:
+    assert composite_key("JFK", "UA") == "JFK:UA"
+    assert composite_key("a:b", "c\\") == r"a\:b:c\\"
+    assert composite_key("a:b") == "a:b", "the key of a state that one field identifies"
