@@ -71,7 +71,8 @@ def state_column(name: str) -> str:
 
 def event_fields(application: Application) -> list[str]:
     """Return the fields of the event that the state reads, other than `ts`."""
-    return sorted(set(application.sources.values()) - {"ts"})
+    filters = (reducer.where for reducer in application.reducers.values() if reducer.where is not None)
+    return sorted({*application.sources.values()}.union(*(one.fields for one in filters)) - {"ts"})
 
 
 def delta_types(application: Application) -> dict[str, str]:

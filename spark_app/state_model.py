@@ -95,9 +95,8 @@ def state_name(application: Application) -> str:
 
 def aggregates(application: Application) -> dict[str, str]:
     """Return the SQL of each column of the merged state, in the order of Spark's buffers."""
-    reducers, sources = application.reducers, application.sources
-    state = {state_column(name): reducers[name].sql(event_column(sources[name])) for name in sorted(sources)}
-    answers = {answer_column(name): reducers[name].sql(answer_column(name)) for name in sorted(application.slots)}
+    state = {state_column(name): _aggregate(application, name) for name in sorted(application.sources)}
+    answers = {answer_column(name): _aggregate(application, name) for name in sorted(application.slots)}
     # Nulls are the least: an untraced record that came last is no part of the trace of those before it.
     context = {FIELD: f"max(struct({RECORD_TIME}, {FIELD})).{FIELD}"} if application.traced else {}
     # Events are where their producer put the device, and all that the job writes of the device follows them there.
@@ -106,11 +105,23 @@ def aggregates(application: Application) -> dict[str, str]:
     return {"version": "count(1)", "as_of": f"max({RECORD_TIME})"} | origin | state | answers | context
 
 
+def _aggregate(application: Application, name: str) -> str:
+    """Return the SQL of a field's reducer, over the values of the events that pass its filter."""
+    reducer, column = application.reducers[name], _source(application, name)
+    if reducer.where is None:
+        return reducer.sql(column)
+    return reducer.sql(f"CASE WHEN {reducer.where.sql(event_column)} THEN {column} END")
+
+
+def _source(application: Application, name: str) -> str:
+    """Return the column of a delta that a field is reduced from."""
+    is_slot = isinstance(application.reducers[name], Enriched)
+    return answer_column(name) if is_slot else event_column(application.sources[name])
+
+
 def _field(application: Application, name: str) -> StateField:
-    reducer = application.reducers[name]
-    enriched = isinstance(reducer, Enriched)
-    source = answer_column(name) if enriched else event_column(application.sources[name])
-    return StateField(type=delta_types(application)[source], reducer=repr(reducer), sql=reducer.sql(source))
+    kind = delta_types(application)[_source(application, name)]
+    return StateField(type=kind, reducer=str(application.reducers[name]), sql=_aggregate(application, name))
 
 
 def _field_differences(name: str, then: StateField | None, now: StateField | None) -> list[str]:

@@ -26,12 +26,16 @@ from contracts import (
     Mean,
     Min,
     Quantiles,
+    Rate,
     Recent,
     State,
     Sum,
     Topics,
+    TopK,
+    ValueCount,
     Variance,
     enrichment,
+    field,
 )
 from contracts.records.record import Record
 
@@ -100,6 +104,10 @@ class Everything(State, lifetime=timedelta(hours=1)):
     loads_seen: Annotated[list[int], Bitmap(130, of="load")]
     histogram: Annotated[list[int], Histogram((-1.5, 0.0, 10.0), of="speed")]
     median: Annotated[list[float], Quantiles((0.0, 0.5, 1.0), of="speed", accuracy=10_000)]
+    rate: Annotated[float | None, Rate()]
+    top_names: Annotated[list[ValueCount[str]], TopK(2, of="name")]
+    fast: Annotated[int, Count(where=field("speed") > 100)]
+    last_on: Annotated[float | None, Latest(of="speed", where=(field("on") == True) | field("load").is_null())]  # noqa: E712
     owner: Annotated[Owner | None, Enriched()]
     score: Annotated[Score | None, Enriched()]
 
@@ -119,7 +127,7 @@ async def score(api: Api, owner: Owner, fastest: float | None) -> Score:
     return await api.get("/scores/{owner}", Score, owner=owner.name, fastest=fastest or 0.0)
 
 
-def application(**options: Any) -> Application:
+def application(state: type[State] = Everything, **options: Any) -> Application:
     """The application, on topics of its own."""
     topics = Topics(
         prefix=os.environ.get("EVERYTHING_PREFIX", ""), replay=os.environ.get("EVERYTHING_REPLAY", "1") == "1"
@@ -127,7 +135,7 @@ def application(**options: Any) -> Application:
     return Application(
         name="everything",
         event=Thing,
-        state=Everything,
+        state=state,
         enrichments=(owner, score),
         topics=topics,
         **options,

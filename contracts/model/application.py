@@ -202,6 +202,8 @@ def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
             write = f"Write {type(reducer).__name__}(of=…) with one of these: {fields}"
             raise DeclarationError(where, f"{event.__name__} has no field {source!r}", write)
         _check_fit(where, reducer, annotation, event.model_fields[source].annotation)
+        if reducer.where is not None:
+            reducer.where.check(event, where)
         found[name] = source
     return found
 

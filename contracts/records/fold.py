@@ -29,10 +29,13 @@ def lift(application: Application, delta: Delta) -> Partial:
     if delta.slot is not None:
         fields = {delta.slot: delta.answer}
     else:
+        reduced = {name: (application.reducers[name], source) for name, source in application.sources.items()}
         fields = {
-            name: application.reducers[name].lift(delta.values[source], delta.ts)
-            for name, source in application.sources.items()
-            if delta.ts is not None and delta.values.get(source) is not None
+            name: reducer.lift(delta.values[source], delta.ts)
+            for name, (reducer, source) in reduced.items()
+            if delta.ts is not None
+            and delta.values.get(source) is not None
+            and (reducer.where is None or reducer.where.holds(delta.values))
         }
     return Partial(1, delta.record_time, fields, delta.traceparent or "", delta.event_offset)
 

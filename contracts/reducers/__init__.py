@@ -2,9 +2,10 @@
 
 from contracts.reducers.base import Reducer
 from contracts.reducers.enriched import Enriched
+from contracts.reducers.frequencies import TopK, ValueCount
 from contracts.reducers.numbers import Count, Histogram, Max, Mean, Min, Quantiles, Sum, Variance
 from contracts.reducers.sets import Bitmap, Distinct, DistinctApprox
-from contracts.reducers.times import Collect, Earliest, Latest, Recent
+from contracts.reducers.times import Collect, Earliest, Latest, Rate, Recent
 
 __all__ = [
     "Bitmap",
@@ -20,8 +21,11 @@ __all__ = [
     "Mean",
     "Min",
     "Quantiles",
+    "Rate",
     "Recent",
     "Reducer",
     "Sum",
+    "TopK",
+    "ValueCount",
     "Variance",
 ]

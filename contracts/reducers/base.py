@@ -1,12 +1,15 @@
-"""What a reducer is: the lift of a value to a delta, the merge of deltas, and the same in one Spark SQL expression."""
+"""The interface of reducers: the lift of a value to a partial, the merge of partials, and both in Spark SQL."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from contracts.errors import DeclarationError
 from contracts.types.columns import without_none
+from contracts.types.filters import Filter
 
 ORDERED = (str, int, float, bool, datetime)
 NUMBERS = (int, float)
@@ -16,8 +19,16 @@ NUMBERS = (int, float)
 class Reducer(ABC):
     """One way to merge the values of an event field. `of` names that field; by default it has the state field's name.
 
-    `merge` is associative and commutative, so neither order nor grouping of the deltas matters. Nulls are ignored.
+    The workers and tests reduce in Python: `lift` makes a partial of each value, `merge` one partial of two, `present`
+    the published value. The job reduces by `sql`, an aggregate expression. Both give the same result for the same
+    values, in any order and grouping, so `merge` is associative and commutative. Neither sees a null.
+
+    A reducer is a frozen dataclass that declares `of` as a field. `contracts.testing.reducers.check_reducer` checks
+    one: the SQL against the fold, and the laws of `merge`.
     """
+
+    where: Filter | None = field(default=None, kw_only=True)
+    """The events whose values are reduced; by default all. The value of any other event counts as null."""
 
     depends_on_order: ClassVar[bool] = False
     """Whether a float that it gives may differ, within its rounding error, with the order in which deltas are merged.
@@ -32,15 +43,18 @@ class Reducer(ABC):
 
     @abstractmethod
     def gives(self, source: Any) -> Any:
-        """The annotation of the state field for a source of this annotation. Raises TypeError if it does not fit."""
+        """The annotation of the state field for an event field of this annotation.
+
+        Raises TypeError if the event field does not fit; the message completes "<reducer> …".
+        """
 
     @abstractmethod
     def lift(self, value: Any, ts: datetime) -> Any:
-        """The partial that stands for one value, seen at `ts`."""
+        """The partial of one value, which is never None, of an event at `ts`."""
 
     @abstractmethod
     def merge(self, one: Any, other: Any) -> Any:
-        """The partial that stands for both."""
+        """The partial of the values of both. It changes neither."""
 
     @abstractmethod
     def present(self, partial: Any | None) -> Any:
@@ -48,7 +62,18 @@ class Reducer(ABC):
 
     @abstractmethod
     def sql(self, x: str) -> str:
-        """The Spark SQL expression of the published value, over the column `x` and the event's time `ts`."""
+        """The Spark SQL of the published value: aggregates over the expression `x` and the column `ts`.
+
+        `ts` is the time of the event, a TIMESTAMP. The expression `x` is null for an event without the value, and in
+        every row that is no event. Real-time mode runs built-in functions only, no Python.
+        """
+
+    @override
+    def __str__(self) -> str:
+        """The reducer as it is declared, without the defaults."""
+        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        spelled = ", ".join(f"{name}={value!r}" for name, value, default in given if value != default)
+        return f"{type(self).__name__}({spelled})"
 
 
 def needs_type(source: Any, allowed: tuple[type, ...]) -> Any:

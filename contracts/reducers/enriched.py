@@ -6,6 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from contracts.errors import DeclarationError
 from contracts.reducers.base import Reducer
 from contracts.reducers.times import comparable, order
 from contracts.types.bounds import bounds
@@ -21,6 +22,11 @@ class Enriched(Reducer):
     """
 
     of: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.where is not None:
+            write = "Write Enriched(), and when= in the enrichment"
+            raise DeclarationError("Enriched(where=…)", "an answer has no field of the event", write)
 
     @override
     def gives(self, source: Any) -> Any:

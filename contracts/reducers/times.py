@@ -1,4 +1,4 @@
-"""Reducers that go by the event's time: the latest, the earliest, and the last or first few."""
+"""Reducers that go by the event's time: the latest, the earliest, the last or first few, and the rate."""
 
 import heapq
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from contracts.reducers.base import Reducer, needs_positive
 from contracts.types.columns import is_model, sql_type, without_none
+from contracts.types.quantize import MICROSECOND
 
 MOST_KEPT = 10_000
 """The most values that one key may keep in a list."""
@@ -96,6 +97,43 @@ class Collect(Recent):
     @override
     def sql(self, x: str) -> str:
         return f"coalesce(min_by({x}, {stamped(x)}, {self.n}), array())"
+
+
+@dataclass(frozen=True)
+class Rate(Reducer):
+    """Events per second between the first and the last of them by `ts`: (n - 1) / (last - first).
+
+    None until there are two times. With `of`, the rate of the events in which this field has a value. It is the rate
+    while events came, whatever the window's size; the mean rate of a whole window is Count divided by its size.
+    """
+
+    of: str | None = "ts"
+
+    @override
+    def gives(self, source: Any) -> Any:
+        return float | None
+
+    @override
+    def lift(self, value: Any, ts: datetime) -> tuple[int, datetime, datetime]:
+        return 1, ts, ts
+
+    @override
+    def merge(
+        self, one: tuple[int, datetime, datetime], other: tuple[int, datetime, datetime]
+    ) -> tuple[int, datetime, datetime]:
+        return one[0] + other[0], min(one[1], other[1]), max(one[2], other[2])
+
+    @override
+    def present(self, partial: tuple[int, datetime, datetime] | None) -> float | None:
+        if partial is None or partial[1] == partial[2]:
+            return None
+        return (partial[0] - 1) * 1_000_000 / ((partial[2] - partial[1]) // MICROSECOND)
+
+    @override
+    def sql(self, x: str) -> str:
+        micros = f"unix_micros(CASE WHEN {x} IS NOT NULL THEN ts END)"
+        elapsed = f"(max({micros}) - min({micros}))"
+        return f"CASE WHEN {elapsed} > 0 THEN (count({x}) - 1) * 1000000L / {elapsed} END"
 
 
 def stamped(x: str) -> str:

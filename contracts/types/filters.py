@@ -39,7 +39,11 @@ EXAMPLES = {str: "a text", int: "a number", float: "a number", bool: "True or Fa
 
 
 class Filter(ABC):
-    """A condition on an event, such as `field("status") == "departed"`. Combine filters with `&`, `|` and `~`."""
+    """A condition on an event, such as `field("status") == "departed"`. Combine filters with `&`, `|` and `~`.
+
+    It is the argument `where` of a state, or of a reducer. `fields` has the fields that it reads, `sql` gives the Spark
+    SQL, and `holds` evaluates it in Python.
+    """
 
     @property
     @abstractmethod
@@ -114,7 +118,11 @@ class FieldReference:
 
 
 def field(name: str) -> FieldReference:
-    """The field of the event with this name, to declare a filter: `field("status") == "departed"`."""
+    """The field of the event with this name, to declare a filter: `field("status") == "departed"`.
+
+    Compare it with a text, a number, a bool or a time by `==`, `!=`, `<`, `<=`, `>`, `>=`; or call `is_in("a", "b")`,
+    `is_null()` or `is_not_null()`.
+    """
     return FieldReference(name)
 
 

@@ -17,6 +17,7 @@ from pydantic import create_model
 import contracts
 from contracts import reducers
 from contracts.model.policy import spelled
+from contracts.reducers import ValueCount
 
 HEAD = """# Reference of declarations
 
@@ -26,18 +27,21 @@ from `contracts`. [Enrichments](../how-to/enrichments.md) and [queries](../how-t
 REDUCERS = """## Reducers
 
 A reducer stands in the annotation of a field of the state: `speed: Annotated[float | None, Latest()]`. `of` names the
-field of the event that it reads. `T` is the type of that field, without `| None`.
+field of the event that it reads, and `where` is a [filter](../how-to/filters.md) of the events whose values it reduces:
+`Count(where=field("status") == "departed")`. `T` is the type of the field, without `| None`. [Write a
+reducer](../how-to/write-a-reducer.md) of your own where none of these fits.
 """
 BAR = "\\|"
 TABLE = ("| argument | type | default | meaning |", "|---|---|---|---|")
 SECTIONS = {
     "Application": ("Application", "Emit", "Topics", "Budget", "Suite"),
     "Event and state": ("BaseEvent", "Event", "State", "composite_key"),
+    "Filters": ("field", "Filter"),
     "Named states": ("QueryOptions", "Derived", "NamedState"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
     "Policies of APIs": ("Policy", "RateLimit", "Breaker", "Cache"),
 }
-ARGUMENTS: dict[str, Any] = {"n": 1, "bounds": (1.0,), "bits": 1, "probabilities": (0.5,)}
+ARGUMENTS: dict[str, Any] = {"n": 1, "k": 1, "bounds": (1.0,), "bits": 1, "probabilities": (0.5,)}
 
 Model = create_model("Model")
 SOURCES = {
@@ -54,8 +58,8 @@ SOURCES = {
 def page() -> str:
     """Return the whole page."""
     sections = [f"## {title}\n\n" + "\n".join(map(_declaration, names)) for title, names in SECTIONS.items()]
-    found = [vars(reducers)[name] for name in reducers.__all__ if name != "Reducer"]
-    return "\n".join((HEAD, *sections, REDUCERS, *map(_reducer, found))).rstrip() + "\n"
+    found = [vars(reducers)[name] for name in reducers.__all__ if name not in ("Reducer", "ValueCount")]
+    return "\n".join((HEAD, *sections, REDUCERS, *map(_reducer, found), _declaration("ValueCount"))).rstrip() + "\n"
 
 
 def _declaration(name: str) -> str:
@@ -67,7 +71,7 @@ def _declaration(name: str) -> str:
     scope = vars(inspect.getmodule(declared))
     cells = ((f"`{one}`", f"`{kind}`", _default(value, scope), text) for one, kind, value, text in rows)
     table = [f"| {' | '.join(' '.join(cell.split()).replace('|', BAR) for cell in row)} |" for row in cells]
-    return "\n".join((f"### {name}\n\n{inspect.getdoc(declared)}\n", *TABLE, *table, ""))
+    return "\n".join((f"### {name}\n\n{inspect.getdoc(declared)}\n", *((*TABLE, *table, "") if table else ())))
 
 
 def _parameters(node: Any) -> Iterator[tuple[str, str, ast.expr | None, str]]:
@@ -99,6 +103,8 @@ def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:
 
 def _reducer(kind: type[reducers.Reducer]) -> str:
     signature = inspect.signature(kind)
+    own = [one for name, one in signature.parameters.items() if name != "where"]  # all have it, as the heading says
+    signature = signature.replace(parameters=own)
     required = {name: ARGUMENTS[name] for name, one in signature.parameters.items() if one.default is one.empty}
     taken, given = _results(kind(**required))
     call = f"{kind.__name__}{str(signature).removesuffix(' -> None')}"
@@ -115,7 +121,9 @@ def _results(reducer: reducers.Reducer) -> tuple[str, str]:
     given = {re.sub("<class '(.*)'>", r"\1", str(result)) for result in found.values()}
     if len(given) > 1 or list(found) == [Model]:
         source, result = next(iter(found.items()))
-        given = {{str(source): "T", str(source | None): "T | None", str(list[source]): "list[T]"}[str(result)]}  # type: ignore[valid-type]
+        named = {source: "T", source | None: "T | None", list[source]: "list[T]"}  # type: ignore[valid-type]
+        counted = {list[ValueCount[source]]: "list[ValueCount[T]]"}  # type: ignore[valid-type]
+        given = {(named | counted)[result]}
     return ", ".join(f"`{SOURCES[source]}`" for source in found), f"`{given.pop()}`"
 
 

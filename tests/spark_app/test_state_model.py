@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import create_model
 
-from contracts import Application, Count, Enriched, Event, Latest, Max, Min, State, Sum
+from contracts import Application, Count, Enriched, Event, Latest, Max, Min, State, Sum, field
 from contracts.model.state import reducers
 from contracts.reducers import Reducer
 from spark_app.lift import DELTA_IDS
@@ -59,9 +59,15 @@ def test_each_field_that_differs_is_named_with_its_difference() -> None:
     assert one(Latest(), int | None, Whole).differences(one(Latest())) == [
         "the type of the field speed changes from DOUBLE to BIGINT"
     ]
-    assert one(Max()).differences(one(Min())) == [
-        "the reducer of the field speed changes from Min(of=None) to Max(of=None)"
-    ]
+    assert one(Max()).differences(one(Min())) == ["the reducer of the field speed changes from Min() to Max()"]
+
+
+def test_another_filter_of_a_reducer_is_another_model() -> None:
+    stored, fast = one(Latest()), Latest(where=field("load") > 3)
+    (difference,) = one(fast).differences(stored)
+    assert difference.endswith("changes from Latest() to Latest(where=field('load') > 3)")
+    assert one(fast).digest() != stored.digest()
+    assert one(Latest(where=field("load") > 3)).differences(one(fast)) == []
 
 
 def test_several_differences_are_all_reported() -> None:
@@ -118,7 +124,7 @@ def test_each_other_part_of_the_model_is_compared(other: Application) -> None:
 def test_the_model_of_an_enrichment_is_part_of_its_field() -> None:
     stored = state_model(app)
     assert "`cars`: ARRAY<STRING>" in stored.fields["owner"].type
-    assert stored.fields["owner"].reducer == repr(Enriched())
+    assert stored.fields["owner"].reducer == str(Enriched())
     narrow = stored.model_copy(update={"fields": stored.fields | {"owner": stored.fields["score"]}})
     (*_, difference) = [text for text in stored.differences(narrow) if "type" in text]
     assert difference.startswith("the type of the field owner changes from STRUCT<")

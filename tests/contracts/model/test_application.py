@@ -28,6 +28,7 @@ from contracts import (
     Sum,
     Variance,
     enrichment,
+    field,
 )
 from contracts.model.application import load
 from contracts.reducers import Reducer
@@ -92,6 +93,11 @@ def test_a_right_declaration_is_ordered_by_need() -> None:
         (Annotated[list[str], Recent(3, of="speed")], "Recent gives list[float]"),
         (Annotated[str | None, Enriched()], "Enriched is for a pydantic model or None"),
         (Annotated[Owner | None, Enriched()], "no enrichment writes this slot"),
+        (
+            Annotated[int, Count(where=field("gate") == "A")],
+            "Ping has no field of this name. Name one of these: ts,",
+        ),
+        (Annotated[int, Count(where=field("tags") == "A")], "field('tags') == 'A': a field of type dict cannot be"),
     ],
 )
 def test_a_wrong_field_is_refused(annotation: Any, says: str) -> None:

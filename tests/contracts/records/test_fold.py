@@ -1,3 +1,4 @@
+from functools import reduce
 from typing import Any
 
 from hypothesis import given
@@ -7,7 +8,7 @@ from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, Partial, lift, merge, present
 from contracts.records.record import Delta
 from contracts.wire import Snapshot
-from tests.everything import answer_record, answers, app, application, event_record, events
+from tests.everything import NOW, answer_record, answers, app, application, event_record, events
 from tests.same import assert_same
 
 decoder = Decoder(app)
@@ -52,6 +53,16 @@ def test_neither_order_nor_repetition_changes_the_final_state(stream: list[Delta
     assert one.windows.keys() == other.windows.keys()
     for window, partial in one.windows.items():
         assert_same(document(present(app, window, partial)), document(present(app, window, other.windows[window])))
+
+
+@given(st.lists(events, min_size=1, max_size=12, unique_by=lambda event: event["event_id"]))
+def test_a_reducer_with_a_filter_reduces_the_values_of_the_events_that_pass(stream: list[dict[str, Any]]) -> None:
+    partials = [lift(app, decoder.event(event_record(event))) for event in stream]
+    published = present(app, ("d", NOW), reduce(lambda one, other: merge(app, one, other), partials)).state
+    assert published["fast"] == sum(event.get("speed", 0) > 100 for event in stream)
+    passing = [event for event in stream if event.get("on") or "load" not in event]
+    last = max(((event["ts"], event["speed"]) for event in passing if "speed" in event), default=(None, None))
+    assert published.get("last_on") == last[1]
 
 
 @given(st.lists(answers, min_size=1, max_size=8), st.randoms(use_true_random=False))
