@@ -12,15 +12,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contracts.model.application import Application
+from contracts.types.columns import SQL_SETTINGS
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 
 STATE_STORE = "spark.sql.streaming.stateStore"
 CONF: dict[str, bool | float | int | str | None] = {
-    # Hostile numbers must become nulls and verdicts, never a failed query.
-    "spark.sql.ansi.enabled": "false",
-    # Times on the wire are UTC.
-    "spark.sql.session.timeZone": "UTC",
+    **SQL_SETTINGS,
     # A single key's state is small and there are millions: they belong on disk, with changes logged, not copied.
     f"{STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",

@@ -1,4 +1,7 @@
-"""For authors' tests: the whole loop in memory, without broker or Spark, with fake APIs and a fake clock."""
+"""For authors' tests: the whole loop in memory, without broker or Spark, with fake APIs and a fake clock.
+
+`contracts.testing.reducers` is the test kit of reducers, which needs Spark and Hypothesis.
+"""
 
 from contracts.testing.clock import Clock
 from contracts.testing.fake_api import FakeApi

@@ -13,6 +13,13 @@ from pydantic.fields import FieldInfo
 from contracts.errors import DeclarationError
 
 SQL_TYPES: dict[object, str] = {str: "STRING", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", datetime: "TIMESTAMP"}
+SQL_SETTINGS = {
+    # Hostile numbers must become nulls and verdicts, never a failed query.
+    "spark.sql.ansi.enabled": "false",
+    # Times on the wire are UTC.
+    "spark.sql.session.timeZone": "UTC",
+}
+"""The settings of the Spark session that every SQL expression is written for."""
 RFC3339 = (
     r"^(?:[1-8][0-9]{3}|(?!0000|0001-01-01T[^+]*[+](?!00:00)|9999-12-31T[^-]*-(?!00:00))[0-9]{4})"
     r"-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?"
