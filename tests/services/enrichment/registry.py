@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import struct
+import zlib
 from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -152,6 +154,7 @@ class Registry:
 
     @asynccontextmanager
     async def serving(self, certificate: ssl.SSLContext | None = None) -> AsyncIterator[Registry]:
+        _bomb()  # no request waits until it is made
         server = web.Application()
         server.router.add_get("/owners/{value}", self.owner)
         server.router.add_get("/streets", self.street)
@@ -180,5 +183,10 @@ def _json(text: str) -> web.Response:
 
 @cache
 def _bomb() -> bytes:
-    """200 MB in a small body; made when a test asks for it, which takes seconds."""
-    return gzip.compress(b"0" * 200_000_000, 9)
+    """200 MB in a small body: the same compressed block again and again."""
+    block, repeats = b"0" * 1_000_000, 200
+    compressor = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    compressed = compressor.compress(block) + compressor.flush(zlib.Z_FULL_FLUSH)
+    checksum = reduce(lambda value, _: zlib.crc32(block, value), range(repeats), 0)
+    header, trailer = gzip.compress(b"", mtime=0)[:10], struct.pack("<LL", checksum, repeats * len(block))
+    return header + compressed * repeats + compressor.flush() + trailer
