@@ -85,15 +85,23 @@ format: install ## Format the code, and fix what can be fixed
 	@$(BIN)/ruff check --fix $(PACKAGES)
 
 # tests/conftest.py decides how many run at once; ARGS=-n0 runs them one after the other, for a debugger. A worker that
-# ends before its tests do, as faulthandler_timeout makes it, ends the run.
-PARALLEL = $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# ends before its tests do, as faulthandler_timeout makes it, ends the run. Compiled modules are kept even where the
+# environment forbids it: each process that a test starts would compile all of them again.
+PARALLEL = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+NO_TESTS = [ $$? -eq 5 ]
+test test-unit: export PYTHONDONTWRITEBYTECODE =
 .PHONY: test
 test: install jars ## Run the tests in parallel; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
-	@$(PARALLEL) $(ARGS)
+ifneq ($(filter -m%,$(ARGS)),)
+	@$(PARALLEL) -n auto $(ARGS)
+else
+	@$(PARALLEL) -n auto -m "not alone" $(ARGS)
+	@$(BIN)/python -m pytest -m alone $(ARGS) -n0 || $(NO_TESTS)
+endif
 
 .PHONY: test-unit
-test-unit: install ## Run the tests that need neither a broker nor Spark
-	@$(PARALLEL) -m "not kafka and not spark" $(ARGS)
+test-unit: install ## Run the tests that take milliseconds: without a broker, Spark, or a browser
+	@$(PARALLEL) -n logical -m "not (kafka or spark or browser or e2e or slow or alone)" $(ARGS)
 
 # Everything is in requirements.lock; requirements-run.lock is the part of it that runs, for images.
 LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \

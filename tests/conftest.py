@@ -23,26 +23,33 @@ WORKERS_PER_CORE = 2
 """Most tests with a broker or Spark wait for batches and sessions."""
 MEMORY_PER_WORKER = 3 << 30
 """A broker, a Spark driver and the processes of a test."""
-LONG = {"kafka", "spark", "e2e"}
+LONG = {"kafka", "spark", "browser", "e2e", "slow"}
 """Markers of tests that take long; the more of them, the longer. They run first, so that none is left at the end."""
-MARKERS = {"broker": "kafka", "spark": "spark"}
+MARKERS = {"broker": "kafka", "spark": "spark", "browser": "browser"}
 """Fixtures, and the marker that a test has which uses one: `make test-unit` leaves these markers out."""
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """How many tests run at once: more than there are cores, as far as the memory allows."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many tests run at once: with `-n logical` one for each core, else more, as far as the memory allows."""
+    if config.option.numprocesses == "logical":
+        return os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(WORKERS_PER_CORE * (os.cpu_count() or 1), memory // MEMORY_PER_WORKER))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests by their fixtures, and begin with those that take long."""
+    """Mark the tests by their fixtures, and begin with those that take long. Those that must be alone come last."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for fixture in fixtures & MARKERS.keys():
             item.add_marker(MARKERS[fixture])
-    items.sort(key=lambda item: -len({mark.name for mark in item.iter_markers()} & LONG))
+    items.sort(key=_order)
+
+
+def _order(item: pytest.Item) -> tuple[bool, int]:
+    markers = {mark.name for mark in item.iter_markers()}
+    return "alone" in markers, -len(markers & LONG)
 
 
 @pytest.fixture(scope="session")

@@ -26,10 +26,12 @@ def year() -> list[Flight]:
     return [flight(row) for day in tables.days(date(2013, 1, 1), 365) for row in tables.flights(day)]
 
 
+@pytest.mark.slow
 def test_flights_are_unique(year: list[Flight]) -> None:
     assert len(year) == len({one.device_id for one in year}) == 336_776
 
 
+@pytest.mark.slow
 def test_each_flight_has_events_in_order_within_its_window(year: list[Flight]) -> None:
     kinds: Counter[str] = Counter()
     ids = set[str]()
@@ -51,6 +53,7 @@ def test_each_flight_has_events_in_order_within_its_window(year: list[Flight]) -
     }
 
 
+@pytest.mark.slow
 def test_instants_show_the_clock_times_of_the_table(year: list[Flight]) -> None:
     rows = (row for day in tables.days(date(2013, 1, 1), 365) for row in tables.flights(day))
     wrong = [one.device_id for one, row in zip(year, rows, strict=True) if not shows_its_clocks(one, row)]

@@ -26,6 +26,7 @@ async def loop(day: date) -> dict[str, Snapshot]:
 
 
 @pytest.mark.parametrize("day", [FIRST, *CLOCKS_CHANGE])
+@pytest.mark.slow
 async def test_every_flight_of_a_day_comes_to_what_the_oracle_expects(day: date) -> None:
     snapshots, wanted = await loop(day), expected(day)
     assert snapshots.keys() == wanted.keys()
@@ -34,6 +35,7 @@ async def test_every_flight_of_a_day_comes_to_what_the_oracle_expects(day: date)
     assert all(settled(app, snapshot, NOW) for snapshot in snapshots.values())
 
 
+@pytest.mark.slow
 async def test_the_first_day_shows_each_way_an_enrichment_can_end() -> None:
     snapshots = await loop(FIRST)
     ends: Counter[tuple[str, EnrichmentStatus | str]] = Counter()

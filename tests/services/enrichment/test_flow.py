@@ -37,6 +37,7 @@ def done(device: str, version: int = 1) -> bytes:
     return snapshot(version + 1, "P", device, **slots).encode()
 
 
+@pytest.mark.slow
 async def test_hundreds_of_thousands_are_finished_behind_one_that_hangs() -> None:
     log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * BEHIND]), Gated().let()
     gated.blocked["slow"] = asyncio.Event()
@@ -49,6 +50,7 @@ async def test_hundreds_of_thousands_are_finished_behind_one_that_hangs() -> Non
         await until(lambda: log.committed[-1] == BEHIND + 1)
 
 
+@pytest.mark.slow
 async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes_no_memory() -> None:
     log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * 50_000]), Gated().let()
     gated.blocked["slow"] = asyncio.Event()

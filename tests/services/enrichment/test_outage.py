@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
 from aiohttp import web
 
 from contracts import Application, Breaker, Policy
@@ -74,6 +75,7 @@ class Polled(Log):
         return await super().fetch(paused=paused, full=full, positions=positions)
 
 
+@pytest.mark.alone
 async def test_an_outage_stops_nothing_but_its_calls_and_leaves_no_trace() -> None:
     log, gated, registry = Polled(cars(5000)), Gated().let(), Outage()
     registry.latency = LATENCY_S

@@ -15,6 +15,8 @@ from services.launcher import leftovers, processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).parents[3]
 DEADLINE_S = 60.0
 

@@ -14,6 +14,8 @@ from tests.services.query.store.declared import HISTORY, named
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 KEYS = 300
 WRITE = """
 import sys
