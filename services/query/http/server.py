@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -78,9 +78,9 @@ class HttpServer:
         with bind(settings) if listening is None else nullcontext(listening) as sock:
             try:
                 server = await asyncio.get_running_loop().create_server(self._protocol(runner, opened), sock=sock)
-                log.info("answering", extra={"facts": {"url": url_of(settings, sock)}})
-                yield sock.getsockname()[1]
-                server.close()
+                with closing(server):  # also after a failure: closing uvloop waits for all servers
+                    log.info("answering", extra={"facts": {"url": url_of(settings, sock)}})
+                    yield sock.getsockname()[1]
             finally:
                 for one in list(opened):
                     one.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
@@ -147,3 +148,12 @@ async def test_a_taken_port_is_reported(served: Served) -> None:
     with pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"):
         async with other.server.serving():
             pass
+
+
+async def test_a_server_stops_listening_when_what_uses_it_fails() -> None:
+    port = 0
+    with pytest.raises(RuntimeError, match="a part failed"):
+        async with Served(dependencies_of(a_state())).server.serving() as port:
+            raise RuntimeError("a part failed")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
