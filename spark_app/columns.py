@@ -19,9 +19,9 @@ REASON = "reason"
 
 # A delta: one valid record, or one dead letter.
 DEVICE_ID = "device_id"
-"""The device; of a dead letter its key, null for a heartbeat."""
+"""The key of the state; of a dead letter that of its record, null for a heartbeat."""
 FIRST_SEEN = "first_seen"
-"""The start of the device's window; of a dead letter the clock, or null in a replay."""
+"""The start of the window; of a dead letter the clock, or null in a replay."""
 DEAD_LETTER = "dead_letter"
 """The JSON of a dead letter; null for every other row."""
 DELTA_ID = "delta_id"
@@ -31,7 +31,8 @@ RECORD_TIME = "record_time"
 MEASURED_AT = "ts"
 """The time of the measurement; null in an answer."""
 DEVICE_PARTITION = "device_partition"
-"""The partition of an event; null in an answer and in a dead letter."""
+"""The partition of an event; null in an answer and in a dead letter. A windowed state has neither this nor the next
+two: the events of its keys are in any partition."""
 RECORD_PARTITION = "record_partition"
 """The partition of an event or an answer; null in a dead letter."""
 EVENT_OFFSET = "events_offset"
@@ -84,7 +85,8 @@ def delta_types(application: Application) -> dict[str, str]:
     values = {event_column(name): sql_type(fields[name].annotation, name) for name in event_fields(application)}
     answers = {answer_column(one.name): _answer_type(application, one.name) for one in application.enrichments}
     context = {FIELD: "STRING"} if application.traced else {}
-    origin = {DEVICE_PARTITION: "INT", RECORD_PARTITION: "INT", EVENT_OFFSET: "BIGINT"}
+    placed = {DEVICE_PARTITION: "INT", RECORD_PARTITION: "INT", EVENT_OFFSET: "BIGINT"}
+    origin = {} if application.state.is_windowed else placed
     return {MEASURED_AT: "TIMESTAMP"} | origin | values | answers | context
 
 

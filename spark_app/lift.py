@@ -11,15 +11,15 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD, carried_sql
+from contracts.model.windows import last_window_start_sql, overlap, window_starts_sql
 from contracts.records.decode import ANSWER_IDENTITY, LATER_EPOCH
 from contracts.records.record import HEARTBEAT_KEY, LARGEST_HEAD, Reason
-from contracts.records.refusal import JOB, STAMP, ahead_sql, late_sql, wrong_key_sql
 from contracts.records.shape import feedback_shape
 from contracts.types.columns import text
-from contracts.types.key import composite_key_sql, shortened_sql
-from contracts.types.quantize import MICROSECOND
+from contracts.types.key import shortened_sql
 from contracts.wire import Answer
 from contracts.wire.window_key import PATTERN
+from spark_app import checks
 from spark_app.columns import (
     CLOCK,
     DEAD_LETTER,
@@ -61,12 +61,17 @@ TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
 
 def events(records: DataFrame, application: Application, epoch: int) -> DataFrame:
     """Return the deltas of the topic of events. `epoch` is that of the dead letters."""
+    state = application.state
     fields = decoded(records.withColumn(CLOCK, F.expr(CLOCK_SQL)), application.event_shape, application)
-    key = composite_key_sql(*map(field_column, application.state.keys))
-    checked = fields.withColumn(REASON, _checked(application, application.key_name, key, ("first_seen", "ts")))
+    fields = fields.withColumn(REASON, checks.checked(checks.event_cases(application)))
     values = {event_column(name): field_column(name) for name in ("ts", *event_fields(application))}
-    own = {DEVICE_PARTITION: "partition", EVENT_OFFSET: "offset"} | values | _context(application)
-    return _deltas(checked, application, key, DELTA_IDS["event"], own, epoch=epoch)
+    placed = {} if state.is_windowed else {DEVICE_PARTITION: "partition", EVENT_OFFSET: "offset"}
+    own = values | placed | _context(application)
+    identity = _identity(application, checks.event_key(application), _start(application), DELTA_IDS["event"])
+    if not overlap(state):
+        return _deltas(fields, application, identity, own, epoch)
+    identity[FIRST_SEEN] = _either(_open_starts(application), f"array({_dead_start(application)})")
+    return _deltas(fields, application, identity, own, epoch).withColumn(FIRST_SEEN, F.explode(FIRST_SEEN))
 
 
 def feedback(records: DataFrame, application: Application, epoch: int) -> DataFrame:
@@ -83,10 +88,11 @@ def feedback(records: DataFrame, application: Application, epoch: int) -> DataFr
         f" WHEN {later} THEN {refused(Reason.INVALID_FIELD, text(LATER_EPOCH))} END)"
     )
     fields = fields.withColumn(REASON, F.expr(invalid))
-    key = field_column(DEVICE_ID)
-    checked = fields.withColumn(REASON, _checked(application, DEVICE_ID, key, ("first_seen",)))
+    fields = fields.withColumn(REASON, checks.checked(checks.feedback_cases(application)))
     answers = {answer_column(name): _answer(name) for name in names}
-    return _deltas(checked, application, key, DELTA_IDS["feedback"], answers | _context(application), epoch=epoch)
+    key, start = field_column(DEVICE_ID), field_column(FIRST_SEEN)
+    identity = _identity(application, key, start, DELTA_IDS["feedback"])
+    return _deltas(fields, application, identity, answers | _context(application), epoch)
 
 
 def _context(application: Application) -> dict[str, str]:
@@ -99,49 +105,47 @@ def _answer(name: str) -> str:
     return f"CASE WHEN {field_column('enrichment')} = {text(name)} THEN {whole} END"
 
 
-def _checked(application: Application, key_name: str, key: str, times: tuple[str, ...]) -> Column:
-    """Return the reason, after the comparison of the record's key with its device and of its times with the clock."""
-    # As numbers: an interval is added to a time by the calendar.
-    skew, kept_for = (f"{duration // MICROSECOND}L" for duration in (application.skew, application.kept_for))
-    whose = f"CASE WHEN {CLOCK} < timestamp THEN {text(JOB)} ELSE {text(STAMP)} END"
-    cases = [
-        (f"{REASON} IS NOT NULL", REASON),
-        (
-            f"NOT key <=> CAST({key} AS BINARY)",
-            refused(Reason.WRONG_KEY, wrong_key_sql(key_name, "key", key)),
-        ),
-    ]
-    for name in times:
-        detail = ahead_sql(name, field_column(name), CLOCK, whose, application.skew)
-        is_ahead = f"unix_micros({field_column(name)}) > unix_micros({CLOCK}) + {skew}"
-        cases.append((is_ahead, refused(Reason.INCREDIBLE_TIME, detail)))
-    detail = late_sql(field_column(FIRST_SEEN), CLOCK, whose, application.kept_for)
-    cases.append(
-        (f"unix_micros({CLOCK}) > unix_micros({field_column(FIRST_SEEN)}) + {kept_for}", refused(Reason.LATE, detail))
-    )
-    return F.expr(f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in cases)} END")
+def _start(application: Application) -> str:
+    """The SQL of the start of an event's window; of the newest one where windows overlap."""
+    state = application.state
+    is_given = not state.is_windowed
+    return field_column(FIRST_SEEN) if is_given else f"timestamp_micros({last_window_start_sql(state, checks.TS)})"
 
 
-def _deltas(  # noqa: PLR0913
-    checked: DataFrame, application: Application, key: str, delta_id: str, own: dict[str, str], *, epoch: int
+def _open_starts(application: Application) -> str:
+    """The SQL of the starts of an event's windows that are not over, an array."""
+    is_over = checks.is_over(application, "unix_micros(start)")
+    return f"filter({window_starts_sql(application.state, checks.TS)}, start -> NOT {is_over})"
+
+
+def _identity(application: Application, key: str, start: str, delta_id: str) -> dict[str, str]:
+    """The SQL of the columns that identify a delta or a dead letter. Without deduplication there is no delta id."""
+    dead_key = f"CASE WHEN NOT ({IS_HEARTBEAT}) THEN {shortened_sql('key')} END"
+    window = {DEVICE_ID: _either(key, dead_key), FIRST_SEEN: _either(start, _dead_start(application))}
+    return window | ({DELTA_ID: _either(delta_id, DELTA_IDS["refused"])} if application.deduplicate else {})
+
+
+def _dead_start(application: Application) -> str:
+    return "CAST(NULL AS TIMESTAMP)" if application.topics.replay else CLOCK
+
+
+def _either(valid: str, dead: str) -> str:
+    return f"CASE WHEN {REASON} IS NULL THEN {valid} ELSE {dead} END"
+
+
+def _deltas(
+    fields: DataFrame, application: Application, identity: dict[str, str], own: dict[str, str], epoch: int
 ) -> DataFrame:
     """Return deltas of the valid records and dead letters of the others, with the same columns for every topic."""
-    valid = {DEVICE_ID: key, FIRST_SEEN: field_column(FIRST_SEEN), DELTA_ID: delta_id}
-    dead = {
-        DEVICE_ID: f"CASE WHEN NOT ({IS_HEARTBEAT}) THEN {shortened_sql('key')} END",
-        FIRST_SEEN: "CAST(NULL AS TIMESTAMP)" if application.topics.replay else CLOCK,
-        DELTA_ID: DELTA_IDS["refused"],
-    }
-    identity = [F.expr(f"CASE WHEN {REASON} IS NULL THEN {valid[c]} ELSE {dead[c]} END").alias(c) for c in valid]
     own = own | {RECORD_PARTITION: "partition"}
     carried = [
         F.expr(f"CASE WHEN {REASON} IS NULL THEN {own[c]} END" if c in own else f"CAST(NULL AS {kind})").alias(c)
         for c, kind in delta_types(application).items()
     ]
-    deltas = checked.select(
-        *identity, _dead_letter(epoch).alias(DEAD_LETTER), F.col("timestamp").alias(RECORD_TIME), *carried
-    )
-    return deltas.withColumn(DELTA_ID, F.expr(DELTA_IDS["digest"]))
+    dead_letter, record_time = _dead_letter(epoch).alias(DEAD_LETTER), F.col("timestamp").alias(RECORD_TIME)
+    identified = (F.expr(sql).alias(name) for name, sql in identity.items())
+    deltas = fields.select(*identified, dead_letter, record_time, *carried)
+    return deltas.withColumn(DELTA_ID, F.expr(DELTA_IDS["digest"])) if application.deduplicate else deltas
 
 
 def _dead_letter(epoch: int) -> Column:

@@ -62,7 +62,7 @@ def run(
         lease = acquire(folder, this_job(java_pid(spark)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(spark)):
             epoch = claim(folder, identity(application, topics, state_partitions), time.time_ns() // 1_000_000)
-            query = pipeline(spark, application, settings, epoch)
+            query = pipeline(spark, application, settings, epoch, topics[0].partitions)
 
             starter = Starter(settings, application, folder, query, report)
 

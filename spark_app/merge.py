@@ -7,6 +7,7 @@ from contracts.model.application import Application
 from contracts.model.tracing import FIELD
 from contracts.records.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
 from contracts.wire import NEVER_WRITTEN
+from contracts.wire.partition import partition_sql
 from contracts.wire.window_key import SUFFIX_BYTES, window_key_sql
 from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, WINDOW, answer_column, state_column
 from spark_app.lift import TIMESTAMP_FORMAT
@@ -19,24 +20,28 @@ def merged(deltas: DataFrame, application: Application) -> DataFrame:
     return deltas.groupBy(*WINDOW).agg(*columns)
 
 
-def published(rows: DataFrame, application: Application, epoch: int) -> DataFrame:
+def published(rows: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
     """Return what the sink writes: topic, key, value and partition of a snapshot, or of a dead letter.
 
-    The key of a snapshot names its window, so that compaction keeps the last of each window. A dead letter has the
-    partition of its key.
+    The key of a snapshot names its window, so that compaction keeps the last of each window. It is in the partition of
+    its device's events; that of a windowed state is where a producer would put the state's key, as `partitions` is
+    their number. A dead letter has the partition of its key.
     """
     topics = application.topics
     snapshot = F.to_json(_snapshot(application, epoch), TIMESTAMP_FORMAT).alias("snapshot")
     dead = F.coalesce(DEAD_LETTER, _too_large(topics.snapshots, epoch)).alias("dead")
     rows = rows.where(f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL")  # the others are heartbeats
-    own = (DEVICE_ID, FIRST_SEEN, "partition")
-    written = rows.select(*own, "as_of", DEAD_LETTER, snapshot).select(*own, dead, "snapshot")
+    place = F.expr(partition_sql(DEVICE_ID, partitions)) if application.state.is_windowed else F.col("partition")
+    own = (DEVICE_ID, FIRST_SEEN)
+    written = rows.select(*own, "as_of", DEAD_LETTER, snapshot, place.alias("place")).select(
+        *own, dead, "snapshot", "place"
+    )
     is_snapshot = F.col("dead").isNull()
     return written.select(
         F.when(is_snapshot, topics.snapshots).otherwise(topics.dead_letters).alias("topic"),
         F.when(is_snapshot, F.expr(window_key_sql(DEVICE_ID, FIRST_SEEN))).otherwise(F.col(DEVICE_ID)).alias("key"),
         F.coalesce("dead", "snapshot").alias("value"),
-        F.when(is_snapshot, F.col("partition")).alias("partition"),
+        F.when(is_snapshot, F.col("place")).alias("partition"),
     )
 
 
@@ -59,7 +64,8 @@ def _too_large(topic: str, epoch: int) -> Column:
 def _snapshot(application: Application, epoch: int) -> Column:
     generation = F.lit(epoch).cast("long").alias("epoch")
     window = [F.col(DEVICE_ID), F.col(FIRST_SEEN), generation]
-    merged_of = [F.col(name) for name in ("version", "as_of", "event_offset")]
+    offset = [] if application.state.is_windowed else ["event_offset"]
+    merged_of = [F.col(name) for name in ("version", "as_of", *offset)]
     state = F.struct(*(F.col(state_column(name)).alias(name) for name in application.sources))
     answers = [F.col(answer_column(name)).alias(name) for name in application.slots]
     enrichments = [F.struct(*answers).alias("enrichments")] if answers else []

@@ -14,19 +14,23 @@ from spark_app.merge import merged, published
 from spark_app.settings import JobSettings
 
 
-def pipeline(spark: SparkSession, application: Application, settings: JobSettings, epoch: int) -> DataStreamWriter:
+def pipeline(
+    spark: SparkSession, application: Application, settings: JobSettings, epoch: int, partitions: int
+) -> DataStreamWriter:
     """The query, ready to start: one snapshot for each new valid record, a dead letter for each other one.
 
-    `epoch` is the creation time of the checkpoint, in milliseconds.
+    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`.
     """
     topics = application.topics
     kafka = connector(settings.client())
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
-    return write(snapshots(events, feedback, application, epoch), kafka, settings)
+    return write(snapshots(events, feedback, application, epoch, partitions), kafka, settings)
 
 
-def snapshots(events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int) -> DataFrame:
+def snapshots(
+    events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
+) -> DataFrame:
     """Records of both topics, as Kafka's source gives them, to what the sink writes."""
     deltas = lift.events(events, application, epoch)
     if feedback is not None:
@@ -36,7 +40,7 @@ def snapshots(events: DataFrame, feedback: DataFrame | None, application: Applic
     deltas = deltas.withWatermark(FIRST_SEEN, interval(kept_for + application.skew))
     if application.deduplicate:
         deltas = deltas.dropDuplicates(DEDUPLICATION)
-    return published(merged(deltas, application), application, epoch)
+    return published(merged(deltas, application), application, epoch, partitions)
 
 
 def read(spark: SparkSession, kafka: dict[str, str], topic: str) -> DataFrame:

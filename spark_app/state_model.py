@@ -46,6 +46,11 @@ class StateModel(BaseModel):
     fields: dict[str, StateField]
     key: str
     """The event's fields that identify the key."""
+    window: str | None = None
+    """The size of the windows of a windowed state, what is from one to the next, and their offset: a checkpoint of
+    another alignment has the sums of other spans."""
+    every: str | None = None
+    offset: str | None = None
     grouping: list[str]
     """The columns of the state's key."""
     deduplication: dict[str, str] | None
@@ -63,7 +68,7 @@ class StateModel(BaseModel):
         ]
         others = [
             f"the {name} of its state is {then}, the application's is {now}"
-            for name in ("key", "grouping", "deduplication", "tracing")
+            for name in ("key", "window", "every", "offset", "grouping", "deduplication", "tracing")
             if (then := getattr(stored, name)) != (now := getattr(self, name))
         ]
         if named or others or self.aggregates == stored.aggregates:
@@ -81,6 +86,7 @@ def state_model(application: Application) -> StateModel:
     return StateModel(
         fields={name: _field(application, name) for name in sorted(application.reducers)},
         key=application.key_name,
+        **_windows(application),
         grouping=WINDOW,
         deduplication={"columns": ", ".join(DEDUPLICATION), **DELTA_IDS} if application.deduplicate else None,
         tracing=application.traced,
@@ -99,10 +105,22 @@ def aggregates(application: Application) -> dict[str, str]:
     answers = {answer_column(name): _aggregate(application, name) for name in sorted(application.slots)}
     # Nulls are the least: an untraced record that came last is no part of the trace of those before it.
     context = {FIELD: f"max(struct({RECORD_TIME}, {FIELD})).{FIELD}"} if application.traced else {}
+    merged = {"version": "count(1)", "as_of": f"max({RECORD_TIME})"}
+    return merged | _origin(application) | state | answers | context
+
+
+def _origin(application: Application) -> dict[str, str]:
+    """The SQL of where the events come from. Those of one key of a windowed state are in any partition."""
+    if application.state.is_windowed:
+        return {}
     # Events are where their producer put the device, and all that the job writes of the device follows them there.
     partition = f"coalesce(max({DEVICE_PARTITION}), max({RECORD_PARTITION}))"
-    origin = {"partition": partition, "event_offset": f"max({EVENT_OFFSET})"}
-    return {"version": "count(1)", "as_of": f"max({RECORD_TIME})"} | origin | state | answers | context
+    return {"partition": partition, "event_offset": f"max({EVENT_OFFSET})"}
+
+
+def _windows(application: Application) -> dict[str, str]:
+    state = application.state
+    return {name: str(getattr(state, name)) for name in ("window", "every", "offset")} if state.is_windowed else {}
 
 
 def _aggregate(application: Application, name: str) -> str:

@@ -51,7 +51,7 @@ def identify(settings: KafkaSettings, application: Application) -> list[TopicIde
     if len(set(partitions.values())) > 1:
         raise PartitionCountError(partitions)
     configs = admin.describe_configs([_resource(name) for name in found], request_timeout=PATIENCE_S)
-    for topic in application.topics.catalogue(application.state):
+    for topic in application.catalogue():
         if topic.name in read:
             topic.require(_values(_answer(configs[_resource(topic.name)], topic.name, kafka)), kafka)
     return [TopicIdentity(name, str(found[name].topic_id), partitions[name]) for name in read]

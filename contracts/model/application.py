@@ -111,7 +111,7 @@ class Application:
 
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all its topics with their settings."""
-        return (*self.topics.catalogue(self.state), *self.topics.query_topics(self.state, self.derived))
+        return (*self.topics.catalogue(self.state, self.query), *self.topics.query_topics(self.state, self.derived))
 
     @property
     def key_name(self) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 NO_TIME = timedelta(0)
+CLOSED_WINDOWS = timedelta(days=1)
+"""How long they can be read, unless an application declares it."""
 NAME = re.compile("[a-z][a-z0-9._-]{0,62}")
 PATH = re.compile(r"[^.]+(\.[^.]+)*")
 
@@ -28,13 +30,19 @@ class QueryOptions:
 
     The query service stores `history` versions of a key. `indexes` has the paths of fields that a query can filter by.
     A client may cache an answer for `stale_after`. An expired key is answered as expired for `remember` (by default
-    the state's lifetime), and as never seen after that.
+    the state's lifetime), and as never seen after that. Of a windowed state, closed windows are stored for `remember`
+    (by default a day).
     """
 
     history: int = 1
     indexes: tuple[str, ...] = ()
     stale_after: timedelta = NO_TIME
     remember: timedelta | None = None
+
+    @property
+    def closed_windows(self) -> timedelta:
+        """How long a closed window of a windowed state can be read."""
+        return CLOSED_WINDOWS if self.remember is None else self.remember
 
     def __post_init__(self) -> None:
         if self.history < 1:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Self
 
 from contracts.errors import DeclarationError, TopicConfigError
-from contracts.model.named_state import Derived
+from contracts.model.named_state import NO_TIME, Derived, QueryOptions
 from contracts.model.state import State
 
 FOREVER = timedelta(milliseconds=-1)
@@ -128,15 +128,18 @@ class Topics:
             self.partitions,
         )
 
-    def catalogue(self, state: type[State]) -> tuple[Topic, ...]:
-        """All topics with their settings, for a state with this lifetime."""
+    def catalogue(self, state: type[State], query: QueryOptions | None = None) -> tuple[Topic, ...]:
+        """All topics with their settings, for a state with this lifetime that is queried with these options."""
         stamp = Stamp.PRODUCER if self.replay else Stamp.BROKER
         kept_for = state.lifetime + state.grace
         inputs = FOREVER if self.replay else max(self.outage, kept_for)
-        outputs = max(kept_for, timedelta(days=1))
+        # A window that gets no further record is read from its last snapshot until it is forgotten.
+        closed = (query or QueryOptions()).closed_windows if state.is_windowed else NO_TIME
+        outputs = max(kept_for + closed, timedelta(days=1))
         count = self.partitions
+        key = "any" if state.is_windowed else "device_id"
         return (
-            Topic(self.events, "device_id", "event", "delete", inputs, stamp, count),
+            Topic(self.events, key, "event", "delete", inputs, stamp, count),
             Topic(self.feedback, "device_id", "feedback", "delete", inputs, stamp, count),
             Topic(
                 self.snapshots, "device_id and first_seen", "snapshot", "compact,delete", outputs, Stamp.BROKER, count

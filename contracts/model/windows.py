@@ -1,15 +1,24 @@
 """The windows of an event in a windowed state: by its time, aligned to 1970-01-01T00:00Z plus the state's offset."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from contracts.model.state import State
 from contracts.types.quantize import EPOCH, MICROSECOND
 
 
+def overlap(state: type[State]) -> bool:
+    """Whether an event is in several windows of the state."""
+    return state.window is not None and _every(state) < state.window
+
+
+def since_last_start(state: type[State], ts: datetime) -> timedelta:
+    """How long before this time the newest window that contains it starts."""
+    return (ts - EPOCH - state.offset) % _every(state)
+
+
 def last_window_start(state: type[State], ts: datetime) -> datetime:
     """The start of the newest window that contains this time. Raises OverflowError if it is before the year 1."""
-    every = _every(state)
-    return EPOCH + (ts - EPOCH - state.offset) // every * every + state.offset
+    return ts.astimezone(UTC) - since_last_start(state, ts)
 
 
 def last_window_start_sql(state: type[State], ts: str) -> str:

@@ -28,11 +28,13 @@ class Reason(StrEnum):
     INVALID_FIELD = "invalid_field"
     """A required field is missing, or a value is outside its bounds; the detail names the field."""
     WRONG_KEY = "wrong_key"
-    """The record's key is not its device's, or there is none: then nothing keeps the device's records in order."""
+    """The record's key is not its device's, or there is none: then nothing keeps the device's records in order.
+
+    (Events of a windowed state may have any key.)"""
     INCREDIBLE_TIME = "incredible_time"
     """A time is ahead of the broker's clock, or of the job's, by more than the application's skew."""
     LATE = "late"
-    """The window and its grace had ended when the broker received the record."""
+    """The window and its grace, or all windows of the event, had ended when the broker received the record."""
     LARGE_SNAPSHOT = "large_snapshot"
     """The state has grown too large to be published whole; the detail is its size. It is kept, and merged on."""
     UNDECODABLE_SNAPSHOT = "undecodable_snapshot"

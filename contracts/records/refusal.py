@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_origin
 
 from contracts.types.columns import is_model, text, without_none
+from contracts.types.key import LARGEST_KEY
 
 TIME_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 NOT_AN_OBJECT = "not one JSON object"
@@ -13,6 +14,9 @@ KEY_EXCERPT = 100
 KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 AHEAD = "set the device's clock, or declare a larger skew"
 LATE = "send records sooner, or declare a longer lifetime or grace; in a replay, give each record its event's time"
+LATE_WINDOWS = "send records sooner, or declare a longer grace; in a replay, give each record its event's time"
+LARGE_KEY = f" bytes, and {LARGEST_KEY} are allowed"
+NO_WINDOW = "first_seen: no window of the state starts then"
 WRONG_KEY = "send each record under the key of its device"
 NO_KEY, KEY_IS = "the record has no key", "the record's key is "
 STAMP, JOB = " (the record's timestamp)", " (the job's clock)"
@@ -56,6 +60,16 @@ def wrong_key_sql(field: str, given: str, expected: str) -> str:
     )
 
 
+def large_key(name: str, key: str) -> str:
+    """Several fields make a key that is too large."""
+    return f"{name}: {len(key.encode())}{LARGE_KEY}"
+
+
+def large_key_sql(name: str, key: str) -> str:
+    """The SQL of `large_key`, over an expression of a text."""
+    return f"concat({text(f'{name}: ')}, octet_length({key}), {text(LARGE_KEY)})"
+
+
 def ahead(field: str, time: datetime, clock: datetime, whose: str, skew: timedelta) -> str:
     """A time of the record is ahead of the clock that it is compared with."""
     return f"{field} {_time(time)} is more than {skew} ahead of {_time(clock)}{whose}: {AHEAD}"
@@ -78,6 +92,17 @@ def late_sql(first_seen: str, clock: str, whose: str, kept_for: timedelta) -> st
     """The SQL of `late`; the times and `whose` are expressions."""
     between, last = text(f" is more than {kept_for} before "), text(f": {LATE}")
     return f"concat('first_seen ', {_time_sql(first_seen)}, {between}, {_time_sql(clock)}, {whose}, {last})"
+
+
+def late_windows(ts: datetime, clock: datetime, whose: str, grace: timedelta) -> str:
+    """All windows of a windowed state that contain the event were over by the clock."""
+    return f"ts {_time(ts)}: its last window ended more than {grace} before {_time(clock)}{whose}: {LATE_WINDOWS}"
+
+
+def late_windows_sql(ts: str, clock: str, whose: str, grace: timedelta) -> str:
+    """The SQL of `late_windows`; the times and `whose` are expressions."""
+    between, last = text(f": its last window ended more than {grace} before "), text(f": {LATE_WINDOWS}")
+    return f"concat('ts ', {_time_sql(ts)}, {between}, {_time_sql(clock)}, {whose}, {last})"
 
 
 def _key_excerpt(key: bytes) -> str:

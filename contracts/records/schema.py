@@ -22,8 +22,9 @@ def schemas(application: Application) -> dict[str, dict[str, Any]]:
         "instance": Announcement,
     }
     found = {name: model.model_json_schema(mode="serialization") for name, model in models.items()}
-    if not application.traced:
-        del found["snapshot"]["properties"][FIELD]
+    absent = (*(() if application.traced else (FIELD,)), *(("event_offset",) if application.state.is_windowed else ()))
+    for name in absent:
+        del found["snapshot"]["properties"][name]
     found["dead_letter"]["properties"]["reason"]["examples"] = [reason.value for reason in Reason]
     return found
 

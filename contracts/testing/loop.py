@@ -1,5 +1,6 @@
 """The loop in memory: events are folded to snapshots, what these call for is asked, and the answers are folded in."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -39,17 +40,19 @@ class Loop:
         self._clock = clock
         self._fold = Fold(application)
         self._decoder = Decoder(application) if application.topics.replay else Decoder(application, clock=clock)
-        self._latest: dict[str, Snapshot] = {}
+        self._latest: dict[str, dict[datetime, Snapshot]] = defaultdict(dict)
+        """By key and start of the window."""
         self._begun: dict[tuple[Any, str], LastRequest] = {}
 
     def send(self, event: BaseEvent) -> Snapshot:
         """Return the snapshot after one event, as on the wire; its requests wait. Raises RecordError as the job does.
 
-        An event sent twice gives the latest snapshot again.
+        Of several windows it is that of the newest one. An event sent twice gives the latest snapshot again.
         """
         time = event.ts if self._application.topics.replay else self._clock()
         key = composite_key(*(getattr(event, name) for name in self._application.state.keys))
-        return self._add(self._decoder.event(_record(key, event.model_dump_json(exclude_none=True).encode(), time)))
+        deltas = self._decoder.event(_record(key, event.model_dump_json(exclude_none=True).encode(), time))
+        return [self._add(delta) for delta in deltas][-1]
 
     async def settle(self) -> None:
         """Answer what is under way, and what the answers call for, until nothing is left to ask.
@@ -63,24 +66,26 @@ class Loop:
             self._add(self._decoder.feedback(await self._answer(request)))
         raise RuntimeError(f"still asking after {MOST_ANSWERS} answers: send fewer events before you let it settle")
 
-    def snapshot(self, device_id: str) -> Snapshot:
-        """The latest snapshot of a device. Raises KeyError for one that sent nothing."""
-        return self._latest[device_id]
+    def snapshot(self, key: str, window_start: datetime | None = None) -> Snapshot:
+        """The latest snapshot of a key, of its newest window or of this one. Raises KeyError where there is none."""
+        windows = dict(self._latest)[key]
+        return windows[max(windows) if window_start is None else window_start]
 
-    def statuses(self, device_id: str) -> dict[str, str]:
-        """The status of each slot of a device that has one."""
-        return {name: answer.status for name, answer in self._latest[device_id].enrichments.items()}
+    def statuses(self, key: str, window_start: datetime | None = None) -> dict[str, str]:
+        """The status of each slot of a key that has one."""
+        return {name: answer.status for name, answer in self.snapshot(key, window_start).enrichments.items()}
 
-    def result(self, device_id: str, enrichment: str) -> dict[str, Any] | None:
-        """What an enrichment found for a device; None where there is no result."""
-        answer = self._latest[device_id].enrichments.get(enrichment)
+    def result(self, key: str, enrichment: str, window_start: datetime | None = None) -> dict[str, Any] | None:
+        """What an enrichment found for a key; None where there is no result."""
+        answer = self.snapshot(key, window_start).enrichments.get(enrichment)
         return answer.result if answer else None
 
     def _add(self, delta: Delta) -> Snapshot:
         folded = self._fold.add(delta)
+        windows = self._latest[delta.device_id]
         if folded is None:
-            return self._latest[delta.device_id]
-        snapshot = self._latest[delta.device_id] = decode_snapshot(folded.encode())
+            return windows[delta.first_seen]
+        snapshot = windows[delta.first_seen] = decode_snapshot(folded.encode())
         self._plan(snapshot)
         return snapshot
 

@@ -86,13 +86,16 @@ class Feedback(Wire):
 
 
 class Snapshot(Wire):
-    """The whole state of a device after one record.
+    """The whole state of a key in one window after one record.
 
-    The record's key is the `window_key` of device and window; it is in the device's partition.
+    The record's key is the `window_key` of both; it is in the partition of the device's events, or of the key of a
+    windowed state.
     """
 
     device_id: str
+    """The key of the state."""
     first_seen: AwareDatetime
+    """The start of the window."""
     epoch: int = Field(default=0, ge=0)
     """The epoch of the job's checkpoint: its creation time in milliseconds since 1970. A rebuild starts a new one."""
     version: int = Field(ge=1)
@@ -103,7 +106,8 @@ class Snapshot(Wire):
     as_of: AwareDatetime
     """The largest broker time of the records merged."""
     event_offset: int | None = Field(default=None, ge=0)
-    """The largest offset of the events merged; null before the first. Their partition is the snapshot's."""
+    """The largest offset of the events merged; null before the first, and in a windowed state. Their partition is the
+    snapshot's."""
     state: dict[str, Any]
     enrichments: dict[str, Answer] = Field(default_factory=dict)
     traceparent: str | None = None

@@ -59,8 +59,7 @@ def main() -> int:
     try:
         settings = read(TopicsSettings)
         application = load(settings.application)
-        topics = application.topics
-        wanted = (*topics.catalogue(application.state), *topics.query_topics(application.state, application.derived))
+        wanted = application.catalogue()
         admin = connect(settings, _report)
         owners = TopicOwners(application, settings.client(), _warn)
         if not settings.take_over:

@@ -20,9 +20,9 @@ def folded(topics: Topics, events: list[Record], answers: list[Record]) -> tuple
     new = 0
     for topic, records, decode in (
         (topics.names.events, events, decoder.event),
-        (topics.names.feedback, answers, decoder.feedback),
+        (topics.names.feedback, answers, lambda record: (decoder.feedback(record),)),
     ):
         topics.send(topic, records)
         stored = map(record_of, topics.read(topic, len(records)))
-        new += sum(fold.add(decode(record)) is not None for record in stored)
+        new += sum(fold.add(delta) is not None for record in stored for delta in decode(record))
     return fold, new

@@ -10,6 +10,7 @@ from contracts.records.record import Record
 from spark_app.pipeline import snapshots
 from tests.everything import EPOCH
 
+PARTITIONS = 8
 SCHEMA = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
 
@@ -18,7 +19,9 @@ def run(
 ) -> list[tuple[str, bytes | None, bytes]]:
     """What the job publishes at last for these records: topic, key and value, one for each window and each letter."""
     tables = [spark.createDataFrame([row(record) for record in records], SCHEMA) for records in (events, feedback)]
-    rows = snapshots(tables[0], tables[1], application, EPOCH).withColumn("key", F.col("key").cast("binary")).collect()
+    answers = tables[1] if application.enrichments else None
+    published = snapshots(tables[0], answers, application, EPOCH, PARTITIONS)
+    rows = published.withColumn("key", F.col("key").cast("binary")).collect()
     return [(one.topic, None if one.key is None else bytes(one.key), one.value.encode()) for one in rows]
 
 

@@ -1,5 +1,7 @@
 """The job's merge against the plain Python fold, for every reducer, on generated streams."""
 
+from itertools import chain
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.spark
 def test_sparks_merge_equals_the_fold(spark: SparkSession, seed: int) -> None:
     events, answers = random_stream(seed, devices=200, events=1_500, answers=300)
     decoder, fold = Decoder(app, EPOCH), Fold(app, EPOCH)
-    for delta in [*map(decoder.event, events), *map(decoder.feedback, answers)]:
+    for delta in [*chain.from_iterable(map(decoder.event, events)), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, app, events, answers)
     found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}

@@ -1,11 +1,12 @@
 """A checkpoint fits a state model whatever the order of its fields, and a difference is named by its field."""
 
+import json
 from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import create_model
+from pydantic import AwareDatetime, create_model
 
 from contracts import Application, Count, Enriched, Event, Latest, Max, Min, State, Sum, field
 from contracts.model.state import reducers
@@ -13,8 +14,10 @@ from contracts.reducers import Reducer
 from spark_app.lift import DELTA_IDS
 from spark_app.state_model import StateModel, aggregates, state_model
 from tests import everything, traced
+from tests.clicks import HOUR, MINUTE, Hops, Identified, application, hops
 from tests.everything import Everything, Thing, app
 
+CLICKS = Annotated[int, Count()]
 DECLARED = {name: (Annotated[kind, reducer], ...) for name, (reducer, kind) in reducers(Everything).items()}
 
 
@@ -43,6 +46,12 @@ class Whole(Event):
     """An event whose speed is a whole number."""
 
     speed: int | None = None
+
+
+class Seen(Identified):
+    """A click of a device that has an initial one."""
+
+    first_seen: AwareDatetime
 
 
 class Counted(Event):
@@ -96,10 +105,46 @@ def test_a_delta_named_otherwise_is_another_model(monkeypatch: pytest.MonkeyPatc
     assert difference.startswith("the deduplication of its state is {'columns': 'first_seen, delta_id', 'event': ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "difference"),
+    [
+        ({"window": 2 * HOUR}, "the window of its state is 1:00:00, the application's is 2:00:00"),
+        ({"every": 15 * MINUTE}, "the every of its state is 1:00:00, the application's is 0:15:00"),
+        ({"offset": MINUTE}, "the offset of its state is 0:00:00, the application's is 0:01:00"),
+        ({"key": ("page", "country")}, "the key of its state is page, the application's is page:country"),
+        ({"lifetime": HOUR}, "the window of its state is 1:00:00, the application's is None"),
+    ],
+)
+def test_other_windows_are_another_model(arguments: dict[str, Any], difference: str) -> None:
+    def model(**arguments: Any) -> StateModel:
+        state = type("Clicks", (State,), {"__annotations__": {"clicks": CLICKS}, "__module__": __name__}, **arguments)
+        return state_model(Application(name="clicks", event=Seen, state=state))
+
+    first = {} if "lifetime" in arguments else {"window": HOUR}
+    changed, stored = model(**{"key": "page"} | first | arguments), model(key="page", window=HOUR)
+    assert difference in changed.differences(stored)
+    assert changed.digest() != stored.digest()
+    assert StateModel.model_validate_json(changed.model_dump_json()) == changed
+
+
+def test_the_grace_is_no_part_of_the_model() -> None:
+    class Patient(Hops, grace=HOUR):
+        """The same windows, for later records."""
+
+    assert state_model(application(Patient)).differences(state_model(hops)) == []
+
+
+def test_a_checkpoint_of_an_earlier_release_has_no_windows() -> None:
+    stored = json.loads(state_model(app).model_dump_json())
+    for name in ("window", "every", "offset"):
+        assert stored.pop(name) is None
+    assert StateModel.model_validate_json(json.dumps(stored)) == state_model(app)
+
+
 def test_a_field_named_offset_is_not_the_offset_of_the_event() -> None:
-    merged = aggregates(declared({"offset": (Annotated[int | None, Max()], ...)}, Counted))
+    merged = aggregates(declared({"furthest": (Annotated[int | None, Max(of="offset")], ...)}, Counted))
     assert merged["event_offset"] == "max(events_offset)"
-    assert "events_offset" not in merged["state_offset"]
+    assert "events_offset" not in merged["state_furthest"]
 
 
 def test_another_order_of_the_same_aggregates_is_another_model() -> None:

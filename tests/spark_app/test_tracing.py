@@ -1,5 +1,7 @@
 """The job carries trace contexts as the plain Python fold does, and has no column for them where there are none."""
 
+from itertools import chain
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -17,7 +19,7 @@ from tests.spark_app.frames import run
 def test_sparks_contexts_equal_the_folds(spark: SparkSession) -> None:
     events, answers = traced.random_stream(1, devices=100, records=400)
     decoder, fold = Decoder(traced.app, EPOCH), Fold(traced.app, EPOCH)
-    for delta in [*map(decoder.event, events), *map(decoder.feedback, answers)]:
+    for delta in [*chain.from_iterable(map(decoder.event, events)), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, traced.app, events, answers)
     found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}

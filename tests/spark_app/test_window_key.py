@@ -14,7 +14,7 @@ from contracts.records.record import Record
 from contracts.wire.window_key import window_key, window_key_sql
 from spark_app.pipeline import snapshots
 from tests.everything import EPOCH, NOW, answer_record, app, event_record
-from tests.spark_app.frames import SCHEMA, row
+from tests.spark_app.frames import PARTITIONS, SCHEMA, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,4 +78,4 @@ def _answer(device: str, first_seen: datetime, partition: int) -> Record:
 
 def _published(spark: SparkSession, events: Iterable[Record], answers: Iterable[Record]) -> list[Row]:
     tables = [spark.createDataFrame([row(record) for record in records], SCHEMA) for records in (events, answers)]
-    return snapshots(tables[0], tables[1], app, EPOCH).collect()
+    return snapshots(tables[0], tables[1], app, EPOCH, PARTITIONS).collect()

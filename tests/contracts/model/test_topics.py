@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from contracts import QueryOptions
 from contracts.errors import TopicConfigError
 from contracts.model.topics import Topics
+from tests.clicks import application
 from tests.everything import Everything
 
 
@@ -49,3 +53,23 @@ def test_a_topic_that_means_something_else_is_refused_with_the_command_that_mend
         "--entity-type topics --entity-name a.snapshots --add-config "
         "'message.timestamp.type=LogAppendTime,cleanup.policy=[compact,delete]' (the records in it stay as they are)"
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        (QueryOptions(), timedelta(days=1, hours=1, minutes=10)),
+        (QueryOptions(remember=timedelta(days=30)), timedelta(days=30, hours=1, minutes=10)),
+        (QueryOptions(remember=timedelta(0)), timedelta(days=1)),
+    ],
+)
+def test_snapshots_of_closed_windows_are_kept_while_they_can_be_read(query: QueryOptions, kept: timedelta) -> None:
+    topics = {topic.model: topic for topic in application(query=query).catalogue()}
+    assert topics["snapshot"].retention == kept
+    assert topics["event"].key == "any"
+
+
+def test_closed_windows_of_a_device_are_not_kept() -> None:
+    query = QueryOptions(remember=timedelta(days=30))
+    _, _, snapshots, _ = Topics().catalogue(Everything, query)
+    assert snapshots.retention == timedelta(days=1)

@@ -32,12 +32,14 @@ def event(number: int, given: object, seconds: int) -> Record:
 def after(*records: Record) -> list[str | None]:
     """The context of each snapshot."""
     fold = Fold(traced.app)
-    return [snapshot.traceparent for record in records if (snapshot := fold.add(decoder.event(record)))]
+    deltas = [delta for record in records for delta in decoder.event(record)]
+    return [snapshot.traceparent for delta in deltas if (snapshot := fold.add(delta))]
 
 
 def test_a_snapshot_carries_the_context_of_the_record_that_made_it() -> None:
     fold = Fold(traced.app)
-    snapshot = fold.add(decoder.event(event(1, context(1), 0)))
+    (delta,) = decoder.event(event(1, context(1), 0))
+    snapshot = fold.add(delta)
     assert snapshot is not None
     assert snapshot.traceparent == context(1)
     answered = fold.add(decoder.feedback(traced.traced(answer_record(ANSWER), context(2), 1)))
@@ -88,7 +90,8 @@ def test_an_application_that_is_not_traced_has_none_of_it() -> None:
         "feedback",
         "snapshot",
     }
-    snapshot = Fold(everything.app).add(Decoder(everything.app).event(event(1, context(1), 0)))
+    (delta,) = Decoder(everything.app).event(event(1, context(1), 0))
+    snapshot = Fold(everything.app).add(delta)
     assert snapshot is not None
     assert snapshot.traceparent is None
 

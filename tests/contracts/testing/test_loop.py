@@ -25,6 +25,7 @@ from contracts import (
 from contracts.records.record import RecordError
 from contracts.testing import Clock, FakeApi, Loop
 from contracts.testing.fake_api import UnpreparedError
+from tests.clicks import Identified, owned
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -159,3 +160,16 @@ async def test_a_fake_api_refuses_an_answer_to_another_call_as_a_worker_does() -
     with pytest.raises(RetryableCallError, match=r"answers another request: Plane\.tailnum"):
         await api.get_one(batch, "N1")
     assert (await api.get_one(batch, "N1")).tailnum == "N1"
+
+
+async def test_each_window_of_an_event_is_enriched() -> None:
+    loop = Loop(owned, {"registry": FakeApi({"/owners/p": {"name": "Ann"}})}, Clock(NOW))
+    newest = loop.send(Identified(click="c", event_id="1", page="p", country="US", ts=NOW))
+    await loop.settle()
+    assert newest.first_seen == NOW
+    starts = [NOW - timedelta(minutes=30), NOW]
+    assert [loop.result("p", "owner", start) for start in starts] == [{"name": "Ann"}] * 2
+    assert loop.snapshot("p").first_seen == NOW, "the newest window"
+    assert loop.calls == ["owner", "owner"]
+    with pytest.raises(KeyError):
+        loop.snapshot("p", NOW + timedelta(minutes=30))

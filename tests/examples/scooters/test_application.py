@@ -43,8 +43,8 @@ def ping(number: int, **fields: float) -> Record:
 
 async def test_a_ride_is_enriched_in_two_steps() -> None:
     decoder, fold = Decoder(app), Fold(app)
-    fold.add(decoder.event(ping(1, speed=12.0)))
-    snapshot = fold.add(decoder.event(ping(2, speed=18.0, lat=52.5, lon=13.4)))
+    pings = ping(1, speed=12.0), ping(2, speed=18.0, lat=52.5, lon=13.4)
+    _, snapshot = [fold.add(delta) for one in pings for delta in decoder.event(one)]
     asked = []
     while snapshot and (requests := plan(app, snapshot, NOW)):
         (request,) = requests

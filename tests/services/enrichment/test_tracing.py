@@ -93,7 +93,8 @@ class Loop:
         """An event, as a device sends it."""
         event = {"device_id": "d1", "event_id": "1", "first_seen": START.isoformat(), "ts": START.isoformat()}
         value = orjson.dumps(event | {"plate": plate, "traceparent": traceparent})
-        self._publish(self._fold.add(self._decoder.event(self._record("events", value))))
+        (delta,) = self._decoder.event(self._record("events", value))
+        self._publish(self._fold.add(delta))
 
     async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
         assert timestamp >= 0

@@ -1,0 +1,109 @@
+"""A windowed state with an enrichment in real time: the job, a worker, an API and a broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.records.record import RecordError
+from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
+from tests import clicks
+from tests.e2e.loop import PARTITIONS, Loop
+from tests.services.enrichment.registry import Registry
+from tests.spark_app.running import Job, record_of, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
+
+APPLICATION = "tests.clicks:owned"
+PAGES = ("a", "b", "日本")
+AGES = {0: 2, 10: 2, 20: 1, 40: 1, 50: 0, 200: 0}
+"""Of the clicks, in minutes, with the number of their windows: they start 15 and 45 minutes before the test, and those
+of 75 minutes before are over. So none ends while it runs."""
+
+NOW = datetime.now(UTC)
+OFFSET = (NOW.minute + 15) % 30
+
+
+@pytest.fixture
+def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loop:
+    """Give topics of which the broker stamps the records, as in production."""
+    monkeypatch.setenv("CLICKS_PREFIX", topics_prefix)
+    monkeypatch.setenv("CLICKS_REPLAY", "0")
+    monkeypatch.setenv("CLICKS_OFFSET", str(OFFSET))
+    return Loop(broker, topics_prefix, tmp_path, APPLICATION)
+
+
+async def test_each_window_has_its_clicks_and_its_answer(loop: Loop) -> None:
+    for number, (page, age) in enumerate((page, age) for page in PAGES for age in AGES):
+        click = {"click": "c", "event_id": str(number), "page": page, "country": "US"}
+        times = {"ts": NOW - timedelta(minutes=age)}
+        loop.send("events", str(number), orjson.dumps(click | times))
+    fold, late = folded(loop)
+    assert (len(fold.windows), late) == (2 * len(PAGES), 2 * len(PAGES)), "as the ages are chosen"
+    job = Job(loop.bootstrap, loop.folder, APPLICATION, loop.environment).start()
+    try:
+        async with Registry().serving() as registry:
+            await asyncio.to_thread(answered, loop, job, registry.url, len(fold.windows))
+            assert registry.calls.keys() == {f"/owners/{page}" for page in PAGES}
+    finally:
+        job.stop()
+    letters = [DeadLetter.model_validate_json(one.value() or b"") for one in loop.records("dead_letters")]
+    assert Counter(one.reason for one in letters) == {"late": late}
+    records = loop.records("snapshots")
+    snapshots = [decode_snapshot(one.value() or b"") for one in records]
+    newest = {one.window: one for one in sorted(snapshots, key=lambda one: one.order)}
+    assert newest.keys() == fold.windows.keys()
+    for window, one in newest.items():
+        versions = sorted(each.version for each in snapshots if each.window == window)
+        assert versions == list(range(1, one.version + 1)), "one snapshot for each click, and for the answer"
+        assert one.state["clicks"] == fold.windows[window].version == one.version - 1
+        answer = one.enrichments["owner"]
+        assert (answer.status, (answer.result or {})["name"]) == ("result", f"owner of {one.device_id}")
+        assert one.event_offset is None
+    assert {one.key() for one in records} == {window_key(*window) for window in newest}
+    assert all(one.partition() == home(decode_snapshot(one.value() or b"")) for one in records)
+
+
+def home(snapshot: Snapshot) -> int:
+    """The partition of a state's key."""
+    return partition(snapshot.device_id.encode(), PARTITIONS)
+
+
+def folded(loop: Loop) -> tuple[Fold, int]:
+    """The fold of the clicks as the broker has stamped them, and how many are late."""
+    application = clicks.owned_by(timedelta(minutes=OFFSET))
+    decoder, fold = Decoder(application), Fold(application)
+    late = 0
+    for one in loop.records("events"):
+        try:
+            for delta in decoder.event(record_of(one)):
+                fold.add(delta)
+        except RecordError:
+            late += 1
+    return fold, late
+
+
+def answered(loop: Loop, job: Job, registry: str, windows: int) -> None:
+    """Run a worker until each window has an answer."""
+
+    def done() -> bool:
+        assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
+        snapshots = [decode_snapshot(one.value() or b"") for one in loop.records("snapshots")]
+        return len({one.window for one in snapshots if one.enrichments}) == windows
+
+    with loop.worker(registry):
+        until(done, f"answers for {windows} windows")
