@@ -23,10 +23,11 @@ from bench.harness.rounds import Rounds
 from bench.harness.targets import missed
 from bench.peers.build import build
 from bench.query.servers import QUERIES
+from bench.windows.engines import WINDOW_JOBS
 
 FOLDER = CHECKOUT / ".stateloop" / "bench"
 RESULTS = FOLDER / "results.jsonl"
-ALL = (*JOBS, *WORKERS, *QUERIES)
+ALL = (*JOBS, *WINDOW_JOBS, *WORKERS, *QUERIES)
 NAMES = list(dict.fromkeys(job.name for job in ALL))
 INTERRUPTED = 130  # as a shell tells Ctrl-C
 
@@ -54,7 +55,11 @@ def plan(arguments: argparse.Namespace) -> Plan:
 
 def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:
     """The jobs and workers, in the order of ALL."""
-    return tuple(job for job in ALL if job.name in arguments.jobs) if arguments.jobs else (*USUAL, *WORKERS, *QUERIES)
+    return (
+        tuple(job for job in ALL if job.name in arguments.jobs)
+        if arguments.jobs
+        else (*USUAL, *WINDOW_JOBS, *WORKERS, *QUERIES)
+    )
 
 
 def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[RunResult]:

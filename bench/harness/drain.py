@@ -42,7 +42,7 @@ class Drain:
             used, commits = running.group.cpu_s(), running.commits()
         show("checking every snapshot", 1.0)
         times = array("d")
-        verdict = oracle.check(_noting(self._site.boot, times), job)
+        verdict = oracle.check(stamped_values(self._site.boot, "snapshots", times), job)
         figures = self._figures(sorted(times), running.began, commits, used)
         return RunResult(self._backlog.name, job.name, run, figures, verdict, size=self._plan.size(self._backlog))
 
@@ -89,7 +89,8 @@ class Drain:
         }
 
 
-def _noting(boot: str, times: "array[float]") -> Iterator[bytes]:
-    for stamp, value in topics.records(boot, "snapshots"):
+def stamped_values(boot: str, topic: str, times: "array[float]") -> Iterator[bytes]:
+    """The values of a topic's records; adds their times, in seconds of the epoch, to `times`."""
+    for stamp, value in topics.records(boot, topic):
         times.append(stamp / 1000)
         yield value

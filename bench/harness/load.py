@@ -29,6 +29,8 @@ IN_ORDER: dict[str, str | int | bool] = {
 }
 """How a device's readings all come to one partition, in the order in which they were taken."""
 SAY_EVERY = 10_000
+NOW = 0
+"""A record's time, if it is the producer's clock's."""
 PAUSE_S = 0.0005
 
 
@@ -95,17 +97,22 @@ def skewed(devices: int, hot: float) -> list[float]:
     return list(itertools.accumulate((one * weight for weight in weights[:-1]), initial=hot))
 
 
-def readings(count: int, devices: int, ends: float) -> Iterator[SensorReading]:
-    """So many readings, the last of them taken at `ends`."""
-    fleet, begins = Fleet("d", devices), ends - count * STEP_S
-    return (fleet.reading(begins + index * STEP_S) for index in range(count))
+def readings(count: int, devices: int, ends: float, step_s: float = STEP_S) -> Iterator[SensorReading]:
+    """So many readings, one each step, the last of them taken at `ends`."""
+    fleet, begins = Fleet("d", devices), ends - count * step_s
+    return (fleet.reading(begins + index * step_s) for index in range(count))
 
 
 def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], say: Callable[[int], None]) -> None:
     """Send everything, keys and values, as fast as possible."""
+    preload_stamped(boot, topic, ((key, value, NOW) for key, value in load), say)
+
+
+def preload_stamped(boot: str, topic: str, load: Iterable[tuple[str, bytes, int]], say: Callable[[int], None]) -> None:
+    """Send everything, keys, values and the records' times in milliseconds of the epoch, as fast as possible."""
     producer = keyed(boot, linger_ms=20)
-    for index, (key, value) in enumerate(load):
-        _send(producer, topic, key, value)
+    for index, (key, value, stamp) in enumerate(load):
+        _send(producer, topic, key, value, stamp)
         if index % SAY_EVERY == 0:
             say(index)
     producer.flush()
@@ -134,10 +141,10 @@ def keyed(boot: str, linger_ms: int) -> Producer:
     return Producer({"bootstrap.servers": boot, "linger.ms": linger_ms, **IN_ORDER})
 
 
-def _send(producer: Producer, topic: str, key: str, value: bytes) -> None:
+def _send(producer: Producer, topic: str, key: str, value: bytes, stamp: int = NOW) -> None:
     while True:
         try:
-            producer.produce(topic, value, key)
+            producer.produce(topic, value, key, timestamp=stamp)
         except BufferError:
             producer.poll(0.01)
         else:

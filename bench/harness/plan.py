@@ -7,6 +7,8 @@ from bench.enrichment.measures import Calls, measures
 from bench.harness.load import Fleet
 from bench.query.measures import Keys, LoopMeasure
 from bench.query.measures import measures as queries
+from bench.windows.measures import WindowCounts
+from bench.windows.measures import measures as windows
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -51,7 +53,7 @@ class Stream:
         return Fleet("d", self.devices, self.hot)
 
 
-Measure = BacklogPlan | Stream | Calls | Keys | LoopMeasure
+Measure = BacklogPlan | Stream | WindowCounts | Calls | Keys | LoopMeasure
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Plan:
 
 
 def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure:
-    if isinstance(measure, BacklogPlan | Calls):
+    if isinstance(measure, BacklogPlan | WindowCounts | Calls):
         return replace(measure, events=events or measure.events)
     if isinstance(measure, Keys):
         return replace(measure, keys=events or measure.keys, seconds=seconds or measure.seconds)
@@ -94,6 +96,7 @@ FULL = Plan(
         Stream("latency-1k", rate=1_000, seconds=600, warm_s=60),
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
         Stream("hot-10k", rate=10_000, seconds=300, warm_s=30, hot=0.2),
+        *windows(1),
         *measures(1),
         *queries(1),
     )
@@ -105,6 +108,7 @@ QUICK = Plan(
         Stream("latency-1k", rate=1_000, seconds=10, warm_s=5),
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
         Stream("hot-10k", rate=10_000, seconds=10, warm_s=10, hot=0.2),
+        *windows(10),
         *measures(5),
         *queries(20),
     ),

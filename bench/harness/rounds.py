@@ -21,6 +21,9 @@ from bench.query.loop import EventVisibility
 from bench.query.measures import Keys, LoopMeasure
 from bench.query.servers import QUERIES, SERVERS
 from bench.query.service import KeyQueries
+from bench.windows.drain import WindowDrain
+from bench.windows.engines import WINDOW_JOBS
+from bench.windows.measures import WindowCounts
 
 FILL_PER_S, DRAIN_PER_S, CHECK_PER_S = 40_000, 45_000, 90_000
 START_S, STOP_S, BATCH_S = 15.0, 5.0, 300.0
@@ -36,14 +39,16 @@ class Run:
 
 
 def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
-    """Those of the jobs that do what is measured: workers call, services answer, jobs keep states."""
+    """Those of the jobs that do what is measured: workers call, services answer, jobs keep states, or count."""
     if isinstance(measure, Calls):
         return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
     if isinstance(measure, Keys):
         return [job for job in jobs if job in QUERIES and (SERVERS[job.name].pushes or not measure.pushes_only)]
     if isinstance(measure, LoopMeasure):
         return [job for job in jobs if job == MEASURED]
-    return [job for job in jobs if job not in (*WORKERS, *QUERIES)]
+    if isinstance(measure, WindowCounts):
+        return [job for job in jobs if job in WINDOW_JOBS]
+    return [job for job in jobs if job not in (*WORKERS, *QUERIES, *WINDOW_JOBS)]
 
 
 def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
@@ -57,6 +62,8 @@ def estimate(run: Run, plan: Plan) -> float:
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
     if isinstance(measure, Calls | Keys):
         return around + measure.estimate_s
+    if isinstance(measure, WindowCounts):
+        return 2 * around + measure.estimate_s
     if isinstance(measure, BacklogPlan):
         return around + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
     batch = (plan.batch_s or BATCH_S) if run.job.commits else 0
@@ -96,12 +103,16 @@ class Rounds:
             yield result
 
 
-def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | WorkerDrain | KeyQueries | EventVisibility:
+def _meter(
+    measure: Measure, plan: Plan, site: Site
+) -> Drain | Latency | WindowDrain | WorkerDrain | KeyQueries | EventVisibility:
     match measure:
         case BacklogPlan():
             return Drain(measure, plan, site)
         case Stream():
             return Latency(measure, plan, site)
+        case WindowCounts():
+            return WindowDrain(measure, plan, site)
         case Calls():
             return WorkerDrain(measure, plan, site)
         case Keys():
@@ -112,4 +123,4 @@ def _meter(measure: Measure, plan: Plan, site: Site) -> Drain | Latency | Worker
 
 def _fill_s(measure: Measure) -> float:
     """Return how long filling the topic takes, and computing what comes of it."""
-    return 2 * measure.events / FILL_PER_S if isinstance(measure, BacklogPlan) else 0
+    return 2 * measure.events / FILL_PER_S if isinstance(measure, BacklogPlan | WindowCounts) else 0

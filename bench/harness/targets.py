@@ -9,19 +9,21 @@ from bench.harness.headings import HEADINGS
 from bench.harness.jobs import BARE, FLINK, KSTREAMS, MEASURED, Job
 from bench.harness.plan import FULL
 from bench.harness.results import RunResult, middle
+from bench.windows.engines import FLINK_CLOSE, FLINK_EVENT, STATELOOP_BATCH
 
 SIZES = {measure.name: FULL.size(measure) for measure in FULL.measures}
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound on a median of our job, or on its ratio to that of another one, in the same session."""
+    """A bound on a median of one of our jobs, or on its ratio to that of another one, in the same session."""
 
     measure: str
     figure: str
     bound: float
     least: bool = False
     over: Job | None = None
+    of: Job = MEASURED
     relative_to: str | None = None
     """Another measure: the bound is on the ratio to our job's figure there."""
     goal: bool = False
@@ -31,17 +33,18 @@ class Goal:
         """Return whether these are of the size that it is set for, of our job and of the other one."""
         there = {result.job for result in results if (result.measure, result.size) == (self.measure, self._size)}
         other = self.relative_to is None or any(result.measure == self.relative_to for result in results)
-        return other and there >= {job.name for job in (MEASURED, self.over) if job}
+        return other and there >= {job.name for job in (self.of, self.over) if job}
 
     def outcome(self, results: Sequence[RunResult]) -> tuple[bool, str]:
         """Return whether it is met, and the sentence that says so."""
-        value = middle(results, self.measure, MEASURED.name, self.figure)
+        value = middle(results, self.measure, self.of.name, self.figure)
         if self.over:
             value /= middle(results, self.measure, self.over.name, self.figure) or math.nan
         if self.relative_to:
-            value /= middle(results, self.relative_to, MEASURED.name, self.figure) or math.nan
+            value /= middle(results, self.relative_to, self.of.name, self.figure) or math.nan
         met = value >= self.bound if self.least else value <= self.bound
-        what = HEADINGS[self.figure][0] + (f" over that of {self.over.name}" if self.over else "")
+        what = "" if self.of == MEASURED else f"{self.of.name}, "
+        what += HEADINGS[self.figure][0] + (f" over that of {self.over.name}" if self.over else "")
         what += f" over that of {self.relative_to}" if self.relative_to else ""
         bound = f"{'goal' if self.goal else 'target'} {'≥' if self.least else '≤'} {self.bound:g}"
         verdict = ("reached" if met else "beyond") if self.goal else ("met" if met else "NOT MET")
@@ -64,6 +67,8 @@ TARGETS = (
     Goal("latency-1k", "p99_ms", 2.0, over=FLINK),
     Goal("latency-10k", "p99_ms", 100),
     Goal("hot-10k", "others_p99_ms", 2.0, relative_to="latency-10k"),
+    Goal("windows", "records_per_s", 0.8, least=True, over=FLINK_EVENT.job, goal=True),
+    Goal("windows", "records_per_s", 0.8, least=True, of=STATELOOP_BATCH.job, over=FLINK_CLOSE.job, goal=True),
     Goal("worker-calls", "calls_per_cpu_s", 6_000, least=True),
     Goal("worker-calls", "calls_per_cpu_s", 18_000, least=True, goal=True),
     Goal("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FASTSTREAM),

@@ -11,7 +11,7 @@ PARTITIONS = 2
 INPUTS = ("events", "feedback")
 OUTPUTS = ("snapshots",)
 CONFIGS = {"snapshots": {"message.timestamp.type": "LogAppendTime"}}
-"""The broker stamps snapshots with its own clock, whatever a job puts in the record."""
+"""By a name without its prefix. The broker stamps snapshots with its own clock, whatever a job puts in the record."""
 CHANGELOG = "-changelog"
 """How the topics are called in which Kafka Streams keeps its states."""
 ANSWER_S = 30
@@ -29,7 +29,7 @@ def renew(boot: str, names: tuple[str, ...]) -> None:
             deleted.result(ANSWER_S)
         while any(name in admin.list_topics(timeout=ANSWER_S).topics for name in old):
             time.sleep(PAUSE_S)
-    new = [NewTopic(name, PARTITIONS, 1, config=CONFIGS.get(name, {})) for name in names]
+    new = [NewTopic(name, PARTITIONS, 1, config=CONFIGS.get(name.rpartition(".")[2], {})) for name in names]
     for created in admin.create_topics(new).values():
         created.result(ANSWER_S)
     for name in names:

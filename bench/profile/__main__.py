@@ -21,11 +21,16 @@ from bench.harness.results import RunResult
 from bench.profile.agent import library, option
 from bench.profile.errors import NoSamplesError
 from bench.profile.parts import shares
+from bench.windows.drain import WindowDrain
+from bench.windows.engines import STATELOOP_BATCH, STATELOOP_EVENT
+from bench.windows.measures import WindowCounts
 
 FOLDER = CHECKOUT / ".stateloop" / "profile"
 SAMPLES = FOLDER / "samples"
 JOBS = {job.name: job for job in (STATELOOP, EXACT)}
+WINDOWS = {"windows": STATELOOP_EVENT.job, "windows-batch": STATELOOP_BATCH.job}
 EXPECTED_S = 120.0
+HELP = "exact removes copies as well; windows counts each device's events in each hour"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,11 +38,11 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
     found.add_argument("--events", type=int, default=3_000_000, help="how many it drains (3,000,000)")
     found.add_argument("--devices", type=int, default=100_000, help="of how many devices (100,000)")
-    found.add_argument("--job", choices=list(JOBS), default=STATELOOP.name, help="exact removes copies as well")
+    found.add_argument("--job", choices=[*JOBS, *WINDOWS], default=STATELOOP.name, help=HELP)
     return found
 
 
-def profile(backlog: BacklogPlan, job: Job, console: Console) -> tuple[RunResult, Path]:
+def profile(backlog: BacklogPlan | WindowCounts, job: Job, console: Console) -> tuple[RunResult, Path]:
     """Drain once under the profiler: the run's result, and the file of its samples. Raises BenchError."""
     agent = library(console.print)
     for folder in (FOLDER / "run", SAMPLES):
@@ -46,9 +51,16 @@ def profile(backlog: BacklogPlan, job: Job, console: Console) -> tuple[RunResult
     sampled = dataclasses.replace(job, environment=job.environment | {"JDK_JAVA_OPTIONS": option(agent, SAMPLES)})
     with broker(FOLDER, sys.executable) as site, Display(console, EXPECTED_S) as display:
         display.begin(f"{backlog}, under the profiler", EXPECTED_S)
-        topics.renew(site.boot, topics.INPUTS)
-        result = Drain(backlog, Plan(measures=(backlog,)), site).measure(sampled, 1, display.show)
+        result = _drain(backlog, site).measure(sampled, 1, display.show)
         return result, _largest(site)
+
+
+def _drain(backlog: BacklogPlan | WindowCounts, site: Site) -> Drain | WindowDrain:
+    plan = Plan(measures=(backlog,))
+    if isinstance(backlog, WindowCounts):
+        return WindowDrain(backlog, plan, site)
+    topics.renew(site.boot, topics.INPUTS)
+    return Drain(backlog, plan, site)
 
 
 def table(found: dict[str, float], title: str) -> Table:
@@ -71,9 +83,10 @@ def _largest(site: Site) -> Path:
 def main() -> int:
     """Profile, and print the table: 0, or 1 and a line that says what to do."""
     arguments, console = parser().parse_args(), Console(width=None if sys.stdout.isatty() else 120)
-    backlog = BacklogPlan("profile", arguments.events, arguments.devices)
+    sort = WindowCounts if arguments.job in WINDOWS else BacklogPlan
+    backlog = sort("profile", arguments.events, arguments.devices)
     try:
-        result, samples = profile(backlog, JOBS[arguments.job], console)
+        result, samples = profile(backlog, (JOBS | WINDOWS)[arguments.job], console)
     except BenchError as error:
         print(f"stateloop profile: {error}", file=sys.stderr)
         return 1

@@ -10,6 +10,7 @@ from bench.harness.plan import FULL, QUICK, Plan
 from bench.harness.results import RunResult
 from bench.harness.targets import SIZES
 from bench.query.servers import QUERIES
+from bench.windows.engines import WINDOW_JOBS
 
 RIGHT = OracleReport(events=10, snapshots=10)
 WRONG = OracleReport(events=10, snapshots=10, wrong=1)
@@ -37,8 +38,9 @@ def test_what_the_command_line_says() -> None:
 
 
 def test_which_jobs() -> None:
-    assert chosen(parser().parse_args([])) == (*USUAL, *WORKERS, *QUERIES)
-    assert chosen(parser().parse_args(["--jobs", "bare", "stateloop"])) == (STATELOOP, BARE, WORKERS[0], QUERIES[0])
+    assert chosen(parser().parse_args([])) == (*USUAL, *WINDOW_JOBS, *WORKERS, *QUERIES)
+    named = chosen(parser().parse_args(["--jobs", "bare", "stateloop"]))
+    assert named == (STATELOOP, BARE, WINDOW_JOBS[0], WORKERS[0], QUERIES[0])
 
 
 def test_all_right_is_0() -> None:

@@ -13,6 +13,8 @@ from bench.harness.results import Session
 from bench.harness.rounds import Rounds, Run, able, estimate, turns
 from bench.query.measures import Keys, LoopMeasure
 from bench.query.servers import QUERIES
+from bench.windows.engines import WINDOW_JOBS
+from bench.windows.measures import WindowCounts
 
 DRAIN = BacklogPlan("drain", events=90_000, devices=10)
 STREAM = Stream("latency", rate=900, seconds=40, warm_s=10)
@@ -29,6 +31,9 @@ def test_workers_call_and_jobs_keep_states() -> None:
     assert able(DRAIN, everything) == [STATELOOP, FLINK]
     assert able(Calls("calls", 10, peers=True), everything) == list(WORKERS)
     assert able(Calls("calls", 10), everything) == [WORKERS[0]]
+    windows = WindowCounts("windows", 100, 10)
+    assert able(windows, (*everything, *WINDOW_JOBS)) == list(WINDOW_JOBS)
+    assert able(DRAIN, (*everything, *WINDOW_JOBS)) == [STATELOOP, FLINK]
     assert able(LoopMeasure("loop", 1, 1, 1), (*everything, *QUERIES)) == [STATELOOP]
 
 

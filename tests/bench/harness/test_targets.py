@@ -8,6 +8,7 @@ RIGHT = OracleReport(events=10, snapshots=10)
 WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 RATIO, GOAL = TARGETS[:2]
 ABSOLUTE = next(one for one in TARGETS if one.measure == "latency-10k")
+BATCHED = next(one for one in TARGETS if one.of.name == "stateloop-batch")
 BESIDE = next(one for one in TARGETS if one.measure == "worker-slow")
 
 
@@ -54,6 +55,19 @@ def test_it_binds_at_its_size_and_beside_its_job() -> None:
     assert not missed([drain("stateloop", 1.0), drain("bare", 2.0)])
     assert not missed([drain("stateloop", 1.0, size="small"), drain("flink", 2.0, size="small")])
     assert missed([drain("stateloop", 1.0), drain("flink", 2.0)]) == [RATIO]
+
+
+def counts(job: str, rate: float) -> RunResult:
+    return RunResult("windows", job, 1, {"records_per_s": rate}, RIGHT, size=SIZES["windows"])
+
+
+def test_a_ratio_of_another_of_our_jobs() -> None:
+    ours = [counts("stateloop", 9.0), counts("stateloop-batch", 3.0)]
+    assert not BATCHED.binds([ours[0], counts("flink-close", 2.0)])
+    results = [*ours, counts("flink-close", 2.0)]
+    assert BATCHED.binds(results)
+    sentence = "reached windows: stateloop-batch, records/s over that of flink-close 1.50 (goal ≥ 0.8)"
+    assert BATCHED.outcome(results) == (True, sentence)
 
 
 def test_nothing_fails_for_a_goal_beyond() -> None:

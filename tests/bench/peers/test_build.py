@@ -90,14 +90,18 @@ def test_each_peer_has_its_job_and_what_both_have_in_common() -> None:
         "Acc.java",
         "Iso.java",
         "Rec.java",
+        "View.java",
         "AsyncJob.java",
+        "CountJob.java",
         "FlinkJob.java",
     ]
     assert [path.name for path in sources("kstreams")] == [
         "Acc.java",
         "Iso.java",
         "Rec.java",
+        "View.java",
         "KsAnswers.java",
+        "KsCount.java",
         "KsJob.java",
         "KsQueries.java",
     ]

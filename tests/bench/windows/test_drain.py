@@ -1,0 +1,94 @@
+"""Measures a job of a few lines, so that it is the harness that is tested."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.harness.jobs import Job
+from bench.harness.load import readings
+from bench.harness.oracle import OracleReport
+from bench.harness.plan import Plan, Site
+from bench.windows.drain import Drained, WindowDrain, figures
+from bench.windows.engines import ENGINES, WindowEngine
+from bench.windows.measures import WindowCounts
+from contracts import Emit
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+COUNTS = WindowCounts("windows", events=3_500, keys=50, hours=3)
+PLAN = Plan((COUNTS,), runs=1, settle_s=0.5)
+SCRIPT = Path(__file__).with_name("a_count.py")
+
+
+def ignore(what: str, done: float) -> None:
+    assert what
+    assert 0 <= done <= 1
+
+
+@pytest.fixture
+def site(broker: EmbeddedBroker, tmp_path: Path) -> Site:
+    return Site(broker.bootstrap, tmp_path, tmp_path)
+
+
+def engine(emit: Emit, spoil: str, monkeypatch: pytest.MonkeyPatch) -> Job:
+    command = (sys.executable, str(SCRIPT), "{boot}", "{backlog}.", emit.value, spoil)
+    made = WindowEngine(Job(f"small-{emit.value}", command, device="key", count="count"), emit, "window_start")
+    monkeypatch.setitem(ENGINES, made.job.name, made)
+    return made.job
+
+
+def test_the_short_backlog_is_the_begin_of_the_long_one() -> None:
+    short, whole = COUNTS.short_events, COUNTS.events
+    assert short / whole == pytest.approx(1.5 / 3.5, rel=1e-3)
+    ends = 1_800_001_800.0
+    times = [one.ts for one in readings(whole, COUNTS.keys, ends, COUNTS.step_s)]
+    assert times[0].endswith(":00:00.000000+00:00")
+    assert times[short - 1][14:16] == "29"
+    assert times[-1][14:16] == "29"
+
+
+@pytest.mark.kafka
+def test_jobs_that_count_are_measured(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = WindowDrain(COUNTS, PLAN, site)
+    for emit, published in ((Emit.EVENT, 1.0), (Emit.CLOSE, 150 / COUNTS.events)):
+        result = meter.measure(engine(emit, "nothing", monkeypatch), 1, ignore)
+        assert result.right, result
+        assert result.size == "3,500 events of 50 keys in 3 hours"
+        assert result.figures["cpu_s"] > 0
+        assert result.figures["counts_per_record"] == published
+
+
+@pytest.mark.kafka
+def test_a_count_that_is_wrong_in_the_short_backlog_fails_the_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = WindowDrain(COUNTS, PLAN, site).measure(engine(Emit.EVENT, "short", monkeypatch), 1, ignore)
+    assert not result.right
+    assert result.verdict is not None
+    assert result.verdict.wrong == 1
+
+
+def drained(seconds: float, cpu_s: float) -> Drained:
+    return Drained(seconds, cpu_s, OracleReport(events=10, snapshots=6_000))
+
+
+def test_figures_are_of_what_the_long_backlog_has_more() -> None:
+    counts = WindowCounts("windows", events=35_000, keys=50, hours=3)
+    found = figures(counts, drained(seconds=12.0, cpu_s=16.5), drained(seconds=14.0, cpu_s=17.5))
+    assert found == pytest.approx(
+        {
+            "records_per_s": 10_000,
+            "us_per_record": 50,
+            "cpu_s": 17.5,
+            "start_cpu_s": 15.75,
+            "counts_per_record": 6_000 / 35_000,
+        }
+    )
+
+
+def test_a_long_backlog_that_took_no_longer_gives_no_figures_of_speed() -> None:
+    found = figures(COUNTS, drained(seconds=12.0, cpu_s=16.0), drained(seconds=11.0, cpu_s=15.0))
+    assert found.keys() == {"cpu_s", "counts_per_record"}
