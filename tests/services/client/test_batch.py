@@ -77,6 +77,7 @@ async def test_an_owner_that_is_down_delays_no_other_keys(fakes: list[Fake]) -> 
     assert {type(one) for one in answers} == {Found}
 
 
+@pytest.mark.alone
 async def test_a_batch_of_any_size_keeps_its_deadline(fake: Fake) -> None:
     fake.always = hanging
     keys = [f"k{number}" for number in range(4000)]

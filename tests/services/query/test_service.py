@@ -98,6 +98,7 @@ def test_an_expired_window_differs_from_a_key_never_seen(fleet: Fleet) -> None:
         assert "remembered_since" in never.body
 
 
+@pytest.mark.alone
 def test_a_waiting_request_is_answered_at_once(fleet: Fleet) -> None:
     with fleet.running():
         fleet.publish(snapshot("car", 1))
@@ -112,6 +113,7 @@ def test_a_waiting_request_is_answered_at_once(fleet: Fleet) -> None:
         assert sorted(took)[10] < 1.0, "not by looking again once in a while"
 
 
+@pytest.mark.alone
 def test_after_a_kill_it_goes_on_where_it_was(fleet: Fleet) -> None:
     fleet.publish(*(snapshot(car, 1) for car in CARS))
     process = fleet.start()

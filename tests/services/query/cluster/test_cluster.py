@@ -141,6 +141,7 @@ def owning(cluster: Cluster) -> set[int]:
     return {number for number in range(PARTITIONS) if cluster.partition_status("flights", number).role is Role.OWNER}
 
 
+@pytest.mark.alone
 async def test_two_share_the_partitions_and_the_other_stands_by(lab: Lab) -> None:
     async with lab.joined("a") as a:
         await until(lambda: owning(a) == {0, 1, 2, 3})
