@@ -104,6 +104,7 @@ def test_kinds_are_forgotten_in_time(logged: Logged) -> None:
     assert len(logged.lines()) == before + 1, "the last is known, the first was forgotten"
 
 
+@pytest.mark.slow
 def test_a_client_without_its_broker_does_not_fill_the_log() -> None:
     done = subprocess.run([sys.executable, "-c", LOST_BROKER], capture_output=True, text=True, check=True, timeout=60)
     lines = [json.loads(line) for line in done.stderr.splitlines()]

@@ -25,8 +25,8 @@ async def loop(day: date) -> dict[str, Snapshot]:
         return await run(app, ServedApi(client), stream([day]))
 
 
-@pytest.mark.parametrize("day", [FIRST, *CLOCKS_CHANGE])
 @pytest.mark.slow
+@pytest.mark.parametrize("day", [FIRST, *CLOCKS_CHANGE])
 async def test_every_flight_of_a_day_comes_to_what_the_oracle_expects(day: date) -> None:
     snapshots, wanted = await loop(day), expected(day)
     assert snapshots.keys() == wanted.keys()

@@ -136,6 +136,7 @@ def test_pyspark_ships_ivy() -> None:
     assert jars.ivy_jar().exists()
 
 
+@pytest.mark.slow
 def test_offline_is_one_line_and_an_exit_code(tmp_path: Path) -> None:
     home, nowhere = tmp_path / "home", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
     done = subprocess.run(

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 from unittest.mock import Mock
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -156,6 +157,7 @@ moves = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(applications(), st.lists(moves, max_size=30))
 def test_every_sequence_terminates_and_makes_only_allowed_requests(application: Application, script: list[Any]) -> None:

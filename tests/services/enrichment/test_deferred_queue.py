@@ -70,6 +70,7 @@ async def test_a_long_outage_of_an_api_delays_only_its_own_requests() -> None:
     }
 
 
+@pytest.mark.slow
 async def test_a_deferred_request_takes_the_memory_of_its_offset_only() -> None:
     log = Log(cars(2 * MANY))
     gated = away(log)

@@ -99,6 +99,7 @@ def test_an_owner_is_read_as_it_is_stored(owner: TopicOwner) -> None:
     assert TopicOwner.parse(str(owner)) == owner
 
 
+@pytest.mark.slow
 def test_without_a_broker_the_application_goes_on_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_owners, "ANSWER_S", 0.5)
     warnings: list[str] = []

@@ -130,11 +130,13 @@ def test_a_refused_login_is_not_waited_for_nor_reported_as_a_missing_broker(brok
     assert SECRET not in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_a_missing_broker_is_reported_with_the_cause() -> None:
     with pytest.raises(NoBrokerError, match=rf"at {NOWHERE} .*refused.*STATELOOP_KAFKA"):
         connect(settings(), print)
 
 
+@pytest.mark.slow
 def test_a_missing_broker_is_waited_for_visibly_and_not_for_ever() -> None:
     *waits, end = run(
         STATELOOP_APPLICATION="tests.everything:app", STATELOOP_KAFKA=NOWHERE, STATELOOP_PATIENCE="3"

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 STEPS = 300
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.integers(), st.integers(1, 3))
-@pytest.mark.slow
 def test_no_reader_goes_back_whatever_happens(seed: int, replicas: int) -> None:
     assert chaos(seed, replicas).back == []
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.integers(), st.integers(1, 3))
-@pytest.mark.slow
 def test_each_partition_has_its_owner_when_all_is_calm_again(seed: int, replicas: int) -> None:
     world = chaos(seed, replicas)
     owners = order(world)

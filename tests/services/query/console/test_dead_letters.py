@@ -112,6 +112,7 @@ def test_the_end_offsets_of_topics_are_read(broker: EmbeddedBroker, topics_prefi
     ends.close()
 
 
+@pytest.mark.slow
 def test_an_unreachable_broker_has_no_end_offsets() -> None:
     ends = EndOffsets({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
     assert ends.read() is None

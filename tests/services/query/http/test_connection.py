@@ -130,6 +130,7 @@ async def test_the_hot_path_gives_the_same_bytes(name: str) -> None:
         assert told == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data())
 async def test_requests_in_a_row_are_answered_in_a_row_however_they_are_cut(data: st.DataObject) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.services.query.http.instance import Instance, request
 from tests.services.query.http.test_connection import BATCH, GET, both, exchanged
 
@@ -148,6 +150,7 @@ def test_the_corpus_is_large() -> None:
     assert len(CORPUS) >= 180
 
 
+@pytest.mark.slow
 async def test_both_give_the_same_bytes() -> None:
     differ: dict[str, tuple[bytes, bytes]] = {}
     async with both() as (hot, plain):
