@@ -12,7 +12,7 @@ from spark_app.topics import TopicIdentity
 
 FILE = "stateloop.json"
 FORMAT: Literal[1] = 1
-"""The version of the file's format. A change of its fields takes the next number."""
+"""The version of the file's format. A change of its fields takes the next number, unless older files fit it."""
 
 
 class CheckpointIdentity(BaseModel):

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress
 
 from contracts.metrics import Metric
 from contracts.metrics import job as names
+from spark_app.filtered import count_filtered
 
 MARGIN = timedelta(minutes=1)
 """How much longer than its length a batch may take, its start and its end included."""
@@ -90,6 +91,7 @@ class JobMetrics:
         self._add(names.BATCHES, 1)
         self._gauges[names.COMMITTED_AT].set(self._now())
         self._add(names.WRITTEN, progress.sink.numOutputRows)
+        self._add(names.FILTERED, count_filtered(progress))
         self._times(progress.durationMs)
         if watermark := progress.eventTime.get("watermark"):
             self._gauges[names.WATERMARK].set(datetime.fromisoformat(watermark).timestamp())

@@ -39,6 +39,7 @@ from spark_app.columns import (
     field_column,
 )
 from spark_app.decode import decoded, refused
+from spark_app.filtered import passing
 
 _ANSWER = ", ".join(
     f"unix_micros({field_column(one)})" if one == "ts" else field_column(one) for one in ANSWER_IDENTITY
@@ -63,6 +64,7 @@ def events(records: DataFrame, application: Application, epoch: int) -> DataFram
     """Return the deltas of the topic of events. `epoch` is that of the dead letters."""
     state = application.state
     fields = decoded(records.withColumn(CLOCK, F.expr(CLOCK_SQL)), application.event_shape, application)
+    fields = passing(fields, state.where)
     fields = fields.withColumn(REASON, checks.checked(checks.event_cases(application)))
     values = {event_column(name): field_column(name) for name in ("ts", *event_fields(application))}
     placed = {} if state.is_windowed else {DEVICE_PARTITION: "partition", EVENT_OFFSET: "offset"}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from spark_app.figures import JobMetrics
+from spark_app.filtered import count_filtered
 
 Write = Callable[[str], object]
 Level = Literal["info", "warning", "error"]
@@ -51,7 +52,11 @@ class JobReport:
             self._figures.running()
 
     def batch(self, progress: StreamingQueryProgress) -> None:
-        """Report a committed batch. `late` counts the records that were dropped, since their window had expired."""
+        """Report a committed batch.
+
+        `filtered` counts the events that the state's filter excluded, `late` the records that were dropped because
+        their window had expired.
+        """
         if self._figures:
             self._figures.batch(progress)
         operators = progress.stateOperators
@@ -59,6 +64,7 @@ class JobReport:
             "batch",
             batch=progress.batchId,
             records=progress.numInputRows,
+            filtered=count_filtered(progress),
             late=sum(operator.numRowsDroppedByWatermark for operator in operators),
             expired=operators[0].numRowsRemoved if operators else 0,
             watermark=progress.eventTime.get("watermark"),

@@ -46,6 +46,8 @@ class StateModel(BaseModel):
     fields: dict[str, StateField]
     key: str
     """The event's fields that identify the key."""
+    filter: str | None = None
+    """The SQL of the state's filter, over the names of the event's fields."""
     window: str | None = None
     """The size of the windows of a windowed state, what is from one to the next, and their offset: a checkpoint of
     another alignment has the sums of other spans."""
@@ -68,7 +70,7 @@ class StateModel(BaseModel):
         ]
         others = [
             f"the {name} of its state is {then}, the application's is {now}"
-            for name in ("key", "window", "every", "offset", "grouping", "deduplication", "tracing")
+            for name in ("key", "filter", "window", "every", "offset", "grouping", "deduplication", "tracing")
             if (then := getattr(stored, name)) != (now := getattr(self, name))
         ]
         if named or others or self.aggregates == stored.aggregates:
@@ -86,6 +88,7 @@ def state_model(application: Application) -> StateModel:
     return StateModel(
         fields={name: _field(application, name) for name in sorted(application.reducers)},
         key=application.key_name,
+        filter=None if application.state.where is None else application.state.where.sql(str),
         **_windows(application),
         grouping=WINDOW,
         deduplication={"columns": ", ".join(DEDUPLICATION), **DELTA_IDS} if application.deduplicate else None,

@@ -22,6 +22,7 @@ from contracts.model.topics import Topic, Topics
 from contracts.model.tracing import check_event
 from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import without_none
+from contracts.types.filters import Filter
 from contracts.types.key import SEPARATOR, Key, MaxBytes
 
 SMALLEST_RECORD = 4 * 1024
@@ -71,6 +72,7 @@ class Application:
         self.largest_record = _checked_size(name, largest_record)
         _check_event(event, state, deduplicate=deduplicate)
         self.sources = _sources(event, state)
+        _check_filter(f"{state.__name__}(where=…)", state.where, event)
         self.traced = traced
         if traced:
             check_event(event)
@@ -202,10 +204,18 @@ def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
             write = f"Write {type(reducer).__name__}(of=…) with one of these: {fields}"
             raise DeclarationError(where, f"{event.__name__} has no field {source!r}", write)
         _check_fit(where, reducer, annotation, event.model_fields[source].annotation)
-        if reducer.where is not None:
-            reducer.where.check(event, where)
+        _check_filter(where, reducer.where, event)
         found[name] = source
     return found
+
+
+def _check_filter(where: str, declared: Filter | None, event: type[BaseEvent]) -> None:
+    """Refuse what is no filter, and a filter that does not fit the event."""
+    if declared is None:
+        return
+    if not isinstance(declared, Filter):
+        raise DeclarationError(where, f"{declared!r} is no filter", "Compare a field: field('status') == 'departed'")
+    declared.check(event, where)
 
 
 def _check_fit(where: str, reducer: Reducer, annotation: Any, source: Any) -> None:

@@ -49,6 +49,7 @@ class State(BaseModel):
     offset: ClassVar[timedelta] = NO_TIME
     grace: ClassVar[timedelta] = timedelta(minutes=10)
     where: ClassVar[Filter | None] = None
+    """The events that are merged; by default all. One that does not pass is counted, and is no dead letter."""
     is_windowed: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -41,9 +41,14 @@ class Decoder:
         return feedback_shape(self.application)
 
     def event(self, record: Record) -> tuple[Delta, ...]:
-        """An event as deltas, one for each of its windows that is not over. Raises RecordError."""
+        """An event as deltas, one for each of its windows that is not over; none if the state's filter excludes it.
+
+        Raises RecordError.
+        """
         application, is_windowed = self.application, self.application.state.is_windowed
         values = read(application.event_shape, record.value, application.largest_record)
+        if application.state.where is not None and not application.state.where.holds(values):
+            return ()
         key = self._key(values)
         if not is_windowed:
             _check_key(application.key_name, key, record.key)

@@ -19,9 +19,9 @@ NUMBERS = (int, float)
 class Reducer(ABC):
     """One way to merge the values of an event field. `of` names that field; by default it has the state field's name.
 
-    The workers and tests reduce in Python: `lift` makes a partial of each value, `merge` one partial of two, `present`
-    the published value. The job reduces by `sql`, an aggregate expression. Both give the same result for the same
-    values, in any order and grouping, so `merge` is associative and commutative. Neither sees a null.
+    The job reduces by `sql`, an aggregate expression. The fold, which tests run, reduces in Python: `lift` makes a
+    partial of each value, `merge` one partial of two, `present` the published value. Both give the same result for the
+    same values, in any order and grouping, so `merge` is associative and commutative. Neither sees a null.
 
     A reducer is a frozen dataclass that declares `of` as a field. `contracts.testing.reducers.check_reducer` checks
     one: the SQL against the fold, and the laws of `merge`.

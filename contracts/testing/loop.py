@@ -47,12 +47,13 @@ class Loop:
     def send(self, event: BaseEvent) -> Snapshot:
         """Return the snapshot after one event, as on the wire; its requests wait. Raises RecordError as the job does.
 
-        Of several windows it is that of the newest one. An event sent twice gives the latest snapshot again.
+        Of several windows it is that of the newest one. An event sent twice gives the latest snapshot again, and so
+        does one that the state's filter excludes. Raises KeyError if that is the first of its key.
         """
         time = event.ts if self._application.topics.replay else self._clock()
         key = composite_key(*(getattr(event, name) for name in self._application.state.keys))
         deltas = self._decoder.event(_record(key, event.model_dump_json(exclude_none=True).encode(), time))
-        return [self._add(delta) for delta in deltas][-1]
+        return [self._add(delta) for delta in deltas][-1] if deltas else self.snapshot(key)
 
     async def settle(self) -> None:
         """Answer what is under way, and what the answers call for, until nothing is left to ask.

@@ -13,7 +13,7 @@ from contracts.model.state import reducers
 from contracts.reducers import Reducer
 from spark_app.lift import DELTA_IDS
 from spark_app.state_model import StateModel, aggregates, state_model
-from tests import everything, traced
+from tests import everything, filtered, traced
 from tests.clicks import HOUR, MINUTE, Hops, Identified, application, hops
 from tests.everything import Everything, Thing, app
 
@@ -77,6 +77,14 @@ def test_another_filter_of_a_reducer_is_another_model() -> None:
     assert difference.endswith("changes from Latest() to Latest(where=field('load') > 3)")
     assert one(fast).digest() != stored.digest()
     assert one(Latest(where=field("load") > 3)).differences(one(fast)) == []
+
+
+def test_another_filter_of_the_state_is_another_model() -> None:
+    other = state_model(filtered.app)
+    assert other.differences(state_model(app)) == [
+        f"the filter of its state is None, the application's is {filtered.WHERE.sql(str)}"
+    ]
+    assert other.digest() != state_model(app).digest()
 
 
 def test_several_differences_are_all_reported() -> None:

@@ -20,6 +20,7 @@ from contracts.wire import DeadLetter, decode_snapshot
 from contracts.wire.partition import partition, partition_sql
 from contracts.wire.window_key import window_key
 from spark_app.pipeline import snapshots
+from tests import filtered
 from tests.clicks import Pairs, application, hops, owned, random_answers, random_clicks
 from tests.everything import EPOCH
 from tests.same import assert_same
@@ -43,8 +44,8 @@ few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "app",
-    [application(), application(Pairs), hops, application(Pairs, deduplicate=False), owned],
-    ids=["tumbling", "composite", "hopping", "copies", "enriched"],
+    [application(), application(Pairs), hops, application(Pairs, deduplicate=False), owned, filtered.hops],
+    ids=["tumbling", "composite", "hopping", "copies", "enriched", "filtered"],
 )
 def test_sparks_windows_equal_the_folds(spark: SparkSession, app: Application, seed: int) -> None:
     events = random_clicks(seed, 1_200)

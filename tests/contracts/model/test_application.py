@@ -107,6 +107,19 @@ def test_a_wrong_field_is_refused(annotation: Any, says: str) -> None:
     assert "One.wrong" in str(error.value)
 
 
+@pytest.mark.parametrize("wrong", [field("speed"), True, "speed > 3"])
+def test_what_is_no_filter_is_refused(wrong: Any) -> None:
+    with pytest.raises(DeclarationError, match="is no filter"):
+        of(state("n", Annotated[int, Count()], where=wrong))
+    with pytest.raises(DeclarationError, match="is no filter"):
+        of(state("n", Annotated[int, Count(where=wrong)]))
+
+
+def test_a_filter_that_does_not_fit_the_event_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"One\(where=…\): field\('speed'\) == 'fast'.* Write a number"):
+        of(state("n", Annotated[int, Count()], where=field("speed") == "fast"))
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.records.decode import Decoder
 from contracts.records.record import Reason, Record, RecordError
-from tests import hostile, keyed
+from tests import filtered, hostile, keyed
 from tests.everything import KEPT_FOR, NOW, answer_record, app
 
 GOOD = Record("events", 0, 0, NOW, b"d", hostile.good())
@@ -51,6 +51,16 @@ def test_the_key_is_that_of_the_state() -> None:
     assert [delta.device_id for delta in decoder.event(replace(GOOD, key=b"c", value=value))] == ["c"]
     assert refusal(replace(GOOD, value=value), decoder)[0] is Reason.WRONG_KEY
     assert refusal(replace(GOOD, key=b"", value=hostile.good(car="")), decoder) == (Reason.INVALID_FIELD, "car")
+
+
+def test_the_filter_comes_after_the_shape_and_before_key_and_times() -> None:
+    decoder, later = Decoder(filtered.app), NOW + timedelta(days=1)
+    excluded = replace(GOOD, key=b"another", value=hostile.good(speed=0.0, ts=later))
+    assert decoder.event(excluded) == ()
+    passing = replace(GOOD, value=hostile.good(speed=100.0, ts=later))
+    assert refusal(passing, decoder)[0] is Reason.INCREDIBLE_TIME
+    assert refusal(replace(passing, key=b"another"), decoder)[0] is Reason.WRONG_KEY
+    assert refusal(replace(GOOD, value=hostile.good(speed="fast")), decoder)[0] is Reason.MALFORMED
 
 
 def test_a_time_ahead_of_the_brokers_clock_is_reported() -> None:

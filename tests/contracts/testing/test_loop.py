@@ -21,6 +21,7 @@ from contracts import (
     RetryableCallError,
     State,
     enrichment,
+    field,
 )
 from contracts.records.record import RecordError
 from contracts.testing import Clock, FakeApi, Loop
@@ -73,6 +74,19 @@ def loop(registry: dict[str, Any], points: Any = None, budget: Budget | None = N
 
 def ping(number: int = 1, plate: str = "A 1", ts: datetime = NOW) -> Ping:
     return Ping(device_id="d", event_id=str(number), first_seen=NOW, ts=ts, plate=plate)
+
+
+class Known(State, where=field("plate").is_not_null()):
+    plate: Annotated[str | None, Latest()]
+
+
+def test_an_event_that_the_filter_excludes_changes_nothing() -> None:
+    one = Loop(Application(name="known", event=Ping, state=Known), apis={}, clock=Clock(NOW))
+    unknown = ping(2).model_copy(update={"plate": None})
+    with pytest.raises(KeyError):
+        one.send(unknown)
+    first = one.send(ping())
+    assert one.send(unknown) == first == one.snapshot("d")
 
 
 async def test_what_is_called_for_waits_until_it_may_settle() -> None:
