@@ -62,6 +62,6 @@ def _are_quantiles(found: Sequence[float], delays: Sequence[int]) -> bool:
 
 
 def _is_quantile(value: float, probability: float, delays: Sequence[int]) -> bool:
-    rank, bound = math.ceil(probability * len(delays)), len(delays) / ACCURACY
+    rank, bound = probability * len(delays), len(delays) / ACCURACY
     first, last = bisect_left(delays, value) + 1, bisect_right(delays, value)
-    return first <= last and first - bound <= rank <= last + bound
+    return first <= last and first <= math.ceil(rank) + bound and last >= rank - bound
