@@ -5,6 +5,7 @@ names of a delta's columns are in the expressions of the state model: a change o
 """
 
 from contracts.model.application import Application
+from contracts.model.emit import Emit
 from contracts.model.tracing import FIELD
 from contracts.types.columns import sql_type, struct_type
 from contracts.wire import Answer
@@ -38,8 +39,8 @@ RECORD_PARTITION = "record_partition"
 EVENT_OFFSET = "events_offset"
 """The offset of an event; null in an answer. `event_offset` would be the column of a field `offset`."""
 
-WINDOW = [DEVICE_ID, FIRST_SEEN, DEAD_LETTER]
-"""The key of the state."""
+WINDOW = [DEVICE_ID, FIRST_SEEN]
+"""The columns of a window's key."""
 DEDUPLICATION = [FIRST_SEEN, DELTA_ID]
 """The columns in which copies of a delta are equal, and the time after which Spark may forget it. The digest is short,
 because the store of an hour's deltas is the larger one, and pays for every byte of its keys."""
@@ -68,6 +69,11 @@ def answer_column(name: str) -> str:
 def state_column(name: str) -> str:
     """Return the column of the merged state with this field."""
     return f"state_{name}"
+
+
+def state_key(application: Application) -> list[str]:
+    """Return the columns of the state's key. With `Emit.CLOSE` no dead letter passes through the state."""
+    return WINDOW if application.emit is Emit.CLOSE else [*WINDOW, DEAD_LETTER]
 
 
 def event_fields(application: Application) -> list[str]:

@@ -1,8 +1,10 @@
 """The job's metrics, those of contracts/metrics/job.py, from Spark's progress of each batch."""
 
 import json
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, generate_latest
 from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress, StreamingQueryProgress
@@ -17,84 +19,163 @@ UNKNOWN = -1
 """Spark's value of a figure that it does not know."""
 
 
+class Families(NamedTuple):
+    """The metrics of the catalogue, of all applications."""
+
+    counters: dict[Metric, Counter]
+    gauges: dict[Metric, Gauge]
+
+
 class JobMetrics:
-    """What the job counts, and when it last got on. Written by the driver's main thread, read by any.
+    """The metrics of the job, and its health: that of the queries of its applications."""
 
-    `batch` is the length of a batch; `clock` is monotonic, in seconds, and `now` is the time since 1970.
-    """
-
-    def __init__(self, batch: timedelta, clock: Callable[[], float], now: Callable[[], float]) -> None:
-        self._batch_s = batch.total_seconds()
-        self._clock = clock
-        self._now = now
-        self._since = clock()
-        self._running = False
-        self._catching_up = 0
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._counters = {one: _counter(one, self._registry) for one in names.CATALOGUE if one.kind == "counter"}
-        self._gauges = {one: _gauge(one, self._registry) for one in names.CATALOGUE if one.kind == "gauge"}
+        self._families = Families(
+            {one: _counter(one, self._registry) for one in names.CATALOGUE if one.kind == "counter"},
+            {one: _gauge(one, self._registry) for one in names.CATALOGUE if one.kind == "gauge"},
+        )
+        self._queries: list[QueryMetrics] = []
         ProcessCollector(registry=self._registry)
+
+    def query(  # noqa: PLR0913  # two of them are clocks
+        self,
+        application: str,
+        batch: timedelta,
+        longest: timedelta,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+        *,
+        scans: int = 1,
+    ) -> "QueryMetrics":
+        """Add an application, and return the metrics of its query.
+
+        A batch lasts `longest` at most, and reads each record `scans` times.
+        """
+        self._queries.append(QueryMetrics(self._families, application, batch, longest, clock, now, scans))
+        return self._queries[-1]
 
     def text(self) -> bytes:
         """All figures, in Prometheus' text format. Java's CPU and memory are another process' and not among them."""
         return generate_latest(self._registry)
 
     def unhealthy(self) -> str | None:
-        """Why a restart is called for: no batch was committed, nor the query started, for longer than one takes.
-
-        A micro-batch that catches up takes as long as its backlog demands.
-        """
-        silent = self._clock() - self._since
-        if self._catching_up or silent <= self._batch_s + MARGIN.total_seconds():
-            return None
-        return f"no batch was committed for {silent:.0f} s, and one lasts {self._batch_s:g} s"
+        """Return why a restart is called for, with the applications that need it."""
+        return "; ".join(why for one in self._queries if (why := one.unhealthy())) or None
 
     def unready(self) -> str | None:
-        """Return why no record gives a snapshot at once; None while the query runs in real-time mode."""
-        if self._catching_up:
-            return f"the job catches up with {self._catching_up} records before it goes live"
-        return None if self._running else "the query does not run yet"
+        """Return which applications do not give a snapshot for each record now, and why."""
+        return "; ".join(why for one in self._queries if (why := one.unready())) or None
 
-    def about(self, application: str, state: str, checkpoint: str) -> None:
-        """What the job is."""
-        self._gauges[names.ABOUT].labels(application, state, checkpoint).set(1)
+
+class QueryMetrics:
+    """What the query of one application counts, and when it last got on. Written by one thread, read by any.
+
+    `batch` is the length of a batch; `clock` is monotonic, in seconds, and `now` is the time since 1970.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  # two of them are clocks
+        self,
+        families: Families,
+        application: str,
+        batch: timedelta,
+        longest: timedelta,
+        clock: Callable[[], float],
+        now: Callable[[], float],
+        scans: int,
+    ) -> None:
+        self._scans = scans
+        self._families = families
+        self._application = application
+        self._batch_s = batch.total_seconds()
+        self._longest_s = longest.total_seconds()
+        self._clock = clock
+        self._now = now
+        self._since = clock()
+        self._running = False
+        self._catching_up = 0
+        self._gave_up: str | None = None
+        for metric, family in (families.counters | families.gauges).items():
+            if len(metric.labels) == 1:
+                family.labels(application)  # so that it is there from the beginning, as 0
+
+    def unhealthy(self) -> str | None:
+        """Return why a restart is called for: no batch was committed, nor the query started, for longer than one takes.
+
+        A micro-batch that catches up takes as long as its backlog demands. An application that has given up needs the
+        remedy that its error names, not a restart, which would stop the others.
+        """
+        silent = self._clock() - self._since
+        if self._catching_up or self._gave_up or silent <= self._longest_s + MARGIN.total_seconds():
+            return None
+        return f"{self._application}: no batch was committed for {silent:.0f} s, and one lasts {self._longest_s:g} s"
+
+    def unready(self) -> str | None:
+        """Return why its records give no snapshots now; None while the query runs and has caught up."""
+        if self._gave_up:
+            return f"{self._application} gave up: {self._gave_up}"
+        if self._catching_up:
+            return f"{self._application} catches up with {self._catching_up} records before it goes live"
+        return None if self._running else f"the query of {self._application} does not run yet"
+
+    def about(self, state: str, checkpoint: str) -> None:
+        """What the query is."""
+        self._set(names.ABOUT, 1, state, checkpoint)
 
     def catching_up(self, records: int) -> None:
         """The next run reads a backlog of so many records, and publishes when it has read all."""
         self._set_backlog(records)
 
     def live(self) -> None:
-        """The next run is in real-time mode."""
+        """The next run reads records as they come."""
         self._set_backlog(0)
 
     def _set_backlog(self, records: int) -> None:
         self._catching_up = records
-        self._gauges[names.CATCHING_UP].set(records)
+        self._set(names.CATCHING_UP, records)
 
     def starting(self) -> None:
-        """The query is about to start. One that always fails ends the driver, so this may count as getting on."""
+        """The query is about to start. One that always fails gives up, so this may count as getting on."""
         self._since = self._clock()
+        self._set_given_up(None)
         self._add(names.STARTS, 1)
 
     def running(self) -> None:
         """The query was started."""
         self._running = True
 
+    def idle(self) -> None:
+        """The query waits for records."""
+        self._since = self._clock()
+
     def failed(self) -> None:
         """The query failed."""
         self._running = False
         self._add(names.FAILURES, 1)
 
+    def gave_up(self, why: str) -> None:
+        """The application does not start its query again."""
+        self._running = False
+        self._set_given_up(why)
+
+    def _set_given_up(self, why: str | None) -> None:
+        self._gave_up = why
+        self._set(names.GAVE_UP, int(why is not None))
+
+    def records(self, rows: int) -> int:
+        """Return the number of records, by the number of rows that Spark counts."""
+        return rows // self._scans
+
     def batch(self, progress: StreamingQueryProgress) -> None:
         """A batch was committed."""
         self._since = self._clock()
         self._add(names.BATCHES, 1)
-        self._gauges[names.COMMITTED_AT].set(self._now())
+        self._set(names.COMMITTED_AT, self._now())
         self._add(names.WRITTEN, progress.sink.numOutputRows)
         self._add(names.FILTERED, count_filtered(progress))
         self._times(progress.durationMs)
         if watermark := progress.eventTime.get("watermark"):
-            self._gauges[names.WATERMARK].set(datetime.fromisoformat(watermark).timestamp())
+            self._set(names.WATERMARK, datetime.fromisoformat(watermark).timestamp())
         for source in progress.sources:
             self._source(source)
         for operator in progress.stateOperators:
@@ -102,18 +183,18 @@ class JobMetrics:
 
     def _times(self, took: dict[str, int]) -> None:
         whole = took.get("triggerExecution", 0) / 1000
-        self._gauges[names.BATCH_SECONDS].set(whole)
-        self._gauges[names.PAUSE_SECONDS].set(max(0.0, whole - self._batch_s))
+        self._set(names.BATCH_SECONDS, whole)
+        self._set(names.PAUSE_SECONDS, max(0.0, whole - self._batch_s))
         for phase, milliseconds in took.items():
-            self._gauges[names.PHASE_SECONDS].labels(phase).set(milliseconds / 1000)
+            self._set(names.PHASE_SECONDS, milliseconds / 1000, phase)
 
     def _source(self, source: SourceProgress) -> None:
         read, there = (_offsets(one) for one in (source.endOffset, source.latestOffset))
         for topic, partitions in read.items():
-            self._counters[names.RECORDS].labels(topic).inc(source.numInputRows)
+            self._add(names.RECORDS, self.records(source.numInputRows), topic)
             ends = there.get(topic, partitions)
             behind = sum(max(0, ends.get(number, offset) - offset) for number, offset in partitions.items())
-            self._gauges[names.LAG].labels(topic).set(behind)
+            self._set(names.LAG, behind, topic)
 
     def _operator(self, operator: StateOperatorProgress) -> None:
         name, own = operator.operatorName, operator.customMetrics
@@ -121,17 +202,20 @@ class JobMetrics:
         self._add(names.COPIES, own.get("numDroppedDuplicateRows", 0))
         self._add(names.EXPIRED, operator.numRowsRemoved, name)
         self._add(names.STATE_UPDATED, operator.numRowsUpdated, name)
-        self._gauges[names.STATE_BYTES].labels(name).set(operator.memoryUsedBytes)
-        self._gauges[names.STATE_COMMIT_SECONDS].labels(name).set(operator.commitTimeMs / 1000)
+        self._set(names.STATE_BYTES, operator.memoryUsedBytes, name)
+        self._set(names.STATE_COMMIT_SECONDS, operator.commitTimeMs / 1000, name)
         if seen := own.get("numRowsReadDuringEviction", 0):  # it looks at every key, once there is a watermark
-            self._gauges[names.STATE_KEYS].labels(name).set(max(0, seen - operator.numRowsRemoved))
+            self._set(names.STATE_KEYS, max(0, seen - operator.numRowsRemoved), name)
         for figure, value in own.items():
             if figure.startswith("rocksdb"):
-                self._gauges[names.ROCKSDB].labels(name, figure.removeprefix("rocksdb")).set(value)
+                self._set(names.ROCKSDB, value, name, figure.removeprefix("rocksdb"))
+
+    def _set(self, metric: Metric, value: float, *labels: str) -> None:
+        self._families.gauges[metric].labels(self._application, *labels).set(value)
 
     def _add(self, metric: Metric, by: int, *labels: str) -> None:
         if by > UNKNOWN:
-            (self._counters[metric].labels(*labels) if labels else self._counters[metric]).inc(by)
+            self._families.counters[metric].labels(self._application, *labels).inc(by)
 
 
 def _counter(metric: Metric, registry: CollectorRegistry) -> Counter:

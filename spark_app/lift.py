@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.model.application import Application
+from contracts.model.emit import Emit
 from contracts.model.tracing import FIELD, carried_sql
 from contracts.model.windows import last_window_start_sql, overlap, window_starts_sql
 from contracts.records.decode import ANSWER_IDENTITY, LATER_EPOCH
@@ -52,9 +53,9 @@ DELTA_IDS = {
     "digest": "unhex(md5(concat_ws('/', CAST(length(device_id) AS STRING), device_id, delta_id)))",
 }
 """The expressions of a delta's name, by its origin, and of the digest of device and name."""
-CLOCK_SQL = "least(timestamp, timestamp_millis(CAST(reflect('java.lang.System', 'currentTimeMillis') AS BIGINT)))"
-"""The job's clock limits the broker's, so that a broker's clock that is ahead expires no state. It is read for each
-record; current_timestamp() would be the time at which the batch began."""
+JOB_CLOCK = "timestamp_millis(CAST(reflect('java.lang.System', 'currentTimeMillis') AS BIGINT))"
+"""The job's clock in real-time mode, read for each record. current_timestamp() is the time at which the batch began: in
+a micro-batch, whose records are older than that, it is the same when a killed job's batch runs again."""
 IS_HEARTBEAT = f"value IS NULL AND coalesce(key = X'{HEARTBEAT_KEY.hex()}', false)"
 """A heartbeat of the job becomes a row that is neither a device's delta nor a dead letter."""
 TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
@@ -63,7 +64,7 @@ TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
 def events(records: DataFrame, application: Application, epoch: int) -> DataFrame:
     """Return the deltas of the topic of events. `epoch` is that of the dead letters."""
     state = application.state
-    fields = decoded(records.withColumn(CLOCK, F.expr(CLOCK_SQL)), application.event_shape, application)
+    fields = decoded(_timed(records, application), application.event_shape, application)
     fields = passing(fields, state.where)
     fields = fields.withColumn(REASON, checks.checked(checks.event_cases(application)))
     values = {event_column(name): field_column(name) for name in ("ts", *event_fields(application))}
@@ -78,7 +79,7 @@ def events(records: DataFrame, application: Application, epoch: int) -> DataFram
 
 def feedback(records: DataFrame, application: Application, epoch: int) -> DataFrame:
     """Return the deltas of the topic of feedback, for a state of this epoch."""
-    fields = decoded(records.withColumn(CLOCK, F.expr(CLOCK_SQL)), feedback_shape(application), application)
+    fields = decoded(_timed(records, application), feedback_shape(application), application)
     own_epoch, status, enrichment = (field_column(name) for name in ("epoch", "status", "enrichment"))
     fields = fields.withColumn(own_epoch, F.expr(f"coalesce({own_epoch}, 0L)"))
     names = application.by_name
@@ -95,6 +96,12 @@ def feedback(records: DataFrame, application: Application, epoch: int) -> DataFr
     key, start = field_column(DEVICE_ID), field_column(FIRST_SEEN)
     identity = _identity(application, key, start, DELTA_IDS["feedback"])
     return _deltas(fields, application, identity, answers | _context(application), epoch)
+
+
+def _timed(records: DataFrame, application: Application) -> DataFrame:
+    """Add the clock. The job's limits the broker's, so that a broker's clock that is ahead expires no state."""
+    own = JOB_CLOCK if application.emit is Emit.EVENT else "current_timestamp()"
+    return records.withColumn(CLOCK, F.expr(f"least(timestamp, {own})"))
 
 
 def _context(application: Application) -> dict[str, str]:

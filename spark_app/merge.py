@@ -9,7 +9,7 @@ from contracts.records.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
 from contracts.wire import NEVER_WRITTEN
 from contracts.wire.partition import partition_sql
 from contracts.wire.window_key import SUFFIX_BYTES, window_key_sql
-from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, WINDOW, answer_column, state_column
+from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column, state_column, state_key
 from spark_app.lift import TIMESTAMP_FORMAT
 from spark_app.state_model import aggregates
 
@@ -17,7 +17,8 @@ from spark_app.state_model import aggregates
 def merged(deltas: DataFrame, application: Application) -> DataFrame:
     """Return one row for each window: its version, and the columns of its state."""
     columns = [F.expr(sql).alias(name) for name, sql in aggregates(application).items()]
-    return deltas.groupBy(*WINDOW).agg(*columns)
+    rows = deltas.groupBy(*state_key(application)).agg(*columns)
+    return rows if DEAD_LETTER in rows.columns else rows.withColumn(DEAD_LETTER, F.lit(None).cast("string"))
 
 
 def published(rows: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
@@ -42,6 +43,16 @@ def published(rows: DataFrame, application: Application, epoch: int, partitions:
         F.when(is_snapshot, F.expr(window_key_sql(DEVICE_ID, FIRST_SEEN))).otherwise(F.col(DEVICE_ID)).alias("key"),
         F.coalesce("dead", "snapshot").alias("value"),
         F.when(is_snapshot, F.col("place")).alias("partition"),
+    )
+
+
+def dead_letters(deltas: DataFrame, application: Application) -> DataFrame:
+    """Return what the sink writes of the dead letters among these deltas."""
+    return deltas.where(f"{DEAD_LETTER} IS NOT NULL").select(
+        F.lit(application.topics.dead_letters).alias("topic"),
+        F.col(DEVICE_ID).alias("key"),
+        F.col(DEAD_LETTER).alias("value"),
+        F.lit(None).cast("int").alias("partition"),
     )
 
 

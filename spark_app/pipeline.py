@@ -7,17 +7,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
+from contracts.model.emit import Emit
 from spark_app import lift
-from spark_app.columns import DEDUPLICATION, FIRST_SEEN
+from spark_app.columns import DEAD_LETTER, DEDUPLICATION, FIRST_SEEN
 from spark_app.kafka import CONSUMER, PRODUCER, connector
-from spark_app.merge import merged, published
+from spark_app.merge import dead_letters, merged, published
 from spark_app.settings import JobSettings
 
 
 def pipeline(
     spark: SparkSession, application: Application, settings: JobSettings, epoch: int, partitions: int
 ) -> DataStreamWriter:
-    """The query, ready to start: one snapshot for each new valid record, a dead letter for each other one.
+    """The query, ready to start: snapshots of the states that its records change, a dead letter for each bad record.
 
     `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`.
     """
@@ -25,7 +26,7 @@ def pipeline(
     kafka = connector(settings.client())
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
-    return write(snapshots(events, feedback, application, epoch, partitions), kafka, settings)
+    return write(snapshots(events, feedback, application, epoch, partitions), application, kafka, settings)
 
 
 def snapshots(
@@ -35,12 +36,21 @@ def snapshots(
     deltas = lift.events(events, application, epoch)
     if feedback is not None:
         deltas = deltas.unionByName(lift.feedback(feedback, application, epoch))
+    refused = None
+    if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
+        refused, deltas = dead_letters(deltas, application), deltas.where(f"{DEAD_LETTER} IS NULL")
     # A credible clock may be ahead by the skew, and must not expire a window sooner.
     kept_for = application.kept_for
     deltas = deltas.withWatermark(FIRST_SEEN, interval(kept_for + application.skew))
     if application.deduplicate:
         deltas = deltas.dropDuplicates(DEDUPLICATION)
-    return published(merged(deltas, application), application, epoch, partitions)
+    rows = published(merged(deltas, application), application, epoch, partitions)
+    return rows if refused is None else rows.unionByName(refused)
+
+
+def scans(application: Application) -> int:
+    """Return how often the query reads each record: with `Emit.CLOSE` once more, for the dead letters."""
+    return 2 if application.emit is Emit.CLOSE else 1
 
 
 def read(spark: SparkSession, kafka: dict[str, str], topic: str) -> DataFrame:
@@ -49,15 +59,18 @@ def read(spark: SparkSession, kafka: dict[str, str], topic: str) -> DataFrame:
     return source.option("startingOffsets", "earliest").option("failOnDataLoss", "true").load()
 
 
-def write(rows: DataFrame, kafka: dict[str, str], settings: JobSettings) -> DataStreamWriter:
+def write(rows: DataFrame, application: Application, kafka: dict[str, str], settings: JobSettings) -> DataStreamWriter:
     """The sink: each row goes to the topic that it names."""
-    sink = rows.writeStream.format("kafka").options(**kafka, **PRODUCER)
-    return sink.option("checkpointLocation", settings.checkpoint).queryName("stateloop").outputMode("update")
+    sink = rows.writeStream.format("kafka").options(**kafka, **PRODUCER).queryName(application.name)
+    mode = "append" if application.emit is Emit.CLOSE else "update"
+    return sink.option("checkpointLocation", settings.checkpoint).outputMode(mode)
 
 
-def live(query: DataStreamWriter, batch: timedelta) -> StreamingQuery:
-    """Start the query in real-time mode: each record gives a snapshot at once."""
-    return query.trigger(realTime=interval(batch)).start()  # type: ignore[call-overload,no-any-return]  # newer than its stubs
+def live(query: DataStreamWriter, emit: Emit, batch: timedelta) -> StreamingQuery:
+    """Start the query, in real-time mode if each record gives a snapshot at once, or else in micro-batches."""
+    if emit is Emit.EVENT:
+        return query.trigger(realTime=interval(batch)).start()  # type: ignore[call-overload,no-any-return]  # newer than its stubs
+    return query.trigger(processingTime=interval(batch)).start()
 
 
 def catching_up(query: DataStreamWriter) -> StreamingQuery:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from spark_app.figures import JobMetrics
+from spark_app.figures import QueryMetrics
 from spark_app.filtered import count_filtered
 
 Write = Callable[[str], object]
@@ -20,36 +20,46 @@ class JobReport:
 
     def __init__(self, write: Write = sys.stdout.write) -> None:
         self._write = write
-        self._figures: JobMetrics | None = None
-
-    def count(self, figures: JobMetrics) -> None:
-        """Pass each later report to these metrics too."""
-        self._figures = figures
 
     def started(self, settings: dict[str, Any], slots: int, http_port: int | None = None) -> None:
         """The settings that are in force, and where /healthz and /metrics answer."""
-        self._line("started", slots=slots, http_port=http_port, settings=settings)
+        self.line("started", slots=slots, http_port=http_port, settings=settings)
+
+    def ended(self, why: str, level: Level = "info") -> None:
+        """The driver ends."""
+        self.line("ended", level, why=why)
+
+    def line(self, what: str, level: Level = "info", **facts: object) -> None:
+        """Write one line, in one piece: the applications have a thread each."""
+        known = {"ts": datetime.now(UTC).isoformat(), "level": level}
+        self._write(json.dumps({"job": what, **known, **facts}, default=str) + "\n")
+        sys.stdout.flush()
+
+
+class QueryReport:
+    """Reports on the query of one application, in lines and in metrics."""
+
+    def __init__(self, job: JobReport, application: str, metrics: QueryMetrics) -> None:
+        self._job = job
+        self._application = application
+        self._metrics = metrics
 
     def catching_up(self, records: int) -> None:
         """The next run reads this many records in one micro-batch."""
-        if self._figures:
-            self._figures.catching_up(records)
+        self._metrics.catching_up(records)
         self._line("catching_up", records=records)
 
     def live(self) -> None:
-        """The next run is in real-time mode."""
-        if self._figures:
-            self._figures.live()
+        """The next run reads records as they come."""
+        self._metrics.live()
 
     def starting(self) -> None:
         """The query is about to start."""
-        if self._figures:
-            self._figures.starting()
+        self._metrics.starting()
 
     def running(self) -> None:
         """The query was started."""
-        if self._figures:
-            self._figures.running()
+        self._metrics.running()
 
     def batch(self, progress: StreamingQueryProgress) -> None:
         """Report a committed batch.
@@ -57,13 +67,12 @@ class JobReport:
         `filtered` counts the events that the state's filter excluded, `late` the records that were dropped because
         their window had expired.
         """
-        if self._figures:
-            self._figures.batch(progress)
+        self._metrics.batch(progress)
         operators = progress.stateOperators
         self._line(
             "batch",
             batch=progress.batchId,
-            records=progress.numInputRows,
+            records=self._metrics.records(progress.numInputRows),
             filtered=count_filtered(progress),
             late=sum(operator.numRowsDroppedByWatermark for operator in operators),
             expired=operators[0].numRowsRemoved if operators else 0,
@@ -71,21 +80,23 @@ class JobReport:
             took=progress.durationMs.get("triggerExecution"),
         )
 
+    def idle(self) -> None:
+        """The query waits for records."""
+        self._metrics.idle()
+
     def failed(self, problem: str, failures: int, pause_s: float) -> None:
         """The query failed, and is started again after a pause."""
-        if self._figures:
-            self._figures.failed()
+        self._metrics.failed()
         self._line("failed", "warning", problem=problem, failures=failures, restart_in=round(pause_s * 1000))
 
+    def gave_up(self, why: str) -> None:
+        """The application ends, or starts again after a long pause while others run."""
+        self._metrics.gave_up(why)
+        self._line("gave_up", "error", why=why)
+
     def warning(self, problem: str) -> None:
-        """Report a problem that the job goes on with."""
+        """Report a problem that the application goes on with."""
         self._line("warning", "warning", problem=problem)
 
-    def ended(self, why: str, level: Level = "info") -> None:
-        """The driver ends."""
-        self._line("ended", level, why=why)
-
     def _line(self, what: str, level: Level = "info", **facts: object) -> None:
-        known = {"ts": datetime.now(UTC).isoformat(), "level": level}
-        self._write(json.dumps({"job": what, **known, **facts}, default=str) + "\n")
-        sys.stdout.flush()
+        self._job.line(what, level, application=self._application, **facts)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from contracts.model.application import Application
 from contracts.types.columns import SQL_SETTINGS
 from spark_app.settings import JobSettings
-from spark_app.topics import TopicIdentity
+from spark_app.topics import sources
 
 STATE_STORE = "spark.sql.streaming.stateStore"
 CONF: dict[str, bool | float | int | str | None] = {
@@ -30,7 +30,7 @@ CONF: dict[str, bool | float | int | str | None] = {
     "spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2",
     # Most of the median latency, at its default of 50.
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
-    # Nothing but this query runs here.
+    # Nothing but the job's queries runs here.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -46,17 +46,15 @@ LOCAL_FILES: dict[str, bool | float | int | str | None] = {
 """For a checkpoint on a local file system, where a rename is atomic by either way."""
 
 
-def slots(application: Application, topics: list[TopicIdentity], state_partitions: int) -> int:
+def slots(application: Application, partitions: int, state_partitions: int) -> int:
     """Return how many tasks run at once: one for each partition of each source, and of each stateful operator."""
     stateful = 2 if application.deduplicate else 1
-    return sum(topic.partitions for topic in topics) + stateful * state_partitions
+    return len(sources(application)) * partitions + stateful * state_partitions
 
 
-def session(settings: JobSettings, slots: int, state_partitions: int) -> SparkSession:
+def session(settings: JobSettings, slots: int) -> SparkSession:
     """The session. Under spark-submit the master, the jars and the memory are the submitter's."""
     builder = SparkSession.Builder().appName("stateloop").config(map=CONF)
-    builder = builder.config("spark.sql.shuffle.partitions", state_partitions)
-    builder = builder.config(f"{STATE_STORE}.minDeltasForSnapshot", batches_per_snapshot(settings.batch))
     if urlsplit(settings.checkpoint).scheme in ("", "file"):
         builder = builder.config(map=LOCAL_FILES)
     if not _submitted():
@@ -75,6 +73,14 @@ def session(settings: JobSettings, slots: int, state_partitions: int) -> SparkSe
     return spark
 
 
+def query_session(spark: SparkSession, batch: timedelta, state_partitions: int) -> SparkSession:
+    """Return a session with the settings of one query, on the same executors. It stops only its own query."""
+    own = spark.newSession()
+    own.conf.set("spark.sql.shuffle.partitions", state_partitions)
+    own.conf.set(f"{STATE_STORE}.minDeltasForSnapshot", batches_per_snapshot(batch))
+    return own
+
+
 def java_pid(spark: SparkSession) -> int:
     """Return the process number of the JVM that runs Spark."""
     context: Any = spark.sparkContext
@@ -82,7 +88,7 @@ def java_pid(spark: SparkSession) -> int:
 
 
 def stop_queries(spark: SparkSession) -> None:
-    """Stop all running queries."""
+    """Stop the running queries of a session."""
     with suppress(Py4JError, PySparkException):  # the JVM is gone, or the query ended meanwhile
         for query in spark.streams.active:
             query.stop()

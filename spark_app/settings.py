@@ -2,9 +2,13 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field
 
+from contracts.model.application import Application
+from contracts.model.emit import Emit
+from contracts.model.suite import Suite
 from contracts.settings import Duration, KafkaSettings
 
 
@@ -12,11 +16,13 @@ class JobSettings(KafkaSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, and so on."""
 
     application: str
-    """The application to run, as package.module:name."""
+    """The application to run, or the suite of applications, as package.module:name."""
     checkpoint: str = ".stateloop/checkpoint"
-    """A folder of any file system that Spark writes to. It belongs to this job alone."""
+    """A folder of any file system that Spark writes to. It belongs to this job alone. Each application of a suite has
+    a folder of its name in it."""
     batch: Duration = timedelta(minutes=5)
-    """How long one batch lasts. It bounds what is published again after a crash; between batches nothing flows."""
+    """How long one batch in real-time mode lasts. It bounds what is published again after a crash; between batches
+    nothing flows. A query that emits at intervals has those instead."""
     jars: Path = Path(".stateloop/jars")
     """The folder of the jars, of which `spark` has the Kafka connector's; spark-submit brings its own instead."""
     driver_memory: str = "2g"
@@ -30,7 +36,8 @@ class JobSettings(KafkaSettings):
     """Read a long backlog, or any with a new checkpoint, in one micro-batch before going live: it publishes the newest
     snapshot of each window. Without it the job publishes one for each record, and may lose late ones."""
     give_up: Duration = timedelta(minutes=5)
-    """How long a failing query is restarted without progress before the driver ends."""
+    """How long a failing query is restarted without progress before its application gives up. While others of the suite
+    run, it starts again after the same time; when all have given up, the driver ends."""
     log_level: str = "WARN"
     state_partitions: int | None = Field(default=None, ge=1)
     """How many partitions the state has; by default as many as the topic of events. A checkpoint has a fixed number."""
@@ -38,3 +45,14 @@ class JobSettings(KafkaSettings):
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)
     """Their port; 0 is any free one, which the first line has. Unset, they are not served."""
+
+    def by_application(self, suite: Suite) -> list[tuple[Application, Self]]:
+        """Return the settings of each application: several of them have a folder each for the checkpoint."""
+        if len(suite.applications) == 1:
+            return [(suite.applications[0], self)]
+        folder = self.checkpoint.rstrip("/")
+        return [(one, self.model_copy(update={"checkpoint": f"{folder}/{one.name}"})) for one in suite.applications]
+
+    def batch_of(self, application: Application) -> timedelta:
+        """Return how long a batch of the application's query lasts."""
+        return self.batch if application.emit is Emit.EVENT else application.emit_interval

@@ -1,4 +1,4 @@
-"""Starts the query: in real-time mode, or in a micro-batch that catches up with a long backlog first."""
+"""Starts the query: to read records as they come, or in a micro-batch that catches up with a long backlog first."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from contracts.model.application import Application
 from spark_app.backlog import committed_positions, measure
 from spark_app.folder import CheckpointFolder
 from spark_app.pipeline import catching_up, live
-from spark_app.report import JobReport
+from spark_app.report import QueryReport
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 
@@ -31,9 +31,10 @@ class Starter:
         application: Application,
         checkpoint: CheckpointFolder,
         query: DataStreamWriter,
-        report: JobReport,
+        report: QueryReport,
     ) -> None:
         self._settings = settings
+        self._application = application
         self._limit = application.state.grace / 2
         self._is_replay = application.topics.replay
         self._checkpoint = checkpoint
@@ -49,7 +50,7 @@ class Starter:
             self._report.catching_up(records)
             return QueryRun(catching_up(self._query), is_catch_up=True)
         self._report.live()
-        return QueryRun(live(self._query, self._settings.batch))
+        return QueryRun(live(self._query, self._application.emit, self._settings.batch_of(self._application)))
 
     def _backlog(self, topics: list[TopicIdentity]) -> int:
         """Return how many records to catch up with; 0 for a backlog that real-time mode may read.

@@ -18,11 +18,11 @@ from spark_app.columns import (
     EVENT_OFFSET,
     RECORD_PARTITION,
     RECORD_TIME,
-    WINDOW,
     answer_column,
     delta_types,
     event_column,
     state_column,
+    state_key,
 )
 from spark_app.lift import DELTA_IDS
 
@@ -90,7 +90,7 @@ def state_model(application: Application) -> StateModel:
         key=application.key_name,
         filter=None if application.state.where is None else application.state.where.sql(str),
         **_windows(application),
-        grouping=WINDOW,
+        grouping=state_key(application),
         deduplication={"columns": ", ".join(DEDUPLICATION), **DELTA_IDS} if application.deduplicate else None,
         tracing=application.traced,
         aggregates=[f"{column}: {sql}" for column, sql in aggregates(application).items()],

@@ -1,9 +1,10 @@
-"""Restarts the query inside this driver when it fails, and stops the driver when it keeps failing."""
+"""Restarts a query inside this driver when it fails, and gives up when it keeps failing."""
 
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Protocol
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -17,7 +18,7 @@ from spark_app.errors import (
     QueryFailsError,
     SparkExitedError,
 )
-from spark_app.report import JobReport
+from spark_app.report import QueryReport
 from spark_app.start import QueryRun
 
 FIRST_PAUSE_S = 0.05
@@ -53,16 +54,26 @@ class Failures:
         self.count, self.since = 0, None
 
 
+class Listener(Protocol):
+    """Follows a running query."""
+
+    def after(self, progress: StreamingQueryProgress) -> None:
+        """A batch was committed."""
+
+    def idle(self) -> None:
+        """The query waits for records. A query in real-time mode commits empty batches instead."""
+
+
 def supervise(
     start: Callable[[], QueryRun],
-    report: JobReport,
+    report: QueryReport,
     failures: Failures,
     stopping: threading.Event,
-    after_batch: Callable[[StreamingQueryProgress], object],
+    listener: Listener,
 ) -> None:
     """Run the query until `stopping` is set. Raises QueryFailsError, and what `attempt` and `start` refuse for good."""
     while not stopping.is_set():
-        problem = attempt(start, report, failures, stopping, after_batch)
+        problem = attempt(start, report, failures, stopping, listener)
         if stopping.is_set():
             return
         if problem is None:
@@ -74,10 +85,10 @@ def supervise(
 
 def attempt(
     start: Callable[[], QueryRun],
-    report: JobReport,
+    report: QueryReport,
     failures: Failures,
     stopping: threading.Event,
-    after_batch: Callable[[StreamingQueryProgress], object],
+    listener: Listener,
 ) -> str | None:
     """Run the query once; return why it failed, or None when it has caught up.
 
@@ -87,10 +98,17 @@ def attempt(
     try:
         run = start()
         report.running()
-        for progress in batches(run.query, stopping):
-            failures.progressed()
-            report.batch(progress)
-            after_batch(progress)
+        try:
+            for progress in batches(run.query, stopping):
+                if progress is None:
+                    report.idle()
+                    listener.idle()
+                else:
+                    failures.progressed()
+                    report.batch(progress)
+                    listener.after(progress)
+        finally:
+            run.query.stop()
     except Py4JNetworkError as error:
         raise SparkExitedError from error
     except (PySparkException, Py4JError, BrokerUnreachableError, CheckpointUnreachableError) as error:
@@ -100,17 +118,29 @@ def attempt(
     return None if run.is_catch_up else "it ended without an error"
 
 
-def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[StreamingQueryProgress]:
-    """Yield each committed batch of a running query until it ends. Raises PySparkException when it fails."""
+def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[StreamingQueryProgress | None]:
+    """Yield each committed batch of a running query until it ends, and None when it waits for records.
+
+    Raises PySparkException when it fails.
+    """
     last, ended = -1, False
     while not ended:
         ended = bool(query.awaitTermination(LOOK_S))
-        for progress in query.recentProgress:
-            if progress.batchId > last:
-                last = progress.batchId
-                yield progress
+        for progress in since(query, last):
+            last = progress.batchId
+            yield progress
+        if not ended and not query.status["isTriggerActive"]:
+            yield None
         if stopping.is_set():
             query.stop()
+
+
+def since(query: StreamingQuery, last: int) -> list[StreamingQueryProgress]:
+    """Return the batches after this one. Most looks find one at most, and each that is read costs a millisecond."""
+    newest = query.lastProgress
+    if newest is None or newest.batchId <= last:
+        return []
+    return [newest] if newest.batchId == last + 1 else [one for one in query.recentProgress if one.batchId > last]
 
 
 def first_line(problem: str) -> str:

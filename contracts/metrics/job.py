@@ -1,13 +1,17 @@
-"""The figures of the Spark job. What is about batches is known anew at the end of each batch."""
-
-from functools import partial
+"""The figures of the Spark job, for each of its applications. Those of batches change at the end of a batch."""
 
 from contracts.metrics.metric import Metric, listed
 
-_counter = partial(Metric, "job", "counter")
-_gauge = partial(Metric, "job", "gauge")
 
-ABOUT = _gauge("about", "Always 1: what the job runs, and its checkpoint.", ("application", "state", "checkpoint"))
+def _counter(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
+    return Metric("job", "counter", name, text, ("application", *labels))
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
+    return Metric("job", "gauge", name, text, ("application", *labels))
+
+
+ABOUT = _gauge("about", "Always 1: what the job runs, and its checkpoint.", ("state", "checkpoint"))
 BATCHES = _counter("batches", "Batches committed.")
 COMMITTED_AT = _gauge("committed_at_seconds", "When the last batch was committed, in seconds since 1970.")
 RECORDS = _counter("records", "Records read.", ("topic",))
@@ -45,6 +49,7 @@ ROCKSDB = _gauge(
     "rocksdb", "RocksDB's own figures of the last batch, by Spark's name for them.", ("operator", "figure")
 )
 FAILURES = _counter("failures", "Times that the query failed.")
+GAVE_UP = _gauge("gave_up", "Whether the application has given up, 1, or not, 0; the others go on.")
 STARTS = _counter("starts", "Times that the query was started, first and after each failure.")
 
 CATALOGUE = listed(dict(globals()))

@@ -84,6 +84,8 @@ class Job:
 
     def lines(self, what: str) -> list[dict[str, Any]]:
         """What the job has reported of one kind."""
+        if not self.log.exists():
+            return []
         text = self.log.read_text(encoding="utf-8", errors="replace")
         reported = [json.loads(line) for line in text.splitlines() if line.startswith('{"job"')]
         return [line for line in reported if line["job"] == what]

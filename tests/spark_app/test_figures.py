@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.metrics import job as names
-from spark_app.figures import MARGIN, JobMetrics
+from spark_app.figures import MARGIN, JobMetrics, QueryMetrics
 from tests.clock import Clock
 
 BATCH = timedelta(minutes=5)
@@ -71,21 +71,36 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def figures(clock: Clock) -> JobMetrics:
-    return JobMetrics(BATCH, clock, lambda: 1_700_000_000.0)
+def job() -> JobMetrics:
+    return JobMetrics()
 
 
-def samples(figures: JobMetrics) -> dict[tuple[str, ...], float]:
-    """The values by name and labels, which are in the order of their names."""
-    families = text_string_to_metric_families(figures.text().decode())
+@pytest.fixture
+def figures(job: JobMetrics, clock: Clock) -> QueryMetrics:
+    return query(job, "flights", clock)
+
+
+def query(job: JobMetrics, application: str, clock: Clock) -> QueryMetrics:
+    return job.query(application, BATCH, BATCH, clock, lambda: 1_700_000_000.0)
+
+
+def samples(job: JobMetrics, application: str = "flights") -> dict[tuple[str, ...], float]:
+    """The values of an application by name and other labels, which are in the order of their names."""
+    families = text_string_to_metric_families(job.text().decode())
     prefix = "stateloop_job_"
-    found = {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+    every = (s for family in families for s in family.samples)
+    labels = ((s.name, s.value, dict(s.labels)) for s in every)
+    found = {
+        (name, *others.values()): value
+        for name, value, others in labels
+        if others.pop("application", None) == application
+    }
     return {(name.removeprefix(prefix), *labels): value for (name, *labels), value in found.items()}
 
 
-def test_a_batch_is_reported_with_all_its_figures(figures: JobMetrics) -> None:
+def test_a_batch_is_reported_with_all_its_figures(figures: QueryMetrics, job: JobMetrics) -> None:
     figures.batch(progress_of())
-    found = samples(figures)
+    found = samples(job)
     expected: dict[tuple[str, ...], float] = {
         ("batches_total",): 1,
         ("committed_at_seconds",): 1_700_000_000,
@@ -112,79 +127,115 @@ def test_a_batch_is_reported_with_all_its_figures(figures: JobMetrics) -> None:
     assert found["pause_seconds",] == pytest.approx(0.378)
 
 
-def test_counters_grow_from_batch_to_batch(figures: JobMetrics) -> None:
+def test_counters_grow_from_batch_to_batch(figures: QueryMetrics, job: JobMetrics) -> None:
     figures.batch(progress_of())
     figures.batch(progress_of(batchId=8))
-    found = samples(figures)
+    found = samples(job)
     assert (found["batches_total",], found["records_total", "events"], found["late_total",]) == (2, 2250, 14)
 
 
-def test_what_spark_does_not_know_is_not_counted(figures: JobMetrics) -> None:
+def test_what_spark_does_not_know_is_not_counted(figures: QueryMetrics, job: JobMetrics) -> None:
     unknown = source("events", 5, 9, 9) | {"latestOffset": None}
     sink = {"description": "kafka", "numOutputRows": -1}
     first = operator("dedupe", 3, late=0)
     first["customMetrics"]["numRowsReadDuringEviction"] = 0
     figures.batch(progress_of(sources=[unknown], sink=sink, eventTime={}, stateOperators=[first]))
-    found = samples(figures)
+    found = samples(job)
     assert (found["written_total",], found["lag", "events"], found["watermark_seconds",]) == (0, 0, 0)
     assert ("state_keys", "dedupe") not in found, "in the first batch there is no watermark, and nothing is looked at"
 
 
-def test_batch_shorter_than_it_may_last_has_no_pause(figures: JobMetrics) -> None:
+def test_batch_shorter_than_it_may_last_has_no_pause(figures: QueryMetrics, job: JobMetrics) -> None:
     figures.batch(progress_of(durationMs={"triggerExecution": 299_000}))
-    assert samples(figures)["pause_seconds",] == 0
+    assert samples(job)["pause_seconds",] == 0
 
 
-def test_end_that_was_requested_before_the_last_records_came_makes_no_negative_lag(figures: JobMetrics) -> None:
+def test_end_that_was_requested_before_the_last_records_came_makes_no_negative_lag(
+    figures: QueryMetrics, job: JobMetrics
+) -> None:
     early = source("events", 5, end=600, latest=594)
     early["latestOffset"]["events"]["1"] = 540  # another partition's lag is not made up for
     figures.batch(progress_of(sources=[early]))
-    assert samples(figures)["lag", "events"] == 9
+    assert samples(job)["lag", "events"] == 9
 
 
-def test_partition_whose_end_is_not_reported_has_no_lag(figures: JobMetrics) -> None:
+def test_partition_whose_end_is_not_reported_has_no_lag(figures: QueryMetrics, job: JobMetrics) -> None:
     added = source("events", 5, end=590, latest=594)
     added["endOffset"]["events"]["2"] = 7
     figures.batch(progress_of(sources=[added]))
-    assert samples(figures)["lag", "events"] == 4
+    assert samples(job)["lag", "events"] == 4
 
 
-def test_more_keys_that_went_than_were_looked_at_leave_none(figures: JobMetrics) -> None:
+def test_more_keys_that_went_than_were_looked_at_leave_none(figures: QueryMetrics, job: JobMetrics) -> None:
     emptied = operator("dedupe", keys=-5, late=0)
     figures.batch(progress_of(stateOperators=[emptied]))
-    assert samples(figures)["state_keys", "dedupe"] == 0
+    assert samples(job)["state_keys", "dedupe"] == 0
 
 
-def test_starts_and_failures_are_counted(figures: JobMetrics) -> None:
+def test_starts_and_failures_are_counted(figures: QueryMetrics, job: JobMetrics) -> None:
     figures.starting()
-    assert figures.unready()
+    assert job.unready()
     figures.running()
-    assert figures.unready() is None
+    assert job.unready() is None
     figures.failed()
-    assert figures.unready()
+    assert job.unready()
     figures.starting()
-    figures.about("flights", "Flight-0a1b", "/checkpoint")
-    found = samples(figures)
+    figures.about("Flight-0a1b", "/checkpoint")
+    found = samples(job)
     assert (found["starts_total",], found["failures_total",]) == (2, 1)
-    assert found["about", "flights", "/checkpoint", "Flight-0a1b"] == 1
+    assert found["about", "/checkpoint", "Flight-0a1b"] == 1
 
 
-def test_the_whole_catalogue_is_reported(figures: JobMetrics) -> None:
-    families = {family.name: family for family in text_string_to_metric_families(figures.text().decode())}
+def test_the_whole_catalogue_is_reported(job: JobMetrics) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(job.text().decode())}
     assert {one.family: (one.kind, one.help) for one in names.CATALOGUE}.items() <= {
         name: (family.type, family.documentation) for name, family in families.items()
     }.items()
 
 
-def test_health_is_a_batch_committed_in_its_time(figures: JobMetrics, clock: Clock) -> None:
+def test_health_is_a_batch_committed_in_its_time(figures: QueryMetrics, job: JobMetrics, clock: Clock) -> None:
     figures.starting()
     clock.now += ENOUGH_S
-    assert figures.unhealthy() is None, "within its first batch"
+    assert job.unhealthy() is None, "within its first batch"
     clock.now += 1
-    assert figures.unhealthy() == "no batch was committed for 361 s, and one lasts 300 s"
+    assert job.unhealthy() == "flights: no batch was committed for 361 s, and one lasts 300 s"
     figures.batch(progress_of())
-    assert figures.unhealthy() is None
+    assert job.unhealthy() is None
     clock.now += ENOUGH_S + 1
-    assert figures.unhealthy()
+    assert job.unhealthy()
     figures.starting()
-    assert figures.unhealthy() is None, "started again: it is within a first batch"
+    assert job.unhealthy() is None, "started again: it is within a first batch"
+
+
+def test_a_query_that_waits_for_records_is_healthy(figures: QueryMetrics, job: JobMetrics, clock: Clock) -> None:
+    figures.starting()
+    clock.now += ENOUGH_S
+    figures.idle()
+    clock.now += ENOUGH_S
+    assert job.unhealthy() is None
+
+
+def test_a_record_that_is_read_twice_is_counted_once(job: JobMetrics, clock: Clock) -> None:
+    figures = job.query("bills", BATCH, BATCH, clock, scans=2)
+    figures.batch(progress_of())
+    assert samples(job, "bills")["records_total", "events"] == 1125 // 2
+
+
+def test_each_application_has_its_own_figures_and_health(figures: QueryMetrics, job: JobMetrics, clock: Clock) -> None:
+    other = query(job, "departures", clock)
+    for one in (figures, other):
+        one.starting()
+        one.running()
+    figures.batch(progress_of())
+    assert samples(job)["batches_total",] == 1
+    assert samples(job, "departures")["batches_total",] == 0
+    clock.now += ENOUGH_S + 1
+    figures.batch(progress_of(batchId=8))
+    assert job.unhealthy() == "departures: no batch was committed for 361 s, and one lasts 300 s"
+    other.gave_up("its topic is missing")
+    assert job.unhealthy() is None, "a restart would stop the other one"
+    assert job.unready() == "departures gave up: its topic is missing"
+    assert samples(job, "departures")["gave_up",] == 1
+    other.starting()
+    assert job.unready() == "the query of departures does not run yet"
+    assert samples(job, "departures")["gave_up",] == 0

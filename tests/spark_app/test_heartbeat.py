@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contracts import Emit, Topics
 from contracts.records.record import HEARTBEAT_KEY, Record
 from contracts.wire import DeadLetter, decode_snapshot
-from spark_app.heartbeat import Heartbeat
+from spark_app.heartbeat import EVERY, Heartbeat
 from spark_app.settings import JobSettings
 from tests import everything
+from tests.clock import Clock
+from tests.contracts.model.test_suite import of
 from tests.everything import NOW, event_record
+from tests.spark_app import running
 from tests.spark_app.frames import run
-from tests.spark_app.running import Topics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
@@ -36,14 +41,17 @@ def test_only_an_idle_application_gets_a_heartbeat(
     monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
     application = everything.application()
-    topics = Topics(broker.bootstrap, application)
+    topics = running.Topics(broker.bootstrap, application)
     settings = JobSettings(application="", kafka=broker.bootstrap, batch=timedelta(minutes=5))
     now = datetime.now(UTC)
-    heartbeat = Heartbeat(application, settings, lambda: now)
+    clock = Clock()
+    heartbeat = Heartbeat(application, settings, lambda: now + timedelta(seconds=clock.now))
     idle = WINDOW + timedelta(minutes=10)
     assert not heartbeat.after(batch(now - WINDOW))
     assert not heartbeat.after(batch(now - idle))
     assert heartbeat.after(batch(now - idle - timedelta(seconds=1)))
+    assert not heartbeat.beat(), "one was written just now"
+    clock.now += EVERY.total_seconds()
     assert heartbeat.after(batch(None))
     sent = topics.read(application.topics.feedback, 2)
     assert [(message.key(), message.value()) for message in sent] == [(HEARTBEAT_KEY, None)] * 2
@@ -56,6 +64,22 @@ def test_a_broker_that_is_away_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("spark_app.heartbeat.FLUSH_S", 0.1)
     settings = JobSettings(application="", kafka="127.0.0.1:1")
     assert not Heartbeat(everything.application(), settings).after(batch(None))
+
+
+def test_a_closed_window_waits_for_no_long_delay_of_the_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, now = JobSettings(application="", kafka="127.0.0.1:1", batch=timedelta(minutes=5)), datetime.now(UTC)
+    sent: list[str] = []
+
+    def produce(topic: str, *, key: bytes, on_delivery: Callable[[None, object], object]) -> None:
+        sent.append(topic)
+        on_delivery(None, key)
+
+    producer = SimpleNamespace(produce=produce, flush=lambda _: 0)
+    monkeypatch.setattr("spark_app.heartbeat.create_producer", lambda *_, **__: producer)
+    for emit, is_written in ((Emit.BATCH, False), (Emit.CLOSE, True)):
+        heartbeat = Heartbeat(of("trips", Topics(), emit=emit), settings, lambda: now)
+        assert heartbeat.after(batch(now - WINDOW - 2 * EVERY)) is is_written
+    assert sent == ["events"]
 
 
 @pytest.mark.spark

@@ -47,13 +47,13 @@ def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics:
         last = present(everything.app, window, partial, job.epoch())
         assert_same(found[window][-1].model_dump(mode="json"), last.model_dump(mode="json"))
     figures, batches = job.figures(), job.lines("batch")
-    assert figures["written_total",] == new
-    assert figures["records_total", topics.names.events] == len(events)
-    assert figures["records_total", topics.names.feedback] == len(answers)
-    assert figures["copies_total",] == len(events) + len(answers) - new
-    assert figures["batches_total",] >= len(batches)
-    assert figures["state_keys", "StatefulStreamlineAggregate"] == len(fold.windows)
-    assert 0 < figures["pause_seconds",] < figures["batch_seconds",]
+    assert figures["written_total", "everything"] == new
+    assert figures["records_total", "everything", topics.names.events] == len(events)
+    assert figures["records_total", "everything", topics.names.feedback] == len(answers)
+    assert figures["copies_total", "everything"] == len(events) + len(answers) - new
+    assert figures["batches_total", "everything"] >= len(batches)
+    assert figures["state_keys", "everything", "StatefulStreamlineAggregate"] == len(fold.windows)
+    assert 0 < figures["pause_seconds", "everything"] < figures["batch_seconds", "everything"]
 
 
 def test_a_state_is_gone_after_its_window_and_late_feedback_does_not_bring_it_back(topics: Topics, job: Job) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_app.session import batches_per_snapshot, java_options
+from spark_app.session import CONF, STATE_STORE, batches_per_snapshot, java_options, query_session
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.parametrize(("seconds", "batches"), [(5, 12), (15, 4), (60, 1), (300, 1)])
@@ -24,3 +26,14 @@ def test_the_first_job_makes_the_archive_of_classes_and_the_next_one_uses_it(tmp
     assert f"-Xss4m -XX:ArchiveClassesAtExit={archive}" in java_options("-Xss4m", archive)
     archive.touch()
     assert f"-Xss4m -XX:SharedArchiveFile={archive}" in java_options("-Xss4m", archive)
+
+
+@pytest.mark.spark
+def test_a_query_has_its_own_settings_and_those_of_the_job(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    own = query_session(spark, timedelta(seconds=2), 7)
+    assert own.conf.get("spark.sql.shuffle.partitions") == "7"
+    assert own.conf.get(f"{STATE_STORE}.minDeltasForSnapshot") == "30"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+    job = {name: value for name, value in CONF.items() if name.startswith("spark.sql.")}
+    assert {name: own.conf.get(name) for name in job} == job

@@ -6,7 +6,6 @@ import json
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,9 +20,11 @@ from spark_app.errors import (
     QueryFailsError,
     SparkExitedError,
 )
-from spark_app.report import JobReport
+from spark_app.figures import JobMetrics
+from spark_app.report import JobReport, QueryReport
 from spark_app.start import QueryRun
 from spark_app.supervise import LONGEST_PAUSE_S, Failures, supervise
+from tests.spark_app.test_figures import progress_of
 
 
 @dataclass
@@ -35,14 +36,21 @@ class Query:
     refuses: Exception | None = None
     stopped: bool = False
     catches_up: bool = False
+    waits: bool = False
     recentProgress: list[Any] = field(default_factory=list)  # noqa: N815  # PySpark's name
+
+    @property
+    def lastProgress(self) -> Any:  # noqa: N802
+        return self.recentProgress[-1] if self.recentProgress else None
+
+    @property
+    def status(self) -> dict[str, bool]:
+        return {"isTriggerActive": not self.waits}
 
     def awaitTermination(self, timeout: float) -> bool:  # noqa: N802, ARG002
         if len(self.recentProgress) < self.batches:
             number = len(self.recentProgress)
-            self.recentProgress.append(
-                SimpleNamespace(batchId=number, numInputRows=1, stateOperators=[], eventTime={}, durationMs={})
-            )
+            self.recentProgress.append(progress_of(batchId=number))
             return False
         if self.catches_up:
             return True
@@ -65,7 +73,27 @@ class LeaseObservation:
         return self.now
 
 
-def run(queries: list[Query], *, give_up: timedelta, step: float) -> list[dict[str, Any]]:
+class Events:
+    """Counts what a listener is told, and raises `refusal` in place of it."""
+
+    def __init__(self, refusal: Exception | None = None) -> None:
+        self.batches, self.idles, self.refusal = 0, 0, refusal
+
+    def after(self, progress: Any) -> None:  # noqa: ARG002
+        self.batches += 1
+        if self.refusal:
+            raise self.refusal
+
+    def idle(self) -> None:
+        self.idles += 1
+
+
+def report(lines: list[str]) -> QueryReport:
+    metrics = JobMetrics().query("flights", timedelta(minutes=5), timedelta(minutes=5))
+    return QueryReport(JobReport(lines.append), "flights", metrics)
+
+
+def run(queries: list[Query], *, give_up: timedelta, step: float, events: Events | None = None) -> list[dict[str, Any]]:
     """Supervise these queries, one after the other; gives what was reported."""
     lines: list[str] = []
     stopping = threading.Event()
@@ -81,7 +109,7 @@ def run(queries: list[Query], *, give_up: timedelta, step: float) -> list[dict[s
         return QueryRun(query, is_catch_up=query.catches_up)  # type: ignore[arg-type]  # stands in for a query
 
     try:
-        supervise(start, JobReport(lines.append), Failures(give_up, LeaseObservation(step)), stopping, lambda _: None)
+        supervise(start, report(lines), Failures(give_up, LeaseObservation(step)), stopping, events or Events())
     finally:
         reported = [json.loads(line) for line in lines]
     return reported
@@ -92,7 +120,10 @@ def test_a_failed_query_is_started_again_in_the_same_driver() -> None:
     assert [line["job"] for line in reported].count("failed") == 2
     first = reported[1]
     assert abs(datetime.now(UTC) - datetime.fromisoformat(first.pop("ts"))) < timedelta(minutes=1)
-    assert first == {"job": "failed", "level": "warning", "problem": "broken", "failures": 1, "restart_in": 50}
+    assert first == {
+        "job": "failed", "level": "warning", "application": "flights", "problem": "broken", "failures": 1,
+        "restart_in": 50,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -111,10 +142,10 @@ def test_a_query_that_just_stops_is_a_failure() -> None:
     with pytest.raises(StopIteration):
         supervise(
             lambda: QueryRun(next(starts)),  # type: ignore[arg-type]  # stands in for a query
-            JobReport(reported.append),
+            report(reported),
             Failures(timedelta(minutes=5), LeaseObservation(1)),
             threading.Event(),
-            lambda _: None,
+            Events(),
         )
     assert json.loads(reported[0])["problem"] == "it ended without an error"
 
@@ -139,6 +170,20 @@ def test_a_query_that_has_caught_up_is_followed_by_the_next_at_once() -> None:
 def test_what_no_restart_mends_stops_the_driver(refusal: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected):
         run([Query(0, refuses=refusal)], give_up=timedelta(minutes=5), step=1)
+
+
+def test_a_query_that_waits_for_records_is_no_batch() -> None:
+    events = Events()
+    queries = [Query(3), Query(2, waits=True, fails=False)]
+    run(queries, give_up=timedelta(minutes=5), step=1, events=events)
+    assert (events.batches, events.idles) == (5, 2)
+
+
+def test_a_query_is_stopped_when_its_topics_are_taken_over() -> None:
+    query = Query(9)
+    with pytest.raises(LeaseLostError):
+        run([query], give_up=timedelta(minutes=5), step=1, events=Events(LeaseLostError("f", "another")))
+    assert query.stopped
 
 
 def test_progress_forgives_what_failed_before() -> None:

@@ -1,0 +1,99 @@
+"""The job of one application: it claims the topics and the checkpoint, and keeps the query running."""
+
+import threading
+import time
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from contracts.errors import StateloopError
+from contracts.model.application import Application
+from services.runtime.topic_owners import TopicOwners
+from spark_app.checkpoint import claim, identity, verify
+from spark_app.figures import JobMetrics
+from spark_app.folder import CheckpointFolder
+from spark_app.heartbeat import Heartbeat
+from spark_app.keeper import kept
+from spark_app.lease import acquire
+from spark_app.pipeline import pipeline, scans
+from spark_app.process import this_job
+from spark_app.report import JobReport, QueryReport
+from spark_app.session import java_pid, query_session, slots, stop_queries
+from spark_app.settings import JobSettings
+from spark_app.start import QueryRun, Starter
+from spark_app.state_model import state_name
+from spark_app.supervise import Failures, supervise
+from spark_app.topics import identify
+
+
+class ApplicationJob:
+    """Runs the query of one application, with a checkpoint, a lease and metrics of its own."""
+
+    def __init__(self, application: Application, settings: JobSettings, report: JobReport, metrics: JobMetrics) -> None:
+        self._application = application
+        self._settings = settings
+        batch = settings.batch_of(application)
+        query_metrics = metrics.query(application.name, batch, max(batch, settings.batch), scans=scans(application))
+        query_metrics.about(state_name(application), settings.checkpoint)
+        self.name = application.name
+        self.report = QueryReport(report, application.name, query_metrics)
+
+    def slots(self) -> int:
+        """Return how many tasks of the query run at once; by the declaration, while the broker has no such topics."""
+        try:
+            partitions = identify(self._settings, self._application)[0].partitions
+        except StateloopError:  # `run` raises it, so that the other applications run
+            partitions = self._application.topics.partitions
+        return slots(self._application, partitions, self._settings.state_partitions or partitions)
+
+    def run(self, spark: SparkSession, stopping: threading.Event) -> None:
+        """Run until `stopping` is set. Raises StateloopError when the application gives up."""
+        application, settings, report = self._application, self._settings, self.report
+        topics = identify(settings, application)
+        owners = TopicOwners(application, settings.client(), report.warning)
+        owners.claim()
+        state_partitions = settings.state_partitions or topics[0].partitions
+        own = query_session(spark, settings.batch_of(application), state_partitions)
+        folder = CheckpointFolder(own, settings.checkpoint)
+        lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
+        with kept(lease, lambda: stop_queries(own)):
+            epoch = claim(folder, identity(application, topics, state_partitions), time.time_ns() // 1_000_000)
+            query = pipeline(own, application, settings, epoch, topics[0].partitions)
+            starter = Starter(settings, application, folder, query, report)
+
+            def start() -> QueryRun:
+                """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
+                lease.renew()
+                found = identify(settings, application)
+                verify(folder, identity(application, found, state_partitions), epoch)
+                return starter.start(found)
+
+            give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
+            upkeep = Upkeep(owners, Heartbeat(application, settings), settings.batch.total_seconds())
+            supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
+
+
+class Upkeep:
+    """Writes heartbeats and renews the claims while the query runs. Raises ForeignTopicsError after a takeover."""
+
+    def __init__(self, owners: TopicOwners, heartbeat: Heartbeat, renew_every_s: float) -> None:
+        self._owners = owners
+        self._heartbeat = heartbeat
+        self._every_s = renew_every_s
+        self._renewed_at = time.monotonic()
+
+    def after(self, progress: StreamingQueryProgress) -> None:
+        """Note a committed batch."""
+        self._heartbeat.after(progress)
+        self._renew()
+
+    def idle(self) -> None:
+        """The query waits for records."""
+        self._heartbeat.beat()
+        self._renew()
+
+    def _renew(self) -> None:
+        now = time.monotonic()
+        if now - self._renewed_at >= self._every_s:
+            self._owners.claim()
+            self._renewed_at = now

@@ -1,0 +1,165 @@
+"""Three applications in one driver, on a real broker: one emits each event, one at intervals, one closed windows."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from contracts.model.topics import PARTITIONER
+from contracts.records.record import HEARTBEAT_KEY
+from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from services.topics.__main__ import make
+from services.topics.settings import TopicsSettings
+from tests import suites
+from tests.spark_app.running import Job, everything, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from confluent_kafka import Message
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+DEVICES = 12
+EACH = 5
+"""How many events one device sends at once."""
+
+
+class Loop:
+    """The job of the suite, its topics, and what was sent."""
+
+    def __init__(self, kafka: str, folder: Path, prefix: str) -> None:
+        self.kafka = kafka
+        self.folder = folder
+        settings = TopicsSettings(application="", kafka=kafka, replication=1)
+        make(AdminClient({"bootstrap.servers": kafka}), suites.suite.catalogue(), settings)
+        self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
+        environment = {"SUITE_PREFIX": prefix, "STATELOOP_HTTP_PORT": "0", "STATELOOP_GIVE_UP": "PT1S"}
+        self.job = Job(kafka, folder, "tests.suites:suite", environment)
+        self.trips: Counter[tuple[str, datetime]] = Counter()
+        self.cents: Counter[tuple[str, datetime]] = Counter()
+        self._number = 0
+
+    def start(self) -> None:
+        """Start the job, and wait until each application has committed a batch of a record."""
+        before = len(self.job.lines("batch"))
+        self.job.start()
+        self.send("start", datetime.now(UTC))
+        names = {one.name for one in suites.suite.applications}
+        until(lambda: names <= {line["application"] for line in self.job.lines("batch")[before:]}, "each has a batch")
+
+    def send(self, device: str, first_seen: datetime, events: int = EACH) -> None:
+        """Send events of one device's window."""
+        window = device, first_seen
+        for _ in range(events):
+            self._number += 1
+            trip = {"device_id": device, "event_id": str(self._number), "first_seen": first_seen, "ts": first_seen}
+            value = orjson.dumps(trip | {"cents": self._number})
+            self._producer.produce(suites.totals.topics.events, key=device, value=value)
+            self.trips[window] += 1
+            self.cents[window] += self._number
+        assert self._producer.flush(60) == 0
+
+    def send_rubbish(self) -> None:
+        """Send a record that no application can decode."""
+        self._producer.produce(suites.totals.topics.events, key=b"rubbish", value=b"rubbish")
+        assert self._producer.flush(60) == 0
+
+    def published(self, application: Any) -> dict[tuple[str, datetime], list[Snapshot]]:
+        """Return the snapshots of each window, as they came."""
+        found = defaultdict(list)
+        for message in everything(self.kafka, application.topics.snapshots):
+            snapshot = decode_snapshot(message.value() or b"")
+            found[snapshot.window].append(snapshot)
+        return found
+
+    def is_whole(self, application: Any) -> bool:
+        """Return whether the last snapshot of each window has all its events."""
+        found = self.published(application)
+        return found.keys() == self.trips.keys() and all(
+            them[-1].state == them[-1].state | {"trips": self.trips[window], "cents": self.cents[window]}
+            for window, them in found.items()
+        )
+
+
+@pytest.fixture
+def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    """Give the loop with a job that is not started."""
+    monkeypatch.setenv("SUITE_PREFIX", topics_prefix)
+    importlib.reload(suites)
+    running = Loop(broker.bootstrap, tmp_path, topics_prefix)
+    yield running
+    if not running.job.ended():
+        running.job.stop()
+
+
+def test_all_states_are_right_after_a_kill_and_windows_close_once(loop: Loop) -> None:
+    loop.start()
+    now = datetime.now(UTC)
+    for number in range(DEVICES):
+        loop.send(f"d{number}", now)
+    until(lambda: loop.is_whole(suites.totals) and loop.is_whole(suites.newest), "all is published")
+    _, most = Counter(line["application"] for line in loop.job.lines("batch")).most_common()[0]
+    assert sum(map(len, loop.published(suites.totals).values())) == sum(loop.trips.values()), "one for each event"
+    newest = loop.published(suites.newest)
+    assert max(map(len, newest.values())) <= most, "at most one for each batch"
+    for number in range(DEVICES):  # while these are merged, it is killed
+        loop.send(f"d{number}", now)
+        if number == DEVICES // 2:
+            loop.job.kill()
+    loop.start()
+    until(lambda: loop.is_whole(suites.totals) and loop.is_whole(suites.newest), "all is published again")
+    loop.job.kill()  # while windows close, with no events that move the watermark
+    loop.job.start()
+    until(lambda: loop.is_whole(suites.bills), "all windows are closed by the clock")
+    for window, them in loop.published(suites.bills).items():
+        assert len({one.model_dump_json() for one in them}) == 1, f"{window} has one content"
+    _closed_late_enough(everything(loop.kafka, suites.bills.topics.snapshots))
+
+
+def _closed_late_enough(messages: list[Message]) -> None:
+    for message in messages:
+        end = decode_snapshot(message.value() or b"").first_seen + suites.bills.kept_for + suites.bills.skew
+        assert datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC) >= end, "a window never closes early"
+
+
+def test_a_dead_letter_does_not_wait_for_a_window_to_close(loop: Loop) -> None:
+    loop.start()
+    loop.send_rubbish()
+    letters = suites.bills.topics.dead_letters
+    (message,) = until(lambda: everything(loop.kafka, letters), "the dead letter")
+    letter = DeadLetter.model_validate_json(message.value() or b"")
+    assert (letter.reason, letter.head, message.key()) == ("malformed", "rubbish", b"rubbish")
+    written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
+    assert written < letter.timestamp + suites.bills.kept_for + suites.bills.skew
+    sent = [one for one in everything(loop.kafka, suites.totals.topics.events) if one.key() != HEARTBEAT_KEY]
+    until(lambda: loop.is_whole(suites.bills), "the window of the first events is closed")
+    counted = loop.job.figures()["records_total", "bills", suites.totals.topics.events]
+    heartbeats = len(everything(loop.kafka, suites.totals.topics.events)) - len(sent)
+    assert len(sent) <= counted <= len(sent) + heartbeats, "each is counted once"
+
+
+def test_an_application_that_gives_up_does_not_stop_the_others(loop: Loop) -> None:
+    loop.start()
+    shutil.rmtree(loop.folder / "checkpoint" / "newest")
+    (gave_up,) = until(lambda: loop.job.lines("gave_up"), "one gives up")
+    assert gave_up["application"] == "newest"
+    assert "newest gave up: " in loop.job.ask("/readyz")
+    assert loop.job.ask("/healthz") == '{"ok": true}'
+    loop.send("d1", datetime.now(UTC))
+    until(lambda: loop.is_whole(suites.totals), "another goes on")
+    until(lambda: loop.is_whole(suites.newest), "it starts again, with a new checkpoint, and reads all events")
+    epochs = {one.epoch for them in loop.published(suites.newest).values() for one in them}
+    assert len(epochs) == 2
+    assert not loop.job.ended()

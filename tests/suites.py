@@ -1,0 +1,54 @@
+"""Three applications over one topic of events, each with another time at which it emits."""
+
+import os
+from datetime import timedelta
+from typing import Annotated
+
+from contracts import Application, Count, Emit, Event, Latest, State, Suite, Sum, Topics
+
+PREFIX = os.environ.get("SUITE_PREFIX", "")
+
+
+class Trip(Event):
+    """A trip with a price, in whole cents."""
+
+    cents: int
+
+
+class Total(State, lifetime=timedelta(hours=1)):
+    """What the job counts of a device."""
+
+    trips: Annotated[int, Count()]
+    cents: Annotated[int, Sum()]
+    last: Annotated[int | None, Latest(of="cents")]
+
+
+class Bill(State, lifetime=timedelta(seconds=30), grace=timedelta(seconds=1)):
+    """The same, of a short window."""
+
+    trips: Annotated[int, Count()]
+    cents: Annotated[int, Sum()]
+
+
+def _topics(name: str) -> Topics:
+    return Topics(prefix=f"{PREFIX}{name}.", events=f"{PREFIX}events", partitions=2)
+
+
+totals = Application(name="totals", event=Trip, state=Total, topics=_topics("totals"))
+newest = Application(
+    name="newest",
+    event=Trip,
+    state=Total,
+    topics=_topics("newest"),
+    emit=Emit.BATCH,
+    emit_interval=timedelta(seconds=2),
+)
+bills = Application(
+    name="bills",
+    event=Trip,
+    state=Bill,
+    topics=_topics("bills"),
+    skew=timedelta(seconds=1),
+    emit=Emit.CLOSE,
+)
+suite = Suite(totals, newest, bills)
