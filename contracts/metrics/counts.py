@@ -5,14 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from prometheus_client import Metric as Family
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from prometheus_client import Metric as Family
 
     from contracts.metrics.metric import Metric
 
@@ -94,6 +93,25 @@ class Counts(Collector):
         for labels, found in self.histograms(metric).items():
             family.add_metric(labels, found.cumulative(), found.sum)
         return family
+
+
+class CountsByApplication(Collector):
+    """The counts of several applications in one process, each with the label `application`."""
+
+    def __init__(self, counts: Mapping[str, Counts]) -> None:
+        self._counts = counts
+
+    @override
+    def collect(self) -> Iterator[Family]:
+        """A family for each metric, with the samples of all applications."""
+        for families in zip(*(one.collect() for one in self._counts.values()), strict=True):
+            merged = Family(families[0].name, families[0].documentation, families[0].type)
+            merged.samples = [
+                sample._replace(labels={"application": name, **sample.labels})
+                for name, family in zip(self._counts, families, strict=True)
+                for sample in family.samples
+            ]
+            yield merged
 
 
 class HistogramCounts:

@@ -4,7 +4,7 @@ from functools import partial
 
 from contracts.metrics.metric import Metric, listed
 
-_counter = partial(Metric, "derive", "counter")
+_counter = partial(Metric, "derive", "counter", labels=("application",))
 
 SNAPSHOTS = _counter("snapshots", "Snapshots read whose derived records are all written.")
 REJECTED = _counter("rejected", "Records of the snapshots topic that are no snapshots.")

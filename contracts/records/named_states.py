@@ -13,6 +13,7 @@ from contracts.wire import DerivedRecord
 if TYPE_CHECKING:
     from contracts.model.application import Application
     from contracts.model.named_state import Derived
+    from contracts.model.suite import Suite
 
 
 def named(application: Application) -> dict[str, NamedState]:
@@ -34,6 +35,11 @@ def named(application: Application) -> dict[str, NamedState]:
     )
     derived = (_derived(application, one) for one in application.derived)
     return {one.name: one for one in (own, *derived, *application.states)}
+
+
+def named_in(suite: Suite) -> dict[str, NamedState]:
+    """All states of a suite that can be asked, by name."""
+    return {name: state for one in suite.applications for name, state in named(one).items()}
 
 
 def derived_shape(derived: Derived) -> type[DerivedRecord]:

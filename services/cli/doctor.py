@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from contracts.errors import StateloopError
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.cli import checks
 from services.cli.checks import CheckResult, Finding, failed, ok
@@ -27,20 +27,20 @@ def findings() -> Iterator[Finding]:
     """Check one thing after the other. A check that needs a failed one is left out."""
     try:
         settings, worker = read(JobSettings), read(EnrichmentSettings)
-        application = load(settings.application)
+        suite = load_suite(settings.application)
     except StateloopError as error:
         yield failed("Settings", error)
         return
     yield ok("Settings", f"application {settings.application}, brokers {settings.kafka}")
     yield from checks.runtime(settings.jars)
-    topics, found = checks.topics(settings, application)
-    yield from found
-    if topics:
-        yield from checks.owners(settings, application)
-        yield from checks.broker_clock(settings, application, time.time())
-        yield from checks.checkpoint(settings, application, topics)
+    for application, own in settings.by_application(suite):
+        topics, found = checks.topics(own, application)
+        yield from found
+        if topics:
+            yield from checks.broker_clock(own, application, time.time())
+            yield from checks.checkpoint(own, application, topics)
     try:
-        urls = worker.base_urls(application)
+        urls = worker.base_urls(suite.applications)
     except StateloopError as error:
         yield failed("APIs", error)
     else:

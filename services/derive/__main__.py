@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
@@ -11,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, ProcessCollector, gene
 from contracts import StateloopError, logs
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.derive.errors import NothingDerivedError
 from services.derive.kafka import RealKafka
@@ -23,6 +25,7 @@ from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Sequence
 
     from contracts import Application
 
@@ -34,18 +37,31 @@ def main() -> int:
     stopping = stop_event()
     try:
         settings = read(DeriveSettings)
-        application = load(settings.application)
-        if not application.derived:
+        applications = [one for one in load_suite(settings.application).applications if one.derived]
+        if not applications:
             raise NothingDerivedError(settings.application)
         print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
         logs.to(sys.stderr)
-        counters = _Counters()
+        counters = _Counters([one.name for one in applications])
         with serving(counters, settings.http_host, settings.http_port):
-            _work(settings, application, counters, stopping)
+            _work_all(settings, applications, counters, stopping)
     except StateloopError as error:
         print(f"stateloop derive: {error}", file=sys.stderr, flush=True)
         return 1
     return 0
+
+
+def _work_all(
+    settings: DeriveSettings, applications: Sequence[Application], counters: _Counters, stopping: threading.Event
+) -> None:
+    """Run a worker for each application, in a thread. An error of one stops all."""
+    with ThreadPoolExecutor(len(applications)) as threads:
+        workers = [threads.submit(_work, settings, one, counters, stopping) for one in applications]
+        for worker in as_completed(workers):
+            if worker.exception():
+                stopping.set()
+    for worker in workers:
+        worker.result()
 
 
 def _work(settings: DeriveSettings, application: Application, counters: _Counters, stopping: threading.Event) -> None:
@@ -56,7 +72,7 @@ def _work(settings: DeriveSettings, application: Application, counters: _Counter
         if not stopping.is_set():
             TopicOwners(application, settings.client(), log.warning).check(stopping.is_set)
         kafka.join()
-        DeriveWorker(application, kafka, partitions, counters, stopping.is_set).run()
+        DeriveWorker(application, kafka, partitions, partial(counters.add, application.name), stopping.is_set).run()
     finally:
         kafka.close()
 
@@ -64,13 +80,19 @@ def _work(settings: DeriveSettings, application: Application, counters: _Counter
 class _Counters:
     """The catalogue's counters. The process exits on every error that it cannot survive, so it is always healthy."""
 
-    def __init__(self) -> None:
+    def __init__(self, applications: Sequence[str]) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._counters = {one: Counter(one.family, one.help, registry=self._registry) for one in metrics.CATALOGUE}
+        self._counters = {
+            one: Counter(one.family, one.help, one.labels, registry=self._registry) for one in metrics.CATALOGUE
+        }
+        for name in applications:  # so that each is there from the beginning, as 0
+            for metric in self._counters:
+                self.add(name, metric, 0)
 
-    def __call__(self, metric: Metric, by: int) -> None:
-        self._counters[metric].inc(by)
+    def add(self, application: str, metric: Metric, by: int) -> None:
+        """Count in a thread of an application."""
+        self._counters[metric].labels(application).inc(by)
 
     def unhealthy(self) -> None:
         """See `Monitored.unhealthy`."""

@@ -10,7 +10,7 @@ class DeriveSettings(KafkaSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, STATELOOP_GROUP, and so on."""
 
     application: str
-    """The application, as package.module:name."""
+    """The application, or the suite of applications, as package.module:name."""
     group: str | None = None
     """The consumer group; `<application>-derive` if unset."""
     max_poll_records: int = Field(default=500, ge=1)

@@ -1,14 +1,16 @@
-"""The health and metrics of a worker, for its endpoints."""
+"""The health and metrics of the workers of a process, for its endpoints."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
+from contracts.metrics.counts import CountsByApplication
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import timedelta
 
     from contracts.metrics.counts import Counts
@@ -19,8 +21,8 @@ LOOP_S = 5.0
 """How long the endpoints wait for the event loop."""
 
 
-class MonitoredWorker(Protocol):
-    """The worker behind the endpoints. Its methods are called in the event loop."""
+class Measured(Protocol):
+    """A worker behind the endpoints. Its methods are called in the event loop."""
 
     def health(self) -> HealthStatus:
         """Return its health now."""
@@ -31,44 +33,55 @@ class MonitoredWorker(Protocol):
         ...
 
 
-class WorkerMonitoring:
-    """A worker that counts as stuck after `stuck_after` without progress, or when its event loop hangs.
+class MonitoredWorker(NamedTuple):
+    """A worker that counts as stuck after `stuck_after` without progress."""
 
-    Implements `monitoring.Monitored`: the thread of the endpoints calls it, and the event loop looks at the worker.
+    worker: Measured
+    counts: Counts
+    stuck_after: timedelta
+
+
+class Monitoring:
+    """The workers of a process by application. All are stuck when their event loop hangs.
+
+    Implements `monitoring.Monitored`: the thread of the endpoints calls it, and the event loop looks at the workers.
     """
 
     def __init__(
-        self,
-        worker: MonitoredWorker,
-        counts: Counts,
-        stuck_after: timedelta,
-        loop: asyncio.AbstractEventLoop,
-        patience_s: float = LOOP_S,
+        self, workers: Mapping[str, MonitoredWorker], loop: asyncio.AbstractEventLoop, patience_s: float = LOOP_S
     ) -> None:
-        self._worker = worker
-        self._stuck_after = stuck_after
+        self._workers = workers
         self._loop = loop
         self._patience_s = patience_s
         self._registry = CollectorRegistry()
-        self._registry.register(counts)
+        self._registry.register(CountsByApplication({name: one.counts for name, one in workers.items()}))
         ProcessCollector(registry=self._registry)
 
     def unhealthy(self) -> str | None:
         """See `Monitored.unhealthy`."""
-        return self._in_loop(lambda: self._worker.health().unhealthy(self._stuck_after), self._hangs)
+        return self._in_loop(
+            lambda: _joined((name, one.worker.health().unhealthy(one.stuck_after)) for name, one in self._all()),
+            self._hangs,
+        )
 
     def unready(self) -> str | None:
         """See `Monitored.unready`. A worker is ready while it is a member of its group, and does not stop."""
-        return self._in_loop(lambda: self._worker.health().unready(), self._hangs)
+        return self._in_loop(
+            lambda: _joined((name, one.worker.health().unready()) for name, one in self._all()), self._hangs
+        )
 
     def text(self) -> bytes:
         """See `Monitored.text`. While the event loop hangs, the gauges are those of the last measurement."""
 
         def measured() -> bytes:
-            self._worker.measure()
+            for _, one in self._all():
+                one.worker.measure()
             return generate_latest(self._registry)
 
         return self._in_loop(measured, lambda: generate_latest(self._registry))
+
+    def _all(self) -> Iterable[tuple[str, MonitoredWorker]]:
+        return self._workers.items()
 
     def _hangs(self) -> str:
         return f"the event loop did not respond for {self._patience_s:g} s"
@@ -83,3 +96,7 @@ class WorkerMonitoring:
         except TimeoutError:
             future.cancel()
             return otherwise()
+
+
+def _joined(reasons: Iterable[tuple[str, str | None]]) -> str | None:
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason is not None) or None

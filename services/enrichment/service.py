@@ -18,7 +18,7 @@ from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
-from services.enrichment.monitoring import WorkerMonitoring
+from services.enrichment.monitoring import MonitoredWorker, Monitoring
 from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.rereader import KafkaRereader
 from services.enrichment.source import KafkaSource
@@ -28,6 +28,8 @@ from services.runtime.monitoring import serving
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contracts import Application, Policy
     from services.enrichment.settings import EnrichmentSettings
     from services.enrichment.tracing import Tracing
@@ -42,21 +44,37 @@ YOUNG_COLLECTIONS, OLD_COLLECTIONS = 50, 100
 """How many collections of one generation precede one of the next."""
 
 
-async def serve(settings: EnrichmentSettings, application: Application, tracing: Tracing | None = None) -> None:
-    """Run a worker until SIGTERM or SIGINT. Raises a StateloopError, or a group of them, if that is not possible."""
+async def serve(
+    settings: EnrichmentSettings, applications: Sequence[Application], tracing: Tracing | None = None
+) -> None:
+    """Run a worker for each application until SIGTERM or SIGINT, each a member of the group of its application.
+
+    Raises a StateloopError, or a group of them, if one of them cannot work.
+    """
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)
-        dependencies = await _dependencies(settings, application, tracing, stack)
-        worker = Worker(dependencies)
-        limit, loop = patience(settings.stuck_after, application.apis.values()), asyncio.get_running_loop()
-        monitored = WorkerMonitoring(worker, dependencies.counts, limit, loop)
-        port = stack.enter_context(serving(monitored, settings.http_host, settings.http_port))
+        workers: list[Worker] = []
+        monitored: dict[str, MonitoredWorker] = {}
+        for one in applications:
+            dependencies = await _dependencies(settings, one, tracing, stack)
+            workers.append(Worker(dependencies))
+            limit = patience(settings.stuck_after, one.apis.values())
+            monitored[one.name] = MonitoredWorker(workers[-1], dependencies.counts, limit)
+        loop = asyncio.get_running_loop()
+        port = stack.enter_context(serving(Monitoring(monitored, loop), settings.http_host, settings.http_port))
         if port is not None:
             log.info("endpoints", extra={"facts": {"url": f"http://{settings.http_host}:{port}"}})
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, worker.stop)
-        await worker.run()
+            loop.add_signal_handler(number, _stop, workers)
+        async with asyncio.TaskGroup() as tasks:
+            for worker in workers:
+                tasks.create_task(worker.run())
+
+
+def _stop(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.stop()
 
 
 async def _dependencies(
@@ -66,7 +84,7 @@ async def _dependencies(
     counts, topic = Counts(CATALOGUE), application.topics.snapshots
     transports = {
         name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name], tracing))
-        for name, url in settings.base_urls(application).items()
+        for name, url in settings.base_urls((application,)).items()
     }
     publisher = KafkaPublisher(settings.client(), asyncio.get_running_loop())
     stack.push_async_callback(publisher.close)
@@ -101,15 +119,15 @@ def _source(settings: EnrichmentSettings, application: Application) -> KafkaSour
     )
 
 
-def open_tracing(settings: EnrichmentSettings, application: Application) -> Tracing | None:
-    """Return the traces of the worker, if they are on. Raises TracingMissingError."""
+def open_tracing(settings: EnrichmentSettings, applications: Sequence[Application]) -> Tracing | None:
+    """Return the traces of the process, if they are on. Raises TracingMissingError."""
     if not settings.tracing:
         return None
     try:
         from services.enrichment.tracing import Tracing  # noqa: PLC0415  # an optional dependency
     except ImportError as error:
         raise TracingMissingError from error
-    return Tracing(settings.group_of(application))
+    return Tracing("+".join(dict.fromkeys(settings.group_of(one) for one in applications)))
 
 
 def _transport(

@@ -13,6 +13,8 @@ from contracts.settings import Duration, KafkaSettings
 from services.enrichment.errors import ApiUnknownError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from contracts import Application
 
 
@@ -96,9 +98,9 @@ class EnrichmentSettings(KafkaSettings):
             raise ValueError("STATELOOP_STATS_EVERY must be less than STATELOOP_STUCK_AFTER")
         return self
 
-    def base_urls(self, application: Application) -> dict[str, str]:
-        """Return the base URL of each declared API. Raises ApiUnknownError for one without."""
-        named = sorted({one.api for one in application.enrichments})
+    def base_urls(self, applications: Iterable[Application]) -> dict[str, str]:
+        """Return the base URL of each API that these declare. Raises ApiUnknownError for one without."""
+        named = sorted({one.api for application in applications for one in application.enrichments})
         if missing := tuple(name for name in named if name not in self.apis):
             raise ApiUnknownError(missing)
         return {name: self.apis[name] for name in named}

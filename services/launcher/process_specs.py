@@ -7,13 +7,13 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from contracts.model.application import load
+from contracts.model.suite import Suite, load_suite
 from services.launcher.process_spec import ProcessSpec
 from services.launcher.readiness import All, Finished, HttpOk, KafkaAnswers, OutputHas, Runs
 from services.launcher.settings import OTHERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from services.launcher.folders import Folders
     from services.launcher.settings import LauncherSettings
@@ -24,21 +24,21 @@ QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, OTHERS
 
 def process_specs(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[ProcessSpec, ...]:
     """Return the processes of a launch. Raises DeclarationError."""
-    application = load(settings.application)
-    package = settings.application.partition(":")[0].rpartition(".")[0]
+    suite = load_suite(settings.application)
+    packages, derives = _packages(settings.application, suite), any(one.derived for one in suite.applications)
     found: list[ProcessSpec] = []
     if settings.kafka is None:
         found.append(broker(settings, folders))
     found.append(topics(settings))
-    if _is_there(f"{package}.reference"):
-        found.append(reference(settings, package))
+    if apis := _first("reference", packages):
+        found.append(reference(settings, apis))
     found.append(job(settings, folders))
     found.extend(workers(settings))
-    if application.derived:
+    if derives:
         found.append(derive(settings))
-    found.append(query(settings, folders, derives=bool(application.derived)))
-    if _is_there(f"{package}.replay"):
-        found.append(replay(settings, folders, package))
+    found.append(query(settings, folders, derives=derives))
+    if data := _first("replay", packages):
+        found.append(replay(settings, folders, data))
     if not headless:
         found.append(live(settings, folders))
     return tuple(found)
@@ -65,12 +65,12 @@ def topics(settings: LauncherSettings) -> ProcessSpec:
     return ProcessSpec("topics", "the topics are there", module("services.topics"), Finished(), env, finishes=True)
 
 
-def reference(settings: LauncherSettings, package: str) -> ProcessSpec:
+def reference(settings: LauncherSettings, name: str) -> ProcessSpec:
     """Return the reference APIs, which the application's enrichments call."""
     does = f"the reference APIs answer at 127.0.0.1:{settings.reference_port}"
     env = {"STATELOOP_REFERENCE_PORT": str(settings.reference_port)}
     ready = All((OutputHas("stateloop reference: {"), HttpOk(settings.reference_port)))
-    return ProcessSpec("reference", does, module(f"{package}.reference"), ready, env)
+    return ProcessSpec("reference", does, module(name), ready, env)
 
 
 def job(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
@@ -131,7 +131,7 @@ def query(settings: LauncherSettings, folders: Folders, *, derives: bool) -> Pro
     return ProcessSpec("query", f"the console is at {page}", module("services.query"), ready, env, page=page)
 
 
-def replay(settings: LauncherSettings, folders: Folders, package: str) -> ProcessSpec:
+def replay(settings: LauncherSettings, folders: Folders, name: str) -> ProcessSpec:
     """Return the replay of the application's data; it resumes at its position."""
     options = {
         "--from": settings.replay_from.isoformat(),
@@ -139,7 +139,7 @@ def replay(settings: LauncherSettings, folders: Folders, package: str) -> Proces
         "--speed": f"{settings.replay_speed:g}",
         "--position": str(folders.position),
     }
-    command = module(f"{package}.replay", *(word for option in options.items() for word in option))
+    command = module(name, *(word for option in options.items() for word in option))
     does = f"the replay sends events at {settings.replay_speed:g} times their speed"
     return ProcessSpec("replay", does, command, Runs(), shared(settings), finishes=True)
 
@@ -170,6 +170,17 @@ def address(settings: LauncherSettings, number: int) -> str:
 def module(name: str, *options: str) -> tuple[str, ...]:
     """Return the command that runs a module with this Python."""
     return (sys.executable, "-m", name, *options)
+
+
+def _packages(reference: str, suite: Suite) -> tuple[str, ...]:
+    """Return the package that declares the suite, and those that declare its states, which may be others."""
+    modules = (reference.partition(":")[0], *(one.state.__module__ for one in suite.applications))
+    return tuple(dict.fromkeys(module.rpartition(".")[0] for module in modules if "." in module))
+
+
+def _first(name: str, packages: Iterable[str]) -> str | None:
+    """Return the first module of this name in the packages; None if there is none."""
+    return next((found for package in packages if _is_there(found := f"{package}.{name}")), None)
 
 
 def _is_there(name: str) -> bool:

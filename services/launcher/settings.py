@@ -24,7 +24,8 @@ class LauncherSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     application: str = "examples.flights.application:app"
-    """The application, as package.module:name. Modules `reference` and `replay` of its package are started too."""
+    """The application, or the suite of applications, as package.module:name. The modules `reference` and `replay` of
+    its package are started too, or those of the first package of its applications that has them."""
     data: Path = Path(".stateloop")
     """The folder of all data."""
     jars: Path = Path(".stateloop/jars")

@@ -8,7 +8,7 @@ import sys
 import uvloop
 
 from contracts import StateloopError, logs
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.query.service import serve
 from services.query.settings import QuerySettings
@@ -24,7 +24,7 @@ def main() -> int:
     """Run until a stop signal and return 0, or return 1 after a line with the cause and its remedy."""
     try:
         settings = read(QuerySettings)
-        application = load(settings.application)
+        suite = load_suite(settings.application)
     except StateloopError as error:
         return _failed(str(error))
     print(f"stateloop query: {settings.model_dump_json()}", file=sys.stderr, flush=True)
@@ -32,7 +32,7 @@ def main() -> int:
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        uvloop.run(serve(settings, application))
+        uvloop.run(serve(settings, suite))
     except* StateloopError as errors:
         return_code = _failed("; ".join(str(error) for error in errors.exceptions))
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
-from contracts.records.named_states import named
+from contracts.records.named_states import named_in
 from services.query.cluster import InstanceDependencies, InstanceFolder, InstanceIdentity, build_cluster
 from services.query.console.assembly import console
 from services.query.dependencies import Dependencies
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
-    from contracts import Application
+    from contracts import Suite
     from contracts.model.named_state import NamedState
     from services.query.cluster import Cluster
     from services.query.http.server import Routes
@@ -79,18 +79,18 @@ class HttpLayer(NamedTuple):
     tasks: list[Coroutine[Any, Any, None]]
 
 
-async def serve(settings: QuerySettings, application: Application) -> None:
+async def serve(settings: QuerySettings, suite: Suite) -> None:
     """Run an instance until SIGTERM or SIGINT. Raises a QueryServiceError, in a group, if it cannot go on."""
     settings.check_exposure()
     authenticator = Authenticator(settings.tokens, settings.peer_token)
     stopped = _stop_event()
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(bind(settings))
-        topics = await _read_topics(settings, application, stopped.is_set)
+        topics = await _read_topics(settings, suite, stopped.is_set)
         if topics is None:
             return
-        core = _build_core(settings, application, topics, url_of(settings, listening), stack)
-        http = await _build_http(application, core, authenticator, stack)
+        core = _build_core(settings, suite, topics, url_of(settings, listening), stack)
+        http = await _build_http(suite, core, authenticator, stack)
         async with asyncio.TaskGroup() as tasks:
             ingestion = tasks.create_task(core.ingestion.run())
             cluster = tasks.create_task(core.cluster.run())
@@ -110,20 +110,16 @@ def _stop_event() -> asyncio.Event:
     return stopped
 
 
-async def _read_topics(
-    settings: QuerySettings, application: Application, stopping: Callable[[], bool]
-) -> TopicFacts | None:
+async def _read_topics(settings: QuerySettings, suite: Suite, stopping: Callable[[], bool]) -> TopicFacts | None:
     """Return what the brokers know of the topics; None when the service stops."""
-    states = await asyncio.to_thread(with_partition_counts, named(application), settings.client(), stopping)
+    states = await asyncio.to_thread(with_partition_counts, named_in(suite), settings.client(), stopping)
     if states is None:
         return None
     retention = await asyncio.to_thread(read_tombstone_retention, states.values(), settings.client(), stopping)
     return None if retention is None else TopicFacts(states, TombstoneRetention(retention, _now))
 
 
-def _build_core(
-    settings: QuerySettings, application: Application, topics: TopicFacts, url: str, stack: AsyncExitStack
-) -> Core:
+def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: str, stack: AsyncExitStack) -> Core:
     """Open the stores, and build what fills and shares them. The stack closes what was opened."""
     states, boot = topics.states, _boot_id()
     folder = InstanceFolder(settings.query_data, settings.instance)
@@ -135,7 +131,7 @@ def _build_core(
     listeners = ChangeListeners()
     ingestion = KafkaIngestion(settings.client(), states, stores, listeners, topics.retention)
     me = InstanceIdentity(settings.instance, url, folder.store, folder.run)
-    cluster = build_cluster(settings, application, me, InstanceDependencies(states, ingestion, stores, _now))
+    cluster = build_cluster(settings, suite, me, InstanceDependencies(states, ingestion, stores, _now))
     listeners.on_restarted.append(cluster.restarted)
     misplaced = ingestion.misplaced.counts
     dependencies = Dependencies(
@@ -144,13 +140,11 @@ def _build_core(
     return Core(dependencies, ingestion, cluster, listeners)
 
 
-async def _build_http(
-    application: Application, core: Core, authenticator: Authenticator, stack: AsyncExitStack
-) -> HttpLayer:
+async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, stack: AsyncExitStack) -> HttpLayer:
     dependencies, ingestion, cluster, listeners = core
     settings, states = dependencies.settings, dependencies.states
     peer_client = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
-    page = await stack.enter_async_context(console(application, dependencies))
+    page = await stack.enter_async_context(console(suite.applications[0], dependencies))
     api, watch = state_api(dependencies, authenticator, peer_client), WatchRoutes(dependencies)
     listeners.on_changed += [api.waiters.changed, watch.service.changed]
     listeners.on_restarted.append(watch.service.restarted)
@@ -172,7 +166,7 @@ async def _build_http(
             partial(watch.service.reauthenticate, authenticator.reauthenticate),
         ),
         watch_partition_counts(states.values(), settings.client()),
-        TopicOwners(application, settings.client(), log.warning).check_async(),
+        *(TopicOwners(one, settings.client(), log.warning).check_async() for one in suite.applications),
     ]
     return HttpLayer(HttpServer(dependencies, api.guard, routes, api.fast_path), health, tasks)
 

@@ -37,7 +37,7 @@ class QuerySettings(KafkaSettings):
     """Settings of one instance. Durations are a number of seconds, or ISO 8601."""
 
     application: str
-    """The application whose states are queried, as package.module:name."""
+    """The application whose states are queried, or the suite of applications, as package.module:name."""
     query_data: Path = Path(".stateloop/query")
     """The folder of the embedded store. If it is lost, its content is read from the topics again."""
     http_host: str = "127.0.0.1"
@@ -49,7 +49,8 @@ class QuerySettings(KafkaSettings):
     instance: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     """The name of the instance: unique, and the same after a restart; by default the machine's name."""
     group: str | None = None
-    """The consumer group, whose instances share the partitions; by default `<application's name>-query`."""
+    """The consumer group, whose instances share the partitions; by default `<application's name>-query`, with the
+    names of all applications of a suite."""
     session_timeout: Duration = timedelta(seconds=6)
     """The group reassigns the partitions of an instance that is silent for so long."""
     lease: Duration = timedelta(seconds=3)

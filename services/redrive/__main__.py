@@ -6,11 +6,13 @@ import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from contracts.errors import StateloopError
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from contracts.settings import read
+from services.redrive.action import RedriveAction
 from services.redrive.arguments import arguments, selection
 from services.redrive.dead_letters import StoredDeadLetter, dead_letters
 from services.redrive.origins import Origins
@@ -21,15 +23,12 @@ from services.redrive.writer import KafkaWriter, NoWriter
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from contracts import Application
-    from services.redrive.action import RedriveAction
 
 REPORT_EVERY_S = 1.0
-TWICE = (
-    "This application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
-)
+TWICE = "An application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
 
 
 def main(given: Sequence[str]) -> int:
@@ -37,16 +36,21 @@ def main(given: Sequence[str]) -> int:
     options = arguments(given)
     try:
         settings = read(RedriveSettings)
-        application = load(settings.application)
-        chosen = filter(selection(options).matches, dead_letters(settings.client(), application.topics.dead_letters))
+        applications, matches = load_suite(settings.application).applications, selection(options).matches
         if options.command == "list":
-            _list(chosen)
+            found = chain.from_iterable(_dead_letters(settings, one) for one in applications)
+            _list(filter(matches, found))
         else:
-            _redrive(options, settings, application, chosen)
+            counts = _redrive(options, settings, applications, matches)
+            print(summary(counts) + (" (dry run)" if options.dry_run else ""))
     except StateloopError as error:
         print(f"stateloop redrive: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _dead_letters(settings: RedriveSettings, application: Application) -> Iterator[StoredDeadLetter]:
+    return dead_letters(settings.client(), application.topics.dead_letters)
 
 
 def _list(chosen: Iterator[StoredDeadLetter]) -> None:
@@ -65,19 +69,26 @@ def _list(chosen: Iterator[StoredDeadLetter]) -> None:
 
 
 def _redrive(
-    options: Namespace, settings: RedriveSettings, application: Application, chosen: Iterator[StoredDeadLetter]
-) -> None:
+    options: Namespace,
+    settings: RedriveSettings,
+    applications: Sequence[Application],
+    matches: Callable[[StoredDeadLetter], bool],
+) -> Counter[RedriveAction]:
+    """Redrive one application after the other. A record that several of them refused is sent once."""
     client = settings.client()
     origins, writer = Origins(client), NoWriter() if options.dry_run else KafkaWriter(client)
-    if not application.deduplicate:
+    if not all(one.deduplicate for one in applications):
         print(TWICE, file=sys.stderr)
     pace = RateLimiter(float("inf") if options.dry_run else options.rate, time.monotonic, time.sleep)
+    counts, roots, report = Counter[RedriveAction](), set[str](), ProgressReport()
     try:
-        counts = Redrive(application, origins, writer, lambda: datetime.now(UTC), pace, ProgressReport()).run(chosen)
+        for one in applications:
+            chosen = filter(matches, _dead_letters(settings, one))
+            counts += Redrive(one, origins, writer, lambda: datetime.now(UTC), pace, report, roots).run(chosen)
         writer.close()
     finally:
         origins.close()
-    print(summary(counts) + (" (dry run)" if options.dry_run else ""))
+    return counts
 
 
 class ProgressReport:

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 
 from contracts.errors import StateloopError
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from contracts.model.topics import Topic
 from contracts.settings import read
 from services.runtime.topic_owners import TopicOwners
@@ -58,14 +58,15 @@ def main() -> int:
     """Wait for the broker, create the topics, claim the outputs, and print which topics were created."""
     try:
         settings = read(TopicsSettings)
-        application = load(settings.application)
-        wanted = application.catalogue()
+        suite = load_suite(settings.application)
         admin = connect(settings, _report)
-        owners = TopicOwners(application, settings.client(), _warn)
+        owners = [TopicOwners(one, settings.client(), _warn) for one in suite.applications]
         if not settings.take_over:
-            owners.check()
-        made = make(admin, wanted, settings)
-        owners.claim(take_over=settings.take_over)
+            for one in owners:
+                one.check()
+        made = make(admin, suite.catalogue(), settings)
+        for one in owners:
+            one.claim(take_over=settings.take_over)
     except StateloopError as error:
         _report(str(error))
         return 1

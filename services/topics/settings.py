@@ -12,7 +12,7 @@ class TopicsSettings(KafkaSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, STATELOOP_PARTITIONS, and so on."""
 
     application: str
-    """The application, as package.module:name."""
+    """The application, or the suite of applications, as package.module:name."""
     partitions: int | None = Field(default=None, ge=1)
     """The number of partitions of each topic, in place of the application's. A change requires a new checkpoint."""
     replication: int = Field(default=1, ge=1)

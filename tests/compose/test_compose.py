@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
 from services.derive.settings import DeriveSettings
@@ -161,7 +161,9 @@ def test_the_application_exists_and_has_all_its_apis(
         monkeypatch.setenv(variable, value)
     settings = EnrichmentSettings()
     reference = services["reference"]["environment"]["STATELOOP_REFERENCE_PORT"]
-    assert settings.base_urls(load(settings.application)) == {"reference": f"http://reference:{reference}"}
+    assert settings.base_urls(load_suite(settings.application).applications) == {
+        "reference": f"http://reference:{reference}"
+    }
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
@@ -203,4 +205,7 @@ def test_the_build_receives_only_what_the_dockerfile_uses() -> None:
 
 def test_the_console_watches_every_component(services: dict[str, Service]) -> None:
     told = services["query"]["environment"]
-    assert unmonitored(load(told["STATELOOP_APPLICATION"]), json.loads(told["STATELOOP_SCRAPE_TARGETS"])) == ()
+    assert all(
+        unmonitored(one, json.loads(told["STATELOOP_SCRAPE_TARGETS"])) == ()
+        for one in load_suite(told["STATELOOP_APPLICATION"]).applications
+    )

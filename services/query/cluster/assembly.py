@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.records.named_states import named
+from contracts.records.named_states import named_in
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.cluster import Cluster, ClusterDependencies
 from services.query.cluster.group import KafkaGroupMember
@@ -12,7 +12,7 @@ from services.query.cluster.instance import Instance
 from services.query.cluster.leases import LeaseTiming
 
 if TYPE_CHECKING:
-    from contracts import Application
+    from contracts import Suite
     from services.query.cluster.instance import InstanceDependencies
     from services.query.cluster.membership import InstanceIdentity
     from services.query.settings import QuerySettings
@@ -23,19 +23,23 @@ ANNOUNCEMENTS_PER_LEASE = 4
 
 
 def build_cluster(
-    settings: QuerySettings, application: Application, me: InstanceIdentity, dependencies: InstanceDependencies
+    settings: QuerySettings, suite: Suite, me: InstanceIdentity, dependencies: InstanceDependencies
 ) -> Cluster:
-    """Return the cluster with this instance in it, which joins when it runs."""
-    lease, group = settings.lease.total_seconds(), settings.group or f"{application.name}-query"
+    """Return the cluster with this instance in it, which joins when it runs.
+
+    The instances of a suite announce themselves in the topic of its first application.
+    """
+    names = "-".join(one.name for one in suite.applications)
+    lease, group = settings.lease.total_seconds(), settings.group or f"{names}-query"
     member = KafkaGroupMember(
         settings.client(),
         group=group,
         instance=me.instance,
         session=settings.session_timeout.total_seconds(),
-        topics={state.topic: state.name for state in named(application).values()},
+        topics={state.topic: state.name for state in named_in(suite).values()},
     )
     announcements = KafkaAnnouncements(
-        settings.client(), topic=application.topics.instances, group=group, timeout=lease
+        settings.client(), topic=suite.applications[0].topics.instances, group=group, timeout=lease
     )
     instance = Instance(me, LeaseTiming(lease, lease * SILENCE_PER_LEASE), dependencies, settings.replicas)
     clients = ClusterDependencies(member, announcements, dependencies.ingestion)

@@ -27,6 +27,7 @@ async def console(application: Application, dependencies: Dependencies) -> Async
     every_s = settings.scrape_every.total_seconds()
     history, letters = MetricsHistory(application, every_s), DeadLetterLog(topics.dead_letters)
     sources = Sources(
+        application=application.name,
         targets=targets(settings.scrape_targets),
         ends=EndOffsets(settings.client(), (topics.events, topics.feedback, topics.snapshots, topics.dead_letters)),
         states=dependencies.states,

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 class Sources:
     """The sources of an observation. `clock` is monotonic, in seconds; `now` is the time of day."""
 
+    application: str
+    """The application whose samples are observed: a process may have those of a suite."""
     targets: Sequence[ScrapeTarget]
     ends: EndOffsets
     states: Mapping[str, NamedState]
@@ -61,7 +63,7 @@ async def look(session: ClientSession, sources: Sources) -> Observation:
     return Observation(
         at=sources.clock(),
         clock=sources.now(),
-        parts=parts,
+        parts=tuple(one._replace(samples=one.samples and one.samples.of(sources.application)) for one in parts),
         ends=ends,
         states=observe_states(sources.states, sources.routing),
         instances=tuple(sorted(member.instance for member in sources.routing.members())),

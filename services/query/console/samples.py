@@ -28,6 +28,14 @@ class Samples:
     def __init__(self, values: Mapping[str, Values]) -> None:
         self._values = values
 
+    def of(self, application: str) -> Samples:
+        """Return the samples of one application: those with its label, and those without a label."""
+        mine = {
+            name: {labels: value for labels, value in values.items() if _application(labels) in {None, application}}
+            for name, values in self._values.items()
+        }
+        return Samples(mine)
+
     def total(self, metric: Metric) -> float | None:
         """Return the sum over all labels; None without samples."""
         found = self._values.get(metric.exported)
@@ -60,6 +68,10 @@ def _ours(text: str) -> Iterator[tuple[str, Labels, float]]:
             for sample in family.samples:
                 if math.isfinite(sample.value):
                     yield sample.name, frozenset(sample.labels.items()), sample.value
+
+
+def _application(labels: Labels) -> str | None:
+    return next((value for name, value in labels if name == "application"), None)
 
 
 def _by(values: Values, labels: tuple[str, ...]) -> dict[tuple[str, ...], float]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts import Application, Topics
+from contracts import Application, Suite, Topics
 from examples.flights.application import app as flights
 
 if TYPE_CHECKING:
@@ -31,12 +31,18 @@ def gated(snapshot: Snapshot) -> Iterable[tuple[str, BaseModel]]:
     return aircraft.of(snapshot)
 
 
-app = Application(
-    name="flights",
-    event=flights.event,
-    state=flights.state,
-    enrichments=flights.enrichments,
-    topics=Topics(prefix=os.environ.get("PREFIXED_PREFIX", ""), replay=True),
-    query=flights.query,
-    derived=(replace(aircraft, of=gated),),
-)
+def application(name: str, prefix: str, derived: str) -> Application:
+    """The flights under another name, and with another name of what they derive."""
+    return Application(
+        name=name,
+        event=flights.event,
+        state=flights.state,
+        enrichments=flights.enrichments,
+        topics=Topics(prefix=os.environ.get("PREFIXED_PREFIX", "") + prefix, replay=True),
+        query=flights.query,
+        derived=(replace(aircraft, name=derived, of=gated),),
+    )
+
+
+app = application("flights", "", "aircraft")
+suite = Suite(app, application("charters", "charters.", "jets"))

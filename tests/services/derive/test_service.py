@@ -40,6 +40,24 @@ def test_killed_worker_goes_on_where_it_was(broker: EmbeddedBroker, topics_prefi
 
 
 @pytest.mark.kafka
+def test_a_suite_has_a_worker_for_each_application(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
+    topics = Topics(broker.bootstrap, topics_prefix, tmp_path)
+    charters = Topics(broker.bootstrap, f"{topics_prefix}charters.", tmp_path, "jets")
+    topics.publish(flight(1, 8))
+    charters.publish(flight(2, 8))
+    with topics.worker(STATELOOP_APPLICATION="tests.services.derive.prefixed:suite") as worker:
+        assert [one["device_id"] for one in topics.derived(1)] == ["flight-1"]
+        assert [one["device_id"] for one in charters.derived(1)] == ["flight-2"]
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(DEADLINE_S) == 0
+    (deleted,) = charters.admin.delete_topics([f"{topics_prefix}charters.jets"]).values()
+    deleted.result(DEADLINE_S)
+    with topics.worker(STATELOOP_APPLICATION="tests.services.derive.prefixed:suite") as worker:
+        assert worker.wait(DEADLINE_S) == 1, "an error of one stops all, and the process is restarted"
+    assert f"{topics_prefix}charters.jets" in topics.log()
+
+
+@pytest.mark.kafka
 def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
     topics = Topics(broker.bootstrap, topics_prefix, tmp_path)
     (deleted,) = topics.admin.delete_topics([f"{topics_prefix}aircraft"]).values()

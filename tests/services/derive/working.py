@@ -27,16 +27,17 @@ CHECKOUT = Path(__file__).parents[3]
 DEADLINE_S = 60
 PARTITIONS = 4
 MORNING = datetime(2013, 1, 1, 8, tzinfo=UTC)
-MADE = ("snapshots", "aircraft", "dead_letters")
 
 
 class Topics:
     """The flights' topics on a broker, with a prefix of their own, as is the workers' group. `folder`: for logs."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
-        self.bootstrap, self.prefix, self.folder = bootstrap, prefix, folder
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, name: str = "aircraft") -> None:
+        self.bootstrap, self.prefix, self.folder, self.name = bootstrap, prefix, folder, name
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        made = self.admin.create_topics([NewTopic(f"{prefix}{name}", PARTITIONS, 1) for name in MADE])
+        made = self.admin.create_topics(
+            [NewTopic(f"{prefix}{name}", PARTITIONS, 1) for name in ("snapshots", name, "dead_letters")]
+        )
         for future in made.values():
             future.result(DEADLINE_S)
 
@@ -52,7 +53,7 @@ class Topics:
         """So many derived records, or more; all of them in the order of their partitions."""
         settings = {"group.id": "reader", "enable.auto.commit": False, "isolation.level": isolation}
         consumer = Consumer({"bootstrap.servers": self.bootstrap, **settings})
-        consumer.assign([TopicPartition(f"{self.prefix}aircraft", number, 0) for number in range(PARTITIONS)])
+        consumer.assign([TopicPartition(f"{self.prefix}{self.name}", number, 0) for number in range(PARTITIONS)])
         found: list[dict[str, Any]] = []
 
         def more() -> bool:

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from contracts.metrics import worker as names
 from contracts.metrics.counts import Counts
 from services.enrichment.health import HealthStatus
-from services.enrichment.monitoring import WorkerMonitoring
+from services.enrichment.monitoring import MonitoredWorker, Monitoring
 from services.runtime.monitoring import serving
 from tests.queried import ANSWER_S, ask
 
@@ -27,7 +27,7 @@ PATIENCE_S = 0.2
 WELL = HealthStatus(0.1, 0.1, 5, is_member=True, is_stopping=False)
 
 
-class MonitoredWorker:
+class FakeWorker:
     """A worker with a given health."""
 
     def __init__(self, counts: Counts) -> None:
@@ -46,7 +46,7 @@ class Served:
 
     def __init__(self) -> None:
         self.counts = Counts(names.CATALOGUE)
-        self.watched = MonitoredWorker(self.counts)
+        self.watched = FakeWorker(self.counts)
         self.loop = asyncio.new_event_loop()
         self.port = 0
 
@@ -59,7 +59,8 @@ def served() -> Iterator[Served]:
     running = Served()
     thread = threading.Thread(target=running.loop.run_forever)
     thread.start()
-    monitored = WorkerMonitoring(running.watched, running.counts, WITHIN, running.loop, PATIENCE_S)
+    workers = {"fleet": MonitoredWorker(running.watched, running.counts, WITHIN)}
+    monitored = Monitoring(workers, running.loop, PATIENCE_S)
     try:
         with serving(monitored, "127.0.0.1", 0) as port:
             running.port = port or 0
@@ -75,7 +76,8 @@ def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
     served.watched.status = HealthStatus(0.1, 61, 5, is_member=True, is_stopping=False)
     status, body = served.ask("/healthz")
     assert status == 503
-    assert json.loads(body) == {"ok": False, "why": "nothing moved for 61 s, with 5 snapshots and requests to do"}
+    why = "fleet: nothing moved for 61 s, with 5 snapshots and requests to do"
+    assert json.loads(body) == {"ok": False, "why": why}
 
 
 def test_readyz_says_whether_it_works_now(served: Served) -> None:
@@ -88,7 +90,7 @@ def test_readyz_says_whether_it_works_now(served: Served) -> None:
 def test_a_worker_without_its_topics_is_unhealthy(served: Served) -> None:
     served.watched.status = replace(WELL, blocked_by="the topics are gone")
     status, body = served.ask("/healthz")
-    assert (status, json.loads(body)["why"]) == (503, "the topics are gone")
+    assert (status, json.loads(body)["why"]) == (503, "fleet: the topics are gone")
 
 
 def test_a_worker_whose_loop_hangs_is_unhealthy_and_still_gives_its_metrics(served: Served) -> None:
@@ -99,7 +101,7 @@ def test_a_worker_whose_loop_hangs_is_unhealthy_and_still_gives_its_metrics(serv
         status, body = served.ask(path)
         assert (status, json.loads(body)["why"]) == (503, "the event loop did not respond for 0.2 s")
     status, body = served.ask("/metrics")
-    assert (status, "stateloop_worker_snapshots_total 1" in body) == (200, True)
+    assert (status, 'stateloop_worker_snapshots_total{application="fleet"} 1' in body) == (200, True)
     hang.set()
     served.loop.call_soon_threadsafe(hang.clear)
     assert until_healthy(served)
@@ -122,7 +124,9 @@ def test_a_scrape_gives_the_whole_catalogue_with_its_values(served: Served) -> N
     assert {one.family: (one.kind, one.help) for one in names.CATALOGUE}.items() <= {
         name: (family.type, family.documentation) for name, family in families.items()
     }.items()
-    samples = {(s.name, *s.labels.values()): s.value for family in families.values() for s in family.samples}
+    every = [sample for family in families.values() for sample in family.samples if sample.name.startswith("stateloop")]
+    assert {sample.labels.pop("application") for sample in every} == {"fleet"}
+    samples = {(s.name, *s.labels.values()): s.value for s in every}
     assert samples["stateloop_worker_calls_total", "registry", "owner", "result"] == 3
     assert samples["stateloop_worker_calls_total", 'an "odd"\nname', "owner", "absence"] == 1
     assert samples["stateloop_worker_breaker", "registry"] == 2
@@ -137,3 +141,18 @@ def test_a_scrape_gives_the_whole_catalogue_with_its_values(served: Served) -> N
 
 def test_the_process_is_measured_too(served: Served) -> None:
     assert "process_cpu_seconds_total" in served.ask("/metrics")[1]
+
+
+async def test_a_process_with_several_workers_names_each() -> None:
+    counts = {name: Counts(names.CATALOGUE) for name in ("fleet", "trips")}
+    fakes = {name: FakeWorker(one) for name, one in counts.items()}
+    workers = {name: MonitoredWorker(one, counts[name], WITHIN) for name, one in fakes.items()}
+    counts["fleet"].add(names.CALLS, "registry", "owner", "result", by=3)
+    counts["trips"].add(names.CALLS, "registry", "owner", "result", by=4)
+    fakes["trips"].status = HealthStatus(61, 61, 5, is_member=False, is_stopping=False)
+    monitored = Monitoring(workers, asyncio.get_running_loop())
+    assert await asyncio.to_thread(monitored.unhealthy) == "trips: the consumer was not polled for 61 s"
+    assert await asyncio.to_thread(monitored.unready) == "trips: the consumer group has not taken it in yet"
+    text = (await asyncio.to_thread(monitored.text)).decode()
+    families = [one for one in text_string_to_metric_families(text) if one.name == "stateloop_worker_calls"]
+    assert [(s.labels["application"], s.value) for one in families for s in one.samples] == [("fleet", 3), ("trips", 4)]

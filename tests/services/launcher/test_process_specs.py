@@ -42,6 +42,23 @@ def test_an_application_without_apis_and_data_of_its_own_brings_none() -> None:
     ]
 
 
+def test_a_suite_brings_the_apis_and_the_data_of_its_applications(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere.py").write_text(
+        "from contracts import Application, Suite, Topics\nfrom examples.flights.application import app\n"
+        "from tests.contracts.model.test_suite import Days, Ping\n"
+        "days = Application(name='days', event=Ping, state=Days, topics=Topics(prefix='days.'))\n"
+        "suite = Suite(days, app)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert names(application="elsewhere:suite") == ALL
+    settings = LauncherSettings(application="elsewhere:suite")
+    by_name = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=False)}
+    assert by_name["reference"].command[-1] == "examples.flights.reference"
+    assert by_name["derive"].env["STATELOOP_APPLICATION"] == "elsewhere:suite"
+
+
 def test_every_port_and_folder_is_the_settings() -> None:
     settings = LauncherSettings(data=Path("/data"), broker_port=19092, reference_port=18081)
     by_name = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=False)}

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from contracts.model.suite import Suite
 from services.query.service import serve
 from services.query.settings import QuerySettings
 from tests.services.query.fleet import START, app, snapshot
@@ -202,7 +203,7 @@ async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
     settings = QuerySettings(application="none:none", kafka="127.0.0.1:1", http_port=0)
     before = signal.getsignal(signal.SIGTERM)
     async with asyncio.timeout(10):
-        serving = asyncio.create_task(serve(settings, app))
+        serving = asyncio.create_task(serve(settings, Suite(app)))
         while signal.getsignal(signal.SIGTERM) == before:  # noqa: ASYNC110 (nothing tells)
             await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -42,3 +42,10 @@ def test_a_figure_that_is_no_number_is_left_out() -> None:
 def test_invalid_text_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_samples(text)
+
+
+def test_the_samples_of_one_application_are_those_with_its_label_and_those_without() -> None:
+    text = 'stateloop_worker_lag{application="a"} 3.0\nstateloop_worker_lag{application="b"} 4.0\n'
+    found = parse_samples(text + "stateloop_worker_in_flight 5.0\n")
+    assert (found.of("a").total(worker.LAG), found.of("b").total(worker.LAG)) == (3.0, 4.0)
+    assert found.of("a").total(worker.IN_FLIGHT) == 5.0
