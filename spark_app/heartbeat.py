@@ -40,7 +40,8 @@ class Heartbeat:
         self._limit = application.kept_for + application.skew + _delay(application, settings)
         self._producer = create_producer(settings.client(), "heartbeat", {"message.timeout.ms": round(FLUSH_S * 1000)})
         self._now = now
-        self._watermark: datetime | None = None
+        # No micro-batch runs without records, so the watermark stays unknown; the first real-time batch ends by itself.
+        self._watermark = now() if application.emit is Emit.EVENT else None
         self._next = now()
 
     def after(self, progress: StreamingQueryProgress) -> bool:

@@ -66,20 +66,35 @@ def test_a_broker_that_is_away_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -
     assert not Heartbeat(everything.application(), settings).after(batch(None))
 
 
-def test_a_closed_window_waits_for_no_long_delay_of_the_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings, now = JobSettings(application="", kafka="127.0.0.1:1", batch=timedelta(minutes=5)), datetime.now(UTC)
-    sent: list[str] = []
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the topics of the heartbeats, which no broker receives."""
+    topics: list[str] = []
 
     def produce(topic: str, *, key: bytes, on_delivery: Callable[[None, object], object]) -> None:
-        sent.append(topic)
+        topics.append(topic)
         on_delivery(None, key)
 
     producer = SimpleNamespace(produce=produce, flush=lambda _: 0)
     monkeypatch.setattr("spark_app.heartbeat.create_producer", lambda *_, **__: producer)
+    return topics
+
+
+def test_a_closed_window_waits_for_no_long_delay_of_the_watermark(sent: list[str]) -> None:
+    settings, now = JobSettings(application="", kafka="127.0.0.1:1", batch=timedelta(minutes=5)), datetime.now(UTC)
     for emit, is_written in ((Emit.BATCH, False), (Emit.CLOSE, True)):
         heartbeat = Heartbeat(of("trips", Topics(), emit=emit), settings, lambda: now)
         assert heartbeat.after(batch(now - WINDOW - 2 * EVERY)) is is_written
     assert sent == ["events"]
+
+
+@pytest.mark.parametrize(("emit", "is_written"), [(Emit.EVENT, False), (Emit.BATCH, True), (Emit.CLOSE, True)])
+def test_a_query_that_has_read_nothing_yet_gets_a_heartbeat_if_it_waits_for_records(
+    sent: list[str], emit: Emit, *, is_written: bool
+) -> None:
+    heartbeat = Heartbeat(of("trips", Topics(), emit=emit), JobSettings(application="", kafka="127.0.0.1:1"))
+    assert heartbeat.beat() is is_written
+    assert sent == ["events"] * is_written
 
 
 @pytest.mark.spark
