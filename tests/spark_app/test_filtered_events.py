@@ -79,7 +79,7 @@ def test_a_real_time_query_counts_the_events_that_do_not_pass(topics: Topics, tm
         topics.send(topics.names.events, events)
         published = topics.read(topics.names.snapshots, new)
         until(lambda: sum(line["filtered"] for line in job.lines("batch")) == filtered, f"{filtered} events counted")
-        assert job.figures()["filtered_total",] == filtered
+        assert job.figures()["filtered_total", app.name] == filtered
     finally:
         job.stop()
     assert len(published) == new
