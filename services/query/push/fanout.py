@@ -49,7 +49,7 @@ class ChangeFanout:
         if not self._routing.has_local():
             return  # a rebuild is millions of changes without a subscription
         at = self._clock()
-        for state, key, entry in changes:
+        for state, key, entry, _ in changes:
             number = self.partition(state, key) if entry is None else entry.partition
             if self._routing.route(state, number) != LOCAL:
                 continue

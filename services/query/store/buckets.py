@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from contracts.model.named_state import NamedState
 
 SLOTS = 3
@@ -14,19 +13,26 @@ SLOTS = 3
 
 MIN_WINDOW_START = -(1 << 63)
 """Earlier than every window."""
+REMEMBER_WINDOWS = timedelta(days=1)
+"""By default closed windows of a windowed state can be read for so long."""
 
 
 class TimeBuckets(NamedTuple):
     """Maps windows to buckets, and finds the buckets that are still remembered. In milliseconds; 0: no expiry."""
 
     lifetime: int
+    """From a window's start until it has expired. A window of a windowed state expires when it is not remembered."""
     remembered: int
     """From a window's start until its entries may be deleted."""
+    window: int = 0
+    """The size of the windows; 0 in a state that is not windowed."""
+    lateness: int = 0
+    """How far a record moves the watermark behind the start of its window: late records of earlier ones may follow."""
 
     @property
     def width(self) -> int:
-        """Half of the remembered time, so that it overlaps at most SLOTS buckets, wherever the watermark is."""
-        return -(-self.remembered // (SLOTS - 1))
+        """Half of the time from the oldest to the newest window, so that these overlap at most SLOTS buckets."""
+        return -(-(self.remembered + self.lateness) // (SLOTS - 1))
 
     def of(self, window_start: int) -> int:
         """Return the bucket of a window."""
@@ -44,6 +50,16 @@ class TimeBuckets(NamedTuple):
         """Return the start of the oldest window that has not expired."""
         return watermark - self.lifetime if self.lifetime else MIN_WINDOW_START
 
+    def is_stored(self, window_start: int, watermark: int) -> bool:
+        """Return whether a record of this window is stored: expired windows of a windowed state are not read again."""
+        return self.of(window_start) >= self.oldest(watermark) and not (
+            self.window and self.is_expired(window_start, watermark)
+        )
+
+    def is_open(self, window_start: int, watermark: int) -> bool:
+        """Return whether a later version of this window of a windowed state may come."""
+        return window_start + self.window > watermark
+
     def is_bucket_expired(self, bucket: int, watermark: int) -> bool:
         """Return whether all windows of a bucket have expired."""
         return self.remembered > 0 and self.is_expired((bucket + 1) * self.width - 1, watermark)
@@ -51,10 +67,14 @@ class TimeBuckets(NamedTuple):
 
 def time_buckets(state: NamedState) -> TimeBuckets:
     """Return the buckets of a state. By default a window is remembered for one lifetime after its expiry."""
+    if state.window is not None:
+        remember = REMEMBER_WINDOWS if state.query.remember is None else state.query.remember
+        kept = milliseconds(state.window + remember)
+        return TimeBuckets(kept, kept, milliseconds(state.window), milliseconds(state.grace))
     if state.lifetime is None or state.window_start is None:
         return TimeBuckets(0, 0)
     remember = state.lifetime if state.query.remember is None else state.query.remember
-    return TimeBuckets(_ms(state.lifetime), _ms(state.lifetime + remember))
+    return TimeBuckets(milliseconds(state.lifetime), milliseconds(state.lifetime + remember))
 
 
 def clock_watermark(state: NamedState, now: int) -> int | None:
@@ -64,8 +84,9 @@ def clock_watermark(state: NamedState, now: int) -> int | None:
     """
     if not state.expires_by_clock or state.lifetime is None or state.window_start is None:
         return None
-    return now - _ms(state.grace)
+    return now - milliseconds(state.grace)
 
 
-def _ms(span: timedelta) -> int:
+def milliseconds(span: timedelta) -> int:
+    """Return a span in milliseconds."""
     return round(span.total_seconds() * 1000)

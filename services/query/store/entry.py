@@ -50,3 +50,5 @@ class Change(NamedTuple):
     state: str
     key: str
     entry: Entry | None
+    window_start: int | None = None
+    """The window that the tombstone deleted; None in a state that is not windowed."""

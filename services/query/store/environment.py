@@ -39,7 +39,7 @@ class Slot:
     history: _Database
     """Earlier entries, by key and version."""
     index: _Database
-    """Keys, by index, hash of the value, and key."""
+    """Keys, by index, hash of the value, and key. In a windowed state, lists of keys as sorted duplicates."""
 
     @property
     def databases(self) -> tuple[_Database, ...]:
@@ -50,13 +50,14 @@ class Slot:
 class Databases:
     """The environment of a store, and its databases. Raises StoreDamagedError."""
 
-    def __init__(self, folder: Path, indexes: int, *, history: bool) -> None:
+    def __init__(self, folder: Path, indexes: int, *, history: bool, windowed: bool = False) -> None:
         """Open the environment. Each index adds the writes of one more database to an update.
 
         With `history` an update also writes the earlier entry. Its size is unknown beforehand, so a memory map is not
         used for writing.
         """
         self._folder = folder
+        self._windowed = windowed
         self._in_use = threading.Lock()
         self._closed = False
         self._file = folder / "data.mdb"
@@ -146,4 +147,5 @@ class Databases:
         return disk.f_frsize * disk.f_bavail
 
     def _slot(self, number: int) -> Slot:
-        return Slot(*(self.environment.open_db(f"{kind}{number}".encode()) for kind in ("entries", "history", "index")))
+        entries, history = (self.environment.open_db(f"{kind}{number}".encode()) for kind in ("entries", "history"))
+        return Slot(entries, history, self.environment.open_db(f"index{number}".encode(), dupsort=self._windowed))

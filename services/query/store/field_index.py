@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.store.packing import HASH_SIZE, HEADER, NO_HASH, field_hashes
+from services.query.store.packing import HASH_SIZE, HEADER, NO_HASH, field_hash, fields_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,19 +19,21 @@ class FieldIndex:
         self._paths = tuple(tuple(one.split(".")) for one in paths)
         self._end = HEADER.size + HASH_SIZE * len(paths)
 
-    def hashes(self, value: bytes) -> bytes:
-        """Return the hashes of the indexed fields of an entry's value."""
-        return field_hashes(value, self._paths) if self._paths else b""
+    def columns(self, value: bytes) -> bytes:
+        """See `EntryIndex`. They are the hashes of the indexed fields."""
+        return b"".join(map(field_hash, fields_at(value, self._paths))) if self._paths else b""
 
-    def hashes_of(self, data: bytes) -> bytes:
-        """Return the hashes in a packed entry."""
+    def columns_of(self, data: bytes) -> bytes:
+        """See `EntryIndex`."""
         return data[HEADER.size : self._end]
 
-    def move(self, txn: Transaction[bytes], database: _Database, name: bytes, old: bytes, new: bytes) -> None:
-        """Replace the hashes of a key; `old` is empty for a new key, `new` for a deleted one."""
-        if old == new:
+    def move(
+        self, txn: Transaction[bytes], database: _Database, name: bytes, old: bytes | None, new: bytes | None
+    ) -> None:
+        """See `EntryIndex`."""
+        if old == new or not self._paths:
             return
-        before, after = set(_entries(old)), set(_entries(new))
+        before, after = set(_entries(old or b"")), set(_entries(new or b""))
         for one in before - after:
             txn.delete(one + name, db=database)
         for one in after - before:

@@ -51,13 +51,12 @@ class LmdbStore:
         self._paths = state.query.indexes
         self._folder = StoreFolder(folder, _shape(state, self._buckets), boot)
         try:
-            self._databases = Databases(folder, len(self._paths), history=state.query.history > 1)
+            self._databases = self._open_databases(folder)
         except BaseException:
             self._folder.release()
             raise
-        self._index = FieldIndex(self._paths)
         self._history = History(state.query.history - 1)
-        self._pager = Pager(self._paths, self._index)
+        self._bind_index()
         self._bind()
         with self._begin() as txn:
             self._written_watermark = self._announced_watermark = self._metadata.watermark(txn)
@@ -99,16 +98,12 @@ class LmdbStore:
         self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
     ) -> EntryPage:
         """See `Store`."""
-        for path in where:
-            if path not in self._paths:
-                raise NotIndexedError(self._state.name, path, self._paths)
+        self._check_indexed(where)
         watermark = self.watermark()
         with self._begin() as txn:
-            buckets = self._metadata.buckets(txn)  # as they are in this transaction
-            alive = [slot for slot, bucket in buckets.items() if not self._buckets.is_bucket_expired(bucket, watermark)]
             return self._pager.page(
                 txn,
-                [self._databases.slots[slot] for slot in alive],
+                self._live_slots(txn),
                 PageRequest(prefix, after, limit, where, partitions),
                 lambda window_start: self._buckets.is_expired(window_start, watermark),
             )
@@ -145,20 +140,19 @@ class LmdbStore:
         if bulk:
             batch.sort(key=KEY)
         windows = {entry.window_start for _, _, _, entry, _ in batch if entry is not None}
-        watermark = max(self.watermark(), *windows) if windows else self.watermark()
+        watermark = max([self.watermark(), *(start - self._buckets.lateness for start in windows)])
         oldest = self._buckets.oldest(watermark)
-        homes = {window_start: self._buckets.of(window_start) for window_start in windows}
-        wanted = {bucket for bucket in homes.values() if bucket >= oldest}
+        homes = {start: self._buckets.of(start) for start in windows if self._buckets.is_stored(start, watermark)}
         with self._databases.writing() as txn:
-            buckets = self._make_room(txn, oldest, wanted)
-            writes = self._batch(txn, buckets, bulk=bulk)
+            buckets = self._make_room(txn, oldest, homes.values())
+            writes = self._batch(txn, self._slots_of(buckets), bulk=bulk)
             for start in range(0, len(batch), SPACE_CHECK_SIZE):
                 updates = batch[start : start + SPACE_CHECK_SIZE]
                 self._databases.require_space(len(updates), _size(updates))
                 for key, _, _, entry, window_start in updates:
                     if entry is None:
                         writes.delete(key, window_start)
-                    elif (bucket := homes[entry.window_start]) >= oldest:
+                    elif (bucket := homes.get(entry.window_start)) is not None:
                         writes.put(key, entry, bucket)
             self._metadata.write(txn, watermark=watermark, positions=positions, buckets=buckets)
         self._written_watermark, self._buckets_by_slot = watermark, buckets
@@ -193,7 +187,7 @@ class LmdbStore:
         """See `Store`."""
         slot, start = self._clearing.get(partition, BEGINNING)
         with self._databases.writing() as txn:
-            writes = self._batch(txn, self._buckets_by_slot, bulk=True)
+            writes = self._batch(txn, self._slots_of(self._buckets_by_slot), bulk=True)
             after = writes.clear_some(partition, self._databases.slots[slot], start, self._databases.require_space)
             place = (slot + 1, b"") if after is None else (slot, after)
             done = place == END
@@ -215,6 +209,13 @@ class LmdbStore:
         """See `Store`."""
         self._databases.close()
         self._folder.close()
+
+    def _open_databases(self, folder: Path) -> Databases:
+        return Databases(folder, len(self._paths), history=self._state.query.history > 1)
+
+    def _bind_index(self) -> None:
+        self._index = FieldIndex(self._paths)
+        self._pager = Pager(self._paths, self._index)
 
     def _bind(self) -> None:
         self._metadata = StoreMetadata(self._databases.facts)
@@ -239,6 +240,21 @@ class LmdbStore:
         except (UnicodeEncodeError, lmdb.BadValsizeError):
             return [None] * len(keys)
 
+    def _live_slots(self, txn: Transaction[bytes]) -> list[Slot]:
+        """Return the slots of the buckets that have not expired, as they are in this transaction, newest first."""
+        watermark = self.watermark()
+        buckets = sorted(((bucket, slot) for slot, bucket in self._metadata.buckets(txn).items()), reverse=True)
+        return [
+            self._databases.slots[slot]
+            for bucket, slot in buckets
+            if not self._buckets.is_bucket_expired(bucket, watermark)
+        ]
+
+    def _check_indexed(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            if path not in self._paths:
+                raise NotIndexedError(self._state.name, path, self._paths)
+
     def _make_room(self, txn: Transaction[bytes], oldest: int, wanted: Collection[int]) -> dict[int, int]:
         """Drop expired buckets, and assign a slot to each wanted one; return the buckets by slot."""
         for slot, bucket in self._buckets_by_slot.items():
@@ -248,8 +264,10 @@ class LmdbStore:
         buckets = {slot: bucket for slot, bucket in self._buckets_by_slot.items() if bucket >= oldest}
         return buckets | {bucket % SLOTS: bucket for bucket in wanted}
 
-    def _batch(self, txn: Transaction[bytes], buckets: Mapping[int, int], *, bulk: bool) -> WriteBatch:
-        slots = {bucket: self._databases.slots[slot] for slot, bucket in buckets.items()}
+    def _slots_of(self, buckets: Mapping[int, int]) -> dict[int, Slot]:
+        return {bucket: self._databases.slots[slot] for slot, bucket in buckets.items()}
+
+    def _batch(self, txn: Transaction[bytes], slots: Mapping[int, Slot], *, bulk: bool) -> WriteBatch:
         return WriteBatch(txn, slots, state=self._state.name, index=self._index, history=self._history, bulk=bulk)
 
     def _ordered(self) -> tuple[Slot, ...]:
@@ -272,4 +290,4 @@ def _shape(state: NamedState, times: TimeBuckets) -> dict[str, Any]:
         "indexes": list(state.query.indexes),
         "history": state.query.history > 1,
         "remembered_ms": times.remembered,
-    }
+    } | ({"window_ms": times.window, "bucket_ms": times.width} if times.window else {})

@@ -1,4 +1,4 @@
-"""The binary format of an entry: a header of fixed length, hashes of its indexed fields, and its value as JSON."""
+"""The binary format of an entry: a header of fixed length, columns of its indexed fields, and its value as JSON."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ ORDER = struct.Struct("<qqq")
 PARTITION = struct.Struct("<i")
 PARTITION_AT = HEADER.size - PARTITION.size
 HASH_SIZE = 8
+COLUMN_SIZE = HASH_SIZE
+"""Every column has this size; an index has the hash of the field, and in a windowed state also its number."""
 NO_HASH = bytes(HASH_SIZE)
 """The hash of a field that is absent, null, an object or a list: no filter matches it."""
 
 
-def pack(entry: Entry, hashes: bytes) -> bytes:
+def pack(entry: Entry, columns: bytes) -> bytes:
     """Return the bytes of an entry."""
     window_start, epoch, version, event_time, partition, offset, value = entry
-    return HEADER.pack(window_start, epoch, version, event_time, offset, partition) + hashes + value
+    return HEADER.pack(window_start, epoch, version, event_time, offset, partition) + columns + value
 
 
-def unpack(data: bytes, indexes: int) -> Entry:
-    """Return the entry; `indexes` is the number of indexes of its state."""
+def unpack(data: bytes, columns: int) -> Entry:
+    """Return the entry; `columns` is the number of columns in the entries of its state."""
     window_start, epoch, version, event_time, offset, partition = HEADER.unpack_from(data)
-    return make_tuple(
-        Entry, (window_start, epoch, version, event_time, partition, offset, data[HEADER.size + HASH_SIZE * indexes :])
-    )
+    value = data[HEADER.size + COLUMN_SIZE * columns :]
+    return make_tuple(Entry, (window_start, epoch, version, event_time, partition, offset, value))
 
 
 def order(data: bytes) -> EntryOrder:
@@ -56,12 +57,10 @@ def hash_at(data: bytes, index: int) -> bytes:
     return data[start : start + HASH_SIZE]
 
 
-def field_hashes(value: bytes, paths: Sequence[tuple[str, ...]]) -> bytes:
-    """Return the hashes of a value's fields at these paths."""
-    if not paths:
-        return b""
+def fields_at(value: bytes, paths: Sequence[tuple[str, ...]]) -> list[Any]:
+    """Return a value's fields at these paths; None for one that is absent."""
     document = orjson.loads(value)
-    return b"".join(_field_hash(_field(document, path)) for path in paths)
+    return [_field(document, path) for path in paths]
 
 
 @functools.lru_cache(4096)
@@ -78,7 +77,7 @@ def _field(document: Any, path: tuple[str, ...]) -> Any:
     return document
 
 
-def _field_hash(value: Any) -> bytes:
+def field_hash(value: Any) -> bytes:
     """Hash a string as it is, other values by their JSON. Objects and lists have none: filters cannot name them."""
     if value is None or isinstance(value, dict | list):
         return NO_HASH

@@ -45,7 +45,7 @@ class Pager:
         """Return the page, without entries whose window has expired."""
         prefix = request.prefix.encode(errors="surrogatepass")
         hashes = {self._numbers[path]: value_hash(text) for path, text in request.where.items()}
-        walks = [self._walk(txn, slot, _start(prefix, request.after), hashes) for slot in slots]
+        walks = [self._walk(txn, slot, first_name(prefix, request.after), hashes) for slot in slots]
         items: list[tuple[str, Entry]] = []
         skipped = 0
         for name, data in merge(*walks, key=lambda one: one[0]):
@@ -78,8 +78,8 @@ class Pager:
                 yield from cursor
 
 
-def _start(prefix: bytes, after: str | None) -> bytes:
-    """Return the smallest possible key. It is cut to LARGEST_KEY, because LMDB rejects longer ones."""
+def first_name(prefix: bytes, after: str | None) -> bytes:
+    """Return the smallest possible key of a page. It is cut to LARGEST_KEY, because LMDB rejects longer ones."""
     if after is None:
         return prefix[: LARGEST_KEY + 1]
     return max(prefix, after.encode(errors="surrogatepass") + b"\0")[: LARGEST_KEY + 1]

@@ -33,6 +33,41 @@ class EntryPage(NamedTuple):
     after: str | None
 
 
+class Position(NamedTuple):
+    """A place in the keys of a window: by the number of a field and then by key; or, with number 0, by key alone."""
+
+    number: float
+    key: str
+
+
+class WindowPageRequest(NamedTuple):
+    """The next keys of the newest window that contains `time`, in milliseconds since 1970.
+
+    They have this prefix and these values of indexed fields, and are in these partitions. Their order is that of their
+    UTF-8; or, with `order_by`, that of the number of this indexed field, which all others lack.
+    """
+
+    time: int
+    prefix: str
+    after: Position | None
+    limit: int
+    where: Mapping[str, str]
+    partitions: Collection[int]
+    order_by: str | None = None
+    descending: bool = False
+
+
+class WindowPage(NamedTuple):
+    """Keys of one window with their entries. `window_start` is None if no key has the window.
+
+    `after` is the cursor of the next page; None: the last one. As for `EntryPage`, the work for one page is bounded.
+    """
+
+    window_start: int | None
+    items: Sequence[tuple[Position, Entry]]
+    after: Position | None
+
+
 class Store(Protocol):
     """The entries of one named state, of all partitions that this instance ever read.
 
@@ -106,3 +141,30 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Make everything durable, and close."""
+
+
+class WindowStore(Store, Protocol):
+    """A store of a windowed state: `Store` reads the newest window of each key, and these methods all of them.
+
+    A window that is not remembered any more is not returned, by any method. Times are in milliseconds since 1970.
+    """
+
+    def is_open(self, window_start: int) -> bool:
+        """Return whether a later version of the window may come, by the watermark."""
+
+    def get_at(self, key: str, time: int) -> Entry | None:
+        """Return the latest entry of the newest of the key's windows that contains this time."""
+
+    def get_many_at(self, keys: Sequence[str], time: int) -> Sequence[Entry | None]:
+        """Return the same of many keys from one snapshot, in the order of the keys."""
+
+    def versions_at(self, key: str, time: int) -> Sequence[Entry]:
+        """Return all stored entries of the newest of the key's windows that contains this time, oldest first."""
+
+    def windows(
+        self, key: str, *, start: int | None, end: int | None, newest_first: bool, limit: int
+    ) -> Sequence[Entry]:
+        """Return the latest entry of each window of the key that starts in [start, end), at most `limit` of them."""
+
+    def window_page(self, request: WindowPageRequest) -> WindowPage:
+        """Return the next keys of one window."""
