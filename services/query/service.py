@@ -35,7 +35,7 @@ from services.query.ingest import (
 )
 from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
-from services.query.store import LmdbStore
+from services.query.store import LmdbStore, LmdbWindowStore
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from services.query.cluster import Cluster
     from services.query.http.server import Routes
     from services.query.settings import QuerySettings
-    from services.query.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -124,10 +123,12 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
     states, boot = topics.states, _boot_id()
     folder = InstanceFolder(settings.query_data, settings.instance)
     stack.callback(folder.close)
-    stores: dict[str, Store] = {}
+    stores: dict[str, LmdbStore] = {}
     for name, state in states.items():
-        stores[name] = LmdbStore(settings.query_data / name, state, boot)
+        opened = LmdbStore if state.window is None else LmdbWindowStore
+        stores[name] = opened(settings.query_data / name, state, boot)
         stack.callback(stores[name].close)
+    window_stores = {name: store for name, store in stores.items() if isinstance(store, LmdbWindowStore)}
     listeners = ChangeListeners()
     ingestion = KafkaIngestion(settings.client(), states, stores, listeners, topics.retention)
     me = InstanceIdentity(settings.instance, url, folder.store, folder.run)
@@ -135,7 +136,7 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
     listeners.on_restarted.append(cluster.restarted)
     misplaced = ingestion.misplaced.counts
     dependencies = Dependencies(
-        settings, states, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, misplaced=misplaced
+        settings, states, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, window_stores, misplaced
     )
     return Core(dependencies, ingestion, cluster, listeners)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from aiohttp import web
 
 from services.query.http.forwarding import sequence_response
-from services.query.http.parameters import BatchRequest, validate
+from services.query.http.parameters import BatchRequest, milliseconds_at, validate
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge, principal
 from services.query.http.responses import JSON, uncached_response
 from services.query.http.retry import RetryBudget
-from services.query.lookup.batch import Unanswered, encode_problem, read_batch
+from services.query.lookup.batch import Selection, Unanswered, encode_problem, read_batch
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ class BatchRoutes:
 
     def read(self, reader: StateReader, sender: Principal, batch: BatchRequest) -> list[bytes | Unanswered]:
         """The answers of this instance."""
-        return read_batch(reader, sender, batch.keys, batch.fields, self._dependencies)
+        return read_batch(
+            reader, sender, batch.keys, Selection(batch.fields, milliseconds_at(batch.at)), self._dependencies
+        )
 
     async def _retry(
         self,
@@ -108,7 +110,10 @@ class BatchRoutes:
         self, owners: Sequence[Member], reader: StateReader, batch: BatchRequest, indices: Sequence[int]
     ) -> Mapping[int, bytes | Unanswered]:
         """The answers of other instances by index. If none is reachable, each key gets that problem."""
-        body = orjson.dumps({"keys": [batch.keys[at] for at in indices], "fields": batch.fields})
+        members: dict[str, Any] = {"keys": [batch.keys[at] for at in indices], "fields": batch.fields}
+        if batch.at is not None:  # an instance of an earlier release rejects a member that it does not know
+            members["at"] = batch.at
+        body = orjson.dumps(members)
         target = f"/v1/states/{reader.state.name}:batchGet"
         request = ForwardedRequest(target, "POST", (("Content-Type", JSON),), body)
         try:

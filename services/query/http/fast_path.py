@@ -116,19 +116,19 @@ class FastPath:
             return self._write(self._responses[name].found(key, outcome, found.partition_status, now), now)
         counts.add(metrics.REQUESTS, "200")
         body = reader.encoder.encode(key, outcome.entry, found.partition_status, now)
-        return self._found[name][role] % (outcome.entry.tag.encode(), lag, len(body), self._http_date(now)) + body
+        return self._found[name][role] % (outcome.etag.encode(), lag, len(body), self._http_date(now)) + body
 
     def _answer_batch(self, reader: StateReader, caller: CachedHead, body: bytes, meter: RateMeter) -> bytes | None:
         if not caller.principal.reads(reader.state.name) or not meter.take(1):
             return None
         try:
             batch = self._batches.parse(body)
+            found = self._batches.read(reader, caller.principal, batch)
         except ProblemError:
             meter.charge(-1)
             return None
         more = max(0, len(batch.keys) - 1)
         meter.charge(more)
-        found = self._batches.read(reader, caller.principal, batch)
         if any(isinstance(one, Unanswered) for one in found):
             meter.charge(-more - 1)
             return None

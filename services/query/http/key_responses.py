@@ -36,7 +36,7 @@ class KeyResponses:
         self, key: str, found: FoundEntry, partition_status: PartitionStatus, now: int, value: bytes | None = None
     ) -> HttpResponse:
         """200 with the entry, or 304."""
-        headers = self.headers(found.entry.tag, partition_status.role.value, str(partition_status.lag))
+        headers = self.headers(found.etag, partition_status.role.value, str(partition_status.lag))
         if found.unchanged:
             return HttpResponse(304, headers, b"")
         body = self._encoder.encode(key, found.entry, partition_status, now, value)

@@ -9,7 +9,13 @@ from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.http.key_responses import KeyResponses
-from services.query.http.parameters import KeyParameters, VersionsParameters, key_of_request, parse_query
+from services.query.http.parameters import (
+    KeyParameters,
+    VersionsParameters,
+    key_of_request,
+    milliseconds_at,
+    parse_query,
+)
 from services.query.http.request_context import principal
 from services.query.http.responses import JSON, HttpResponse
 from services.query.http.retry import WAITED
@@ -52,7 +58,8 @@ class KeyRoutes:
         reader, key, query = self._reader(request), key_of_request(request), parse_query(KeyParameters, request)
         if query.wait > (longest_s := self._dependencies.settings.max_wait.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: at most {longest_s:g} seconds"))
-        conditions = Conditions(request.headers.get("If-None-Match"), query.at_least, query.exactly)
+        none_match, at = request.headers.get("If-None-Match"), milliseconds_at(query.at)
+        conditions = Conditions(none_match, query.at_least, query.exactly, at=at)
         if query.event is not None:
             conditions = conditions._replace(event_offset=reader.event_offset(key, query.event))
         request.setdefault(UNTIL, self._dependencies.clock() + query.wait)  # a retry gets no more time
@@ -66,16 +73,16 @@ class KeyRoutes:
 
     async def get_versions(self, request: web.Request) -> web.Response:
         """All versions kept of the key's present window, the earliest first. Raises ProblemError."""
-        reader, key = self._reader(request), key_of_request(request)
-        fields = parse_query(VersionsParameters, request).fields
-        found, versions = reader.read_versions(key)
+        reader, key, query = self._reader(request), key_of_request(request), parse_query(VersionsParameters, request)
+        fields = query.fields
+        found, versions = reader.read_versions(key, Conditions(at=milliseconds_at(query.at)))
         if found.belongs_to_peer and self._forwarder.can_forward(request):
             return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
-        latest, partition_status = _entry_of(reader, key, found).entry, found.partition_status
+        latest, partition_status = _entry_of(reader, key, found), found.partition_status
         encode, now = reader.encoder.encode, self._dependencies.now()
         answers = (encode(key, one, partition_status, now, _select(one.value, fields)) for one in versions)
         headers = self._responses[reader.state.name].headers(
-            latest.tag, partition_status.role.value, str(partition_status.lag)
+            latest.etag, partition_status.role.value, str(partition_status.lag)
         )
         body = b'{"versions":[%b]}' % b",".join(answers)
         return HttpResponse(200, (("Content-Type", JSON), *headers), body).response()

@@ -7,12 +7,19 @@ from services.query.http import response_models as models
 from services.query.http.openapi import KEY, NAME, Operation
 
 READS = ("bad_request", "no_token", "not_yours", "unknown_state", "elsewhere", "too_many", "failed", "unreachable")
-KEYED = (*READS, "expired", "misplaced")
+KEYED = (*READS, "expired", "no_window", "misplaced")
 NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
     "description": "ETags that the client has: 304 if one of them is the present one",
     "schema": {"type": "string"},
+}
+TIME = {
+    "name": "time",
+    "in": "path",
+    "required": True,
+    "description": "The start of the window, any time in it, or now. Of overlapping windows the newest one",
+    "schema": {"anyOf": [{"type": "string", "format": "date-time"}, {"const": "now"}]},
 }
 
 STATES = (
@@ -28,7 +35,7 @@ STATES = (
     Operation(
         "/v1/states/{name}/{key}",
         "The present value of a key",
-        models.KeyAnswer,
+        models.CurrentAnswer,
         KEYED,
         parameters.KeyParameters,
         at=(NAME, KEY, NONE_MATCH),
@@ -41,6 +48,22 @@ STATES = (
         KEYED,
         parameters.VersionsParameters,
         at=(NAME, KEY),
+    ),
+    Operation(
+        "/v1/states/{name}/{key}/windows",
+        "The windows of a key of a windowed state",
+        models.WindowsAnswer,
+        READS,
+        parameters.WindowsParameters,
+        at=(NAME, KEY),
+    ),
+    Operation(
+        "/v1/states/{name}/windows/{time}",
+        "The keys of one window of a windowed state",
+        models.WindowPageAnswer,
+        READS,
+        parameters.WindowPageParameters,
+        at=(NAME, TIME),
     ),
     Operation(
         "/v1/states/{name}:batchGet",

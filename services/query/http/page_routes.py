@@ -9,20 +9,19 @@ from urllib.parse import urlencode
 import orjson
 from aiohttp import web
 
-from services.query.cluster import Role
 from services.query.http.forwarding import sequence_response
 from services.query.http.parameters import PageParameters, parse_query
+from services.query.http.partition_reads import PartitionReads, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge, principal
 from services.query.http.responses import uncached_response
-from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
+from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
-from services.query.lookup.state_reader import ANSWERING_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from services.query.cluster import Member, PartitionStatus
+    from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.http.responses import HttpResponse
@@ -45,6 +44,7 @@ class PageRoutes:
         self._dependencies = dependencies
         self._readers = readers
         self._forwarder = forwarder
+        self._partitions = PartitionReads(dependencies, forwarder)
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
@@ -59,19 +59,12 @@ class PageRoutes:
         if query.limit > (most := self._dependencies.settings.max_page_keys):
             raise ProblemError(Problem("bad_request", f"limit: at most {most} keys"))
         charge(request, query.limit)
-        where = _parse_where(reader, query)
-        by_partition = self._roles_of(reader, _partitions(reader, query))
-        local = [one for one, at in by_partition.items() if at.role in ANSWERING_ROLES]
-        others = self._owners(reader, by_partition)
-        if others and not self._forwarder.can_forward(request):
-            raise ProblemError(Problem("elsewhere", "Another instance owns some of these partitions"))
+        where = parse_where(reader, query.where)
+        local, others = self._partitions.divide(request, reader, query.partitions)
         own = self._read(reader, query, where, local)  # before the others answer: a partition may move meanwhile
         found = await asyncio.gather(*(self._forward(one, reader, query, theirs) for one, theirs in others.items()))
         items = merge_pages([own, *found], query.limit)
         return _respond(items, forwarded=FORWARDED in request.headers).response()
-
-    def _roles_of(self, reader: StateReader, partitions: Iterable[int]) -> dict[int, PartitionStatus]:
-        return {one: self._dependencies.routing.partition_status(reader.state.name, one) for one in partitions}
 
     def _read(
         self, reader: StateReader, query: PageParameters, where: Mapping[str, str], partitions: Sequence[int]
@@ -81,30 +74,13 @@ class PageRoutes:
             prefix=query.prefix, after=query.after, limit=query.limit, where=where, partitions=partitions
         )
         paths = None if query.fields is None else parse_paths(query.fields)
-        by_partition = self._roles_of(reader, partitions)
-        if any(at.role not in ANSWERING_ROLES for at in by_partition.values()):
-            detail = "Some partitions are moving to another instance"
-            raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))
+        by_partition = self._partitions.statuses(reader, partitions)
         now, encode = self._dependencies.now(), reader.encoder.encode
         items = []
         for key, entry in page.items:
             value = None if paths is None else project(entry.value, paths)
             items.append((key, encode(key, entry, by_partition[entry.partition], now, value)))
         return PageItems(items, page.after)
-
-    def _owners(
-        self, reader: StateReader, by_partition: Mapping[int, PartitionStatus]
-    ) -> dict[tuple[Member, ...], list[int]]:
-        """The partitions of other instances, by owners. Raises ProblemError (503): a partial page would be wrong."""
-        found: dict[tuple[Member, ...], list[int]] = {}
-        for one, at in sorted(by_partition.items()):
-            if at.role in ANSWERING_ROLES:
-                continue
-            if at.role is Role.CATCHING_UP:
-                detail = f"Partition {one} is catching up"
-                raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))
-            found.setdefault(tuple(self._forwarder.owners(reader.state.name, one)), []).append(one)
-        return found
 
     async def _forward(
         self, owners: Sequence[Member], reader: StateReader, query: PageParameters, partitions: Sequence[int]
@@ -120,28 +96,6 @@ def merge_pages(found: Sequence[PageItems], limit: int) -> PageItems:
     bound = min((one.after for one in found if one.after is not None), default=None)
     items = sorted(item for one in found for item in one.items if bound is None or item[0] <= bound)
     return PageItems(items[:limit], items[limit - 1][0] if len(items) > limit else bound)
-
-
-def _parse_where(reader: StateReader, query: PageParameters) -> dict[str, str]:
-    """The values by path. Raises ProblemError (400) for a path without an index."""
-    declared = reader.state.query.indexes
-    found: dict[str, str] = {}
-    for one in query.where:
-        path = next((path for path in declared if one.startswith(f"{path}:")), None)
-        if path is None:
-            names = ", ".join(declared) or "none: declare them as QueryOptions(indexes=…)"
-            detail = f"where={one!r}: write path:value of an index. Indexes: {names}"
-            raise ProblemError(Problem("bad_request", detail))
-        if path in found:
-            raise ProblemError(Problem("bad_request", f"where: {path} appears twice, and has one value"))
-        found[path] = one.removeprefix(f"{path}:")
-    return found
-
-
-def _partitions(reader: StateReader, query: PageParameters) -> Sequence[int]:
-    if query.partitions is None:
-        return range(reader.state.partitions)
-    return [one for one in map(int, query.partitions.split(",")) if one < reader.state.partitions]
 
 
 def _respond(found: PageItems, *, forwarded: bool) -> HttpResponse:

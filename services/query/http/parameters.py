@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 from urllib.parse import unquote_to_bytes
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.state_reader import EventPosition
@@ -23,6 +24,7 @@ NAME_MAX = 100
 """Characters of an unknown name that a problem repeats."""
 KEY_SEGMENT = 4
 """The segment of /v1/states/{name}/{key} that is the key."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PARTITION_AND_OFFSET = r"^[0-9]{1,9}:[0-9]{1,19}$"
 
 
@@ -36,6 +38,18 @@ Text = Annotated[str, AfterValidator(_text)]
 Fields = Annotated[
     str | None,
     Field(pattern=PATHS, max_length=4096, description="Paths of the value to return, as state.status,state.delay"),
+]
+At = Annotated[
+    AwareDatetime | None,
+    Field(description="In a windowed state: the newest of the key's windows that contains this time"),
+]
+Cursor = Annotated[
+    str | None, Field(max_length=4096, description="`cursor` of the last page; the other parameters stay the same")
+]
+Limit = Annotated[int, Field(ge=1, le=100_000)]
+Where = Annotated[tuple[str, ...], Field(max_length=16, description="path:value of a declared index; may be repeated")]
+Partitions = Annotated[
+    str | None, Field(pattern="^[0-9]{1,6}(,[0-9]{1,6})*$", description="Keys of these partitions only")
 ]
 Model = TypeVar("Model", bound="Parameters")
 
@@ -70,6 +84,7 @@ class KeyParameters(Parameters):
     as_of: str | None = Field(
         default=None, pattern=REFERENCE, description="This version, while it is kept: written as min_version"
     )
+    at: At = None
 
     @property
     def at_least(self) -> VersionReference | None:
@@ -94,6 +109,20 @@ class VersionsParameters(Parameters):
     """Parameters of a GET of the versions of a key."""
 
     fields: Fields = None
+    at: At = None
+
+
+class WindowsParameters(Parameters):
+    """Parameters of a GET of the windows of a key."""
+
+    start: AwareDatetime | None = Field(
+        default=None, alias="from", description="Windows that start at this time or later"
+    )
+    end: AwareDatetime | None = Field(default=None, alias="to", description="Windows that start before this time")
+    order: Literal["asc", "desc"] = Field(default="asc", description="By the start of the window")
+    limit: Limit = Field(default=100, description="The largest number of windows")
+    cursor: Cursor = None
+    fields: Fields = None
 
 
 class PageParameters(Parameters):
@@ -103,14 +132,26 @@ class PageParameters(Parameters):
     after: Text | None = Field(
         default=None, max_length=4096, description="Keys after this one: `after` of the last page"
     )
-    limit: int = Field(default=100, ge=1, le=100_000, description="The largest number of keys")
-    where: tuple[str, ...] = Field(
-        default=(), max_length=16, description="path:value of a declared index; may be repeated"
-    )
+    limit: Limit = Field(default=100, description="The largest number of keys")
+    where: Where = ()
     fields: Fields = None
-    partitions: str | None = Field(
-        default=None, pattern="^[0-9]{1,6}(,[0-9]{1,6})*$", description="Keys of these partitions only"
+    partitions: Partitions = None
+
+
+class WindowPageParameters(Parameters):
+    """Parameters of a GET of the keys of one window."""
+
+    prefix: Text = Field(default="", max_length=4096, description="Keys with this prefix")
+    where: Where = ()
+    order_by: str | None = Field(
+        default=None,
+        max_length=256,
+        description="path or -path of a declared index: keys in the order of its number, ascending or descending",
     )
+    limit: Limit = Field(default=100, description="The largest number of keys")
+    cursor: Cursor = None
+    fields: Fields = None
+    partitions: Partitions = None
 
 
 class BatchRequest(Parameters):
@@ -118,6 +159,7 @@ class BatchRequest(Parameters):
 
     keys: tuple[Text, ...] = Field(description="The keys, answered in this order")
     fields: Fields = None
+    at: At = None
 
 
 def parse_query(model: type[Model], request: web.Request) -> Model:
@@ -135,8 +177,9 @@ def parse_query(model: type[Model], request: web.Request) -> Model:
 
 def validate(model: type[Model], members: object) -> Model:
     """The model with these members. Raises ProblemError (400), whose text is short whatever the members are."""
-    known = ", ".join(model.model_fields)
-    unknown = [name for name in members if name not in model.model_fields] if isinstance(members, dict) else []
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    known = ", ".join(names)
+    unknown = [name for name in members if name not in names] if isinstance(members, dict) else []
     if unknown:  # before validation, which would make one error for each
         mistakes = [f"{name[:NAME_MAX]}: unknown parameter" for name in unknown[:MISTAKES_MAX]]
         raise ProblemError(Problem("bad_request", f"{_list(mistakes, unknown)}. Known: {known}"))
@@ -151,6 +194,19 @@ def validate(model: type[Model], members: object) -> Model:
 def _list(mistakes: Sequence[str], of: Sequence[object]) -> str:
     """The first mistakes, and the number of the others."""
     return "; ".join(mistakes) + (f"; and {len(of) - len(mistakes)} more" if len(of) > len(mistakes) else "")
+
+
+@overload
+def milliseconds_at(time: datetime) -> int: ...
+
+
+@overload
+def milliseconds_at(time: datetime | None) -> int | None: ...
+
+
+def milliseconds_at(time: datetime | None) -> int | None:
+    """A time in milliseconds since 1970."""
+    return None if time is None else (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def unquote_segment(raw: str) -> str:

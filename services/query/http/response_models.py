@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
 
 RoleName = Literal["owner", "standby", "catching_up", "elsewhere"]
 
@@ -46,6 +46,18 @@ class KeyAnswer(ResponseModel):
     value: Any = Field(description="The record as it is on the topic, or the part of it that was requested")
 
 
+class WindowAnswer(KeyAnswer):
+    """One version of a window of a key, in a windowed state."""
+
+    window_start: AwareDatetime = Field(description="Start of the window")
+    window_end: AwareDatetime = Field(description="End of the window")
+    is_open: bool = Field(description="Whether a later version may come: its end and the grace are not over")
+
+
+class CurrentAnswer(RootModel[WindowAnswer | KeyAnswer]):
+    """A version of a key; in a windowed state, of one of its windows."""
+
+
 class ProblemAnswer(BaseModel):
     """Why there is no answer (RFC 9457), with further members by type."""
 
@@ -60,20 +72,37 @@ class ProblemAnswer(BaseModel):
 class BatchAnswer(ResponseModel):
     """An answer or a problem for each key, in the order of the request."""
 
-    answers: tuple[KeyAnswer | ProblemAnswer, ...]
+    answers: tuple[WindowAnswer | KeyAnswer | ProblemAnswer, ...]
 
 
 class PageAnswer(ResponseModel):
     """The next keys in their order."""
 
-    items: tuple[KeyAnswer, ...]
+    items: tuple[WindowAnswer | KeyAnswer, ...]
     after: str | None = Field(description="Write it as after= to get the next page; null: there is none")
 
 
 class VersionsAnswer(ResponseModel):
     """The versions that are kept, the earliest first."""
 
-    versions: tuple[KeyAnswer, ...]
+    versions: tuple[WindowAnswer | KeyAnswer, ...]
+
+
+class WindowsAnswer(ResponseModel):
+    """The next windows of a key in the requested order."""
+
+    windows: tuple[WindowAnswer, ...]
+    cursor: str | None = Field(description="Write it as cursor= to get the next page; null: there is none")
+
+
+class WindowPageAnswer(ResponseModel):
+    """The next keys of a window. The window is null if there are none on this page."""
+
+    window_start: AwareDatetime | None
+    window_end: AwareDatetime | None
+    is_open: bool | None
+    items: tuple[WindowAnswer, ...]
+    cursor: str | None = Field(description="Write it as cursor= to get the next page; null: there is none")
 
 
 class PartitionAnswer(ResponseModel):
@@ -90,7 +119,8 @@ class StateAnswer(ResponseModel):
     name: str
     topic: str
     keys: int | None = Field(
-        description="About how many, remembered expired windows included; null when the token may not read all"
+        description="About how many, remembered expired windows included; in a windowed state, of all windows together;"
+        " null when the token may not read all"
     )
     lag: Lag
     partitions: tuple[PartitionAnswer, ...]
@@ -98,6 +128,9 @@ class StateAnswer(ResponseModel):
         description="Keys of a sample in another partition than murmur2 names; reads may not find them; null as keys"
     )
     lifetime_s: float | None
+    window_s: float | None = Field(description="The size of a window; null in a state that is not windowed")
+    every_s: float | None = Field(description="From the start of a window to that of the next one; null as window_s")
+    remember_s: float | None = Field(description="For how long a closed window can be read; null as window_s")
     stale_after_s: float
     history: int
     indexes: tuple[str, ...]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from services.query.http.request_context import principal
 from services.query.http.responses import json_response
+from services.query.store.buckets import time_buckets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from contracts.model.named_state import NamedState
     from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import StateReader, StateReaders
@@ -51,8 +54,18 @@ class StateRoutes:
             "partitions": [{"partition": one, "role": at.role, "lag": {"records": at.lag}} for one, at in by_partition],
             "misplaced": self._dependencies.misplaced.get(state.name, 0) if reads_all else None,
             "lifetime_s": None if state.lifetime is None else state.lifetime.total_seconds(),
+            **_windows_of(state),
             "stale_after_s": options.stale_after.total_seconds(),
             "history": options.history,
             "indexes": options.indexes,
             "schema": state.schema,
         }
+
+
+def _windows_of(state: NamedState) -> dict[str, float | None]:
+    """The windows of a windowed state, in seconds; null in others."""
+    if state.window is None:
+        return {"window_s": None, "every_s": None, "remember_s": None}
+    kept = timedelta(milliseconds=time_buckets(state).remembered)
+    spans = {"window_s": state.window, "every_s": state.every or state.window, "remember_s": kept - state.window}
+    return {name: span.total_seconds() for name, span in spans.items()}

@@ -13,6 +13,7 @@ from contracts.wire.window_key import parse_window_key
 from services.query.ingest.errors import UndecodableRecordError
 from services.query.store import Entry, Update
 from services.query.store.entry import make_tuple
+from services.query.store.window_keys import encode_key
 
 if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
@@ -48,6 +49,7 @@ class UpdateDecoder:
         self._event_time = _path(state.event_time)
         self._windowed = state.windowed
         self._expires = state.lifetime is not None
+        self._stores_windows = state.window is not None
 
     def decode(self, record: RawRecord) -> Update | None:
         """Return the update; None for a tombstone without a key. Raises UndecodableRecordError."""
@@ -61,6 +63,7 @@ class UpdateDecoder:
         if type(document) is not dict:
             raise UndecodableRecordError("is not a JSON object")
         name = _name(key) if self._key is None else _text(document, self._key)
+        self._check_stored(name)
         window_start = 0 if self._window_start is None else _time(document, self._window_start)
         if self._expires and window_start > timestamp + AHEAD_MS and timestamp >= 0:
             raise UndecodableRecordError("its window starts a day or more after its timestamp")
@@ -73,8 +76,17 @@ class UpdateDecoder:
     def _tombstone(self, key: bytes | None, partition: int, offset: int) -> Update | None:
         if self._windowed:
             name, start = _window(key)
+            self._check_stored(name)
             return Update(name, partition, offset, None, start)
-        return Update(_name(key), partition, offset, None) if self._key is None else None
+        if self._key is not None:
+            return None
+        name = _name(key)
+        self._check_stored(name)
+        return Update(name, partition, offset, None)
+
+    def _check_stored(self, key: str) -> None:
+        if self._stores_windows and encode_key(key) is None:
+            raise UndecodableRecordError("its key has too many zero bytes")
 
 
 def _path(path: str | None) -> tuple[str, ...] | None:

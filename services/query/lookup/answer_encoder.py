@@ -9,12 +9,13 @@ import orjson
 
 from services.query.cluster import Role
 from services.query.lookup.decision import iso
+from services.query.store.buckets import milliseconds
 
 if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.cluster import PartitionStatus
     from services.query.lookup.problems import Problem
-    from services.query.store import Entry
+    from services.query.store import Entry, WindowStore
 
 ROLES = {role: role.value.encode() for role in Role}
 SECONDS_CACHED = 100_000
@@ -22,10 +23,16 @@ MILLISECONDS = tuple(b".%03dZ" % milliseconds for milliseconds in range(1000))
 
 
 class AnswerEncoder:
-    """Encodes answers of this instance about one state. Ages are in milliseconds."""
+    """Encodes answers of this instance about one state. Ages are in milliseconds.
 
-    def __init__(self, state: NamedState, instance: str) -> None:
+    `windows` is the store of a windowed state, whose answers have the end of the window and whether it is open.
+    """
+
+    def __init__(self, state: NamedState, instance: str, windows: WindowStore | None = None) -> None:
         self.state = state
+        self._encode_window = encode_start if windows is None else self._encode_open_window
+        self._windows = windows
+        self._window = 0 if state.window is None else milliseconds(state.window)
         self._instance = instance
         name, topic, own = (orjson.dumps(one) for one in (state.name, state.topic, instance))
         self._format = (
@@ -39,7 +46,30 @@ class AnswerEncoder:
         self, key: str, entry: Entry, partition_status: PartitionStatus, now: int, value: bytes | None = None
     ) -> bytes:
         """The answer about an entry, with the record's own text as its value, or `value` if it is given."""
-        return fill(self.template(entry.partition, partition_status), key, entry, now, value)
+        return self.fill(self.template(entry.partition, partition_status), key, entry, now, value)
+
+    def fill(self, template: bytes, key: str, entry: Entry, now: int, value: bytes | None = None) -> bytes:
+        """The answer about an entry, from the template of its partition."""
+        window_start, epoch, version, event_time, _, offset, whole = entry
+        return template % (
+            orjson.dumps(key),
+            epoch,
+            version,
+            self._encode_window(window_start),
+            iso_bytes(event_time),
+            now - event_time if now > event_time else 0,  # max() takes three times as long
+            offset,
+            whole if value is None else value,
+        )
+
+    def _encode_open_window(self, window_start: int) -> bytes:
+        """The value of `window_start`, with the members that follow it in a windowed state."""
+        is_open = self._windows is not None and self._windows.is_open(window_start)
+        return b'"%b","window_end":"%b","is_open":%b' % (
+            iso_bytes(window_start),
+            iso_bytes(window_start + self._window),
+            b"true" if is_open else b"false",
+        )
 
     def template(self, partition: int, partition_status: PartitionStatus) -> bytes:
         """An answer of this partition, for `fill`. It is cached until the partition_status changes."""
@@ -56,19 +86,9 @@ class AnswerEncoder:
         return problem._replace(facts=facts | context)
 
 
-def fill(template: bytes, key: str, entry: Entry, now: int, value: bytes | None = None) -> bytes:
-    """The answer about an entry, from the template of its partition."""
-    window_start, epoch, version, event_time, _, offset, whole = entry
-    return template % (
-        orjson.dumps(key),
-        epoch,
-        version,
-        b'"%b"' % iso_bytes(window_start) if window_start else b"null",
-        iso_bytes(event_time),
-        now - event_time if now > event_time else 0,  # max() takes three times as long
-        offset,
-        whole if value is None else value,
-    )
+def encode_start(window_start: int) -> bytes:
+    """The start of a window as JSON; null in a state without windows."""
+    return b'"%b"' % iso_bytes(window_start) if window_start else b"null"
 
 
 def iso_bytes(milliseconds: int) -> bytes:

@@ -30,16 +30,23 @@ class Unanswered(NamedTuple):
     text: bytes
 
 
+class Selection(NamedTuple):
+    """What a batch reads of each key: paths of the value, or all of it; the window at a time, or the newest one."""
+
+    fields: str | None = None
+    at: int | None = None
+
+
 def read_batch(
-    reader: StateReader, principal: Principal, keys: Sequence[str], fields: str | None, dependencies: Dependencies
+    reader: StateReader, principal: Principal, keys: Sequence[str], selection: Selection, dependencies: Dependencies
 ) -> list[bytes | Unanswered]:
     """The answer or the problem of each key, as JSON. Keys beyond the scope are not read."""
     name, now = reader.state.name, dependencies.now()
     dependencies.counts.add(metrics.KEYS, name, by=len(keys))
     if principal.reads_all(name):
-        return _read(reader, keys, fields, now)
+        return _read(reader, keys, selection, now)
     allowed = [principal.reads_key(name, key) for key in keys]
-    found = iter(_read(reader, list(compress(keys, allowed)), fields, now))
+    found = iter(_read(reader, list(compress(keys, allowed)), selection, now))
     denied = Problem("not_yours", f"{principal.name} may not read it")
     return [next(found) if may else encode_problem(key, denied) for key, may in zip(keys, allowed, strict=True)]
 
@@ -49,14 +56,15 @@ def encode_problem(key: str, problem: Problem) -> bytes:
     return orjson.dumps(problem.members() | {"key": key})
 
 
-def _read(reader: StateReader, keys: Sequence[str], fields: str | None, now: int) -> list[bytes | Unanswered]:
+def _read(reader: StateReader, keys: Sequence[str], selection: Selection, now: int) -> list[bytes | Unanswered]:
     """Without keys, the store is not read."""
     if not keys:
         return []
+    fields, at = selection
     if fields is not None:
-        paths = parse_paths(fields)
-        return [_encode(reader, key, one, now, paths) for key, one in zip(keys, reader.read_many(keys), strict=True)]
-    found = zip(keys, reader.encode_many(keys, now), strict=True)
+        paths, found_many = parse_paths(fields), reader.read_many(keys, at)
+        return [_encode(reader, key, one, now, paths) for key, one in zip(keys, found_many, strict=True)]
+    found = zip(keys, reader.encode_many(keys, now, at), strict=True)
     return [one if isinstance(one, bytes) else _encode(reader, key, one, now) for key, one in found]
 
 

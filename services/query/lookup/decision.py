@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.cluster import Role
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
+from services.query.lookup.version_reference import closed_tag
 
 if TYPE_CHECKING:
     from services.query.cluster import PartitionStatus
@@ -18,12 +19,16 @@ LAST_MS = 253_402_300_799_999
 
 
 class Conditions(NamedTuple):
-    """The conditions of a request: If-None-Match, min_version, as_of, and the offset of min_offset."""
+    """The conditions of a request: If-None-Match, min_version, as_of, the offset of min_offset, and `at`.
+
+    `at` is a time in milliseconds since 1970: the newest window that contains it is read, in place of the newest one.
+    """
 
     none_match: str | None = None
     at_least: VersionReference | None = None
     as_of: VersionReference | None = None
     event_offset: int | None = None
+    at: int | None = None
 
 
 class StoredKey(NamedTuple):
@@ -31,6 +36,7 @@ class StoredKey(NamedTuple):
 
     `remembered_since` is the start of the oldest window that is remembered, in milliseconds since 1970; 0 without
     windows. `event_offset` is the largest offset of an event merged into the latest entry, if a condition needs it.
+    `is_closed`: no later version of the entry's window will come.
     """
 
     latest: Entry | None
@@ -38,13 +44,20 @@ class StoredKey(NamedTuple):
     requested: Entry | None
     remembered_since: int
     event_offset: int | None = None
+    is_closed: bool = False
 
 
 class FoundEntry(NamedTuple):
-    """The entry that answers the request. `unchanged`: the client has it already."""
+    """The entry that answers the request. `unchanged`: the client has it already. `is_closed`: its window is closed."""
 
     entry: Entry
     unchanged: bool
+    is_closed: bool = False
+
+    @property
+    def etag(self) -> str:
+        """The tag of the entry, which differs once its window is closed: the answer reports that."""
+        return closed_tag(self.entry.tag) if self.is_closed else self.entry.tag
 
 
 NO_CONDITIONS = Conditions()
@@ -52,18 +65,24 @@ NO_CONDITIONS = Conditions()
 
 def decide(stored: StoredKey, partition_status: PartitionStatus, conditions: Conditions) -> FoundEntry | Problem:
     """The entry or the problem. Only an instance that has all records that any owner served answers from its store."""
-    if partition_status.role is Role.ELSEWHERE:
-        return Problem("elsewhere", "Send the request to the owner of the key's partition: see /v1/instances")
-    if partition_status.role is Role.CATCHING_UP:
-        return Problem("catching_up", f"{partition_status.lag} records are not read yet", retry_after=RETRY_AFTER_S)
+    if (problem := unavailable(partition_status)) is not None:
+        return problem
     if conditions.at_least and not (stored.latest and conditions.at_least.is_reached_by(stored.latest)):
         return _version_behind(stored.latest)
     if conditions.event_offset is not None and not _has_merged(stored, conditions.event_offset):
         return _event_behind(stored)
     if stored.latest is None:
         return _never_seen(stored.remembered_since)
-    latest, requested = stored.latest, stored.requested
-    return _expired(latest) if stored.is_expired else _found(latest, requested, conditions.none_match)
+    return _expired(stored.latest) if stored.is_expired else _found(stored, stored.latest, conditions.none_match)
+
+
+def unavailable(partition_status: PartitionStatus) -> Problem | None:
+    """Why this instance does not answer for a partition; None if it does."""
+    if partition_status.role is Role.ELSEWHERE:
+        return Problem("elsewhere", "Send the request to the owner of the key's partition: see /v1/instances")
+    if partition_status.role is Role.CATCHING_UP:
+        return Problem("catching_up", f"{partition_status.lag} records are not read yet", retry_after=RETRY_AFTER_S)
+    return None
 
 
 def iso(milliseconds: int) -> str:
@@ -110,12 +129,13 @@ def _expired(entry: Entry) -> Problem:
     return Problem("expired", f"The window that began at {start} has expired", facts)
 
 
-def _found(latest: Entry, requested: Entry | None, none_match: str | None) -> FoundEntry | Problem:
-    if requested is None:
+def _found(stored: StoredKey, latest: Entry, none_match: str | None) -> FoundEntry | Problem:
+    if stored.requested is None:
         return Problem(
             "version_not_kept", "The path …/versions lists the versions that are kept", {"latest": latest.tag}
         )
-    return FoundEntry(requested, unchanged=_matches(none_match, requested.tag))
+    found = FoundEntry(stored.requested, unchanged=False, is_closed=stored.is_closed)
+    return found._replace(unchanged=_matches(none_match, found.etag))
 
 
 def _matches(none_match: str | None, tag: str) -> bool:

@@ -20,6 +20,7 @@ TITLES = {
     "unknown_path": (404, "The path does not exist"),
     "unknown_state": (404, "The state does not exist"),
     "never_seen": (404, "The key was never seen"),
+    "no_window": (404, "The key has no window at this time"),
     "version_not_kept": (404, "The version is not kept"),
     "read_only": (405, "States are read-only"),
     "expired": (410, "The key's window has expired"),

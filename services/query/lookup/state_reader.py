@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.wire.partition import partition
 from services.query.cluster import Role
-from services.query.lookup.answer_encoder import AnswerEncoder, fill
-from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry, StoredKey, decide
+from services.query.lookup.answer_encoder import AnswerEncoder
+from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry, StoredKey, decide, unavailable
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import integer_at
+from services.query.store.buckets import time_buckets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from services.query.cluster import PartitionStatus
     from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Principal
-    from services.query.store import Entry
+    from services.query.store import Entry, WindowStore
 
 ANSWERING_ROLES = (Role.OWNER, Role.STANDBY)
-_MS = timedelta(milliseconds=1)
 
 
 class EventPosition(NamedTuple):
@@ -46,19 +45,48 @@ class LookupResult(NamedTuple):
         return isinstance(self.outcome, Problem) and self.outcome.kind == "elsewhere"
 
 
+class WindowsRequest(NamedTuple):
+    """The windows of a key that start in [start, end), in milliseconds since 1970; None: no bound."""
+
+    start: int | None
+    end: int | None
+    newest_first: bool
+    limit: int
+
+
+class WindowsResult(NamedTuple):
+    """Windows of a key, or the problem, and what this instance is to the key's partition."""
+
+    outcome: Sequence[Entry] | Problem
+    partition_status: PartitionStatus
+    partition: int
+
+    @property
+    def belongs_to_peer(self) -> bool:
+        """Whether another instance owns the key."""
+        return isinstance(self.outcome, Problem) and self.outcome.kind == "elsewhere"
+
+
 class StateReader:
     """A state with its store and the encoder of its answers."""
 
     def __init__(self, state: NamedState, dependencies: Dependencies) -> None:
         self.state = state
         self.store = dependencies.stores[state.name]
-        self.encoder = AnswerEncoder(state, dependencies.settings.instance)
+        self._windows = dependencies.window_stores.get(state.name)
+        self.encoder = AnswerEncoder(state, dependencies.settings.instance, self._windows)
         self._partition_status = partial(dependencies.routing.partition_status, state.name)
         self._misplaced = dependencies.misplaced
         self._event_offset = None if state.event_offset is None else state.event_offset.split(".")
-        lifetime, options = state.lifetime, state.query
-        remember = options.remember if options.remember is not None else lifetime
-        self._remembered = None if lifetime is None or remember is None else round((lifetime + remember) / _MS)
+        self._remembered = time_buckets(state).remembered
+
+    @property
+    def windows(self) -> WindowStore:
+        """The store, for queries of windows. Raises ProblemError (400) in a state that is not windowed."""
+        if self._windows is None:
+            detail = f"{self.state.name!r} has one window of a key at a time: leave out the parameters of windows"
+            raise ProblemError(Problem("bad_request", detail))
+        return self._windows
 
     def event_offset(self, key: str, event: EventPosition) -> int:
         """The offset of an event of this key. Raises ProblemError (400) if the state or the key has no such event."""
@@ -74,34 +102,38 @@ class StateReader:
         """The entry of the key that meets the conditions, or the problem."""
         if conditions.as_of is not None:
             return self.read_versions(key, conditions)[0]
-        latest = self.store.get(key)
+        latest = self.store.get(key) if conditions.at is None else self.windows.get_at(key, conditions.at)
         return self._decide(key, latest, latest, conditions, self._partition_status)
 
     def read_versions(self, key: str, conditions: Conditions = NO_CONDITIONS) -> tuple[LookupResult, Sequence[Entry]]:
-        """The same, with all versions kept of the present window, from one snapshot of the store."""
-        versions = self.store.versions(key)
+        """The same, with all versions kept of the window that is read, from one snapshot of the store."""
+        at = self._time_of(conditions)
+        versions = self.store.versions(key) if at is None else self.windows.versions_at(key, at)
         latest = versions[-1] if versions else None
         requested = latest
         if latest is not None and conditions.as_of is not None:
             order = conditions.as_of.resolve(latest)
             requested = next((one for one in versions if one.order == order), None)
-        return self._decide(key, latest, requested, conditions, self._partition_status), versions
+        found = self._decide(key, latest, requested, conditions._replace(at=at), self._partition_status)
+        return found, versions
 
-    def read_many(self, keys: Sequence[str]) -> list[LookupResult]:
+    def read_many(self, keys: Sequence[str], at: int | None = None) -> list[LookupResult]:
         """The results of many keys, from one snapshot of the store."""
-        partition_status, entries = cache(self._partition_status), self.store.get_many(keys)
+        partition_status, entries = cache(self._partition_status), self._get_many(keys, at)
+        conditions = NO_CONDITIONS if at is None else Conditions(at=at)
         return [
-            self._decide(key, latest, latest, NO_CONDITIONS, partition_status)
+            self._decide(key, latest, latest, conditions, partition_status)
             for key, latest in zip(keys, entries, strict=True)
         ]
 
-    def encode_many(self, keys: Sequence[str], now: int) -> list[bytes | LookupResult]:
+    def encode_many(self, keys: Sequence[str], now: int, at: int | None = None) -> list[bytes | LookupResult]:
         """The same, as JSON where the entry is simply the answer: the fast path of batches."""
         partition_status, entries, living = (
             cache(self._partition_status),
-            self.store.get_many(keys),
+            self._get_many(keys, at),
             self.store.oldest_live_window(),
         )
+        conditions, fill = NO_CONDITIONS if at is None else Conditions(at=at), self.encoder.fill
         template_of = cache(lambda number: self._template(number, partition_status(number)))
         found: list[bytes | LookupResult] = []
         for key, entry in zip(keys, entries, strict=True):
@@ -112,12 +144,33 @@ class StateReader:
             ):
                 found.append(fill(template, key, entry, now))
             else:
-                found.append(self._decide(key, entry, entry, NO_CONDITIONS, partition_status))
+                found.append(self._decide(key, entry, entry, conditions, partition_status))
         return found
+
+    def read_windows(self, key: str, request: WindowsRequest) -> WindowsResult:
+        """The windows of the key."""
+        entries = self.windows.windows(
+            key,
+            start=request.start,
+            end=request.end,
+            newest_first=request.newest_first,
+            limit=request.limit,
+        )
+        number = partition(key.encode(), self.state.partitions)
+        partition_status = self._partition_status(number)  # after the store, as in `_decide`
+        return WindowsResult(unavailable(partition_status) or entries, partition_status, number)
 
     def is_answered_here(self, partition: int) -> bool:
         """Whether this instance answers for the partition now."""
         return self._partition_status(partition).role in ANSWERING_ROLES
+
+    def _get_many(self, keys: Sequence[str], at: int | None) -> Sequence[Entry | None]:
+        return self.store.get_many(keys) if at is None else self.windows.get_many_at(keys, at)
+
+    def _time_of(self, conditions: Conditions) -> int | None:
+        """The time of the window to read. In a windowed state, a reference to a version may name its window."""
+        named = None if conditions.as_of is None or self._windows is None else conditions.as_of.window_start
+        return conditions.at if named is None else named
 
     def _template(self, partition: int, partition_status: PartitionStatus) -> bytes | None:
         return self.encoder.template(partition, partition_status) if partition_status.role in ANSWERING_ROLES else None
@@ -136,7 +189,11 @@ class StateReader:
         is_expired = latest is not None and self.store.is_expired(latest)
         since = self._remembered_since() if latest is None else 0
         merged = None if conditions.event_offset is None else self._merged(latest)
-        outcome = decide(StoredKey(latest, is_expired, requested, since, merged), partition_status, conditions)
+        is_closed = self._windows is not None and latest is not None and not self._windows.is_open(latest.window_start)
+        stored = StoredKey(latest, is_expired, requested, since, merged, is_closed)
+        outcome = decide(stored, partition_status, conditions)
+        if conditions.at is not None and isinstance(outcome, Problem):
+            outcome = self._unless_other_window(key, outcome)
         if latest is None and self._misplaced.get(self.state.name) and isinstance(outcome, Problem):
             outcome = self._unless_misplaced(outcome)
         return LookupResult(outcome, partition_status, number)
@@ -147,6 +204,11 @@ class StateReader:
             return None
         return integer_at(latest.value, self._event_offset)
 
+    def _unless_other_window(self, key: str, problem: Problem) -> Problem:
+        if problem.kind != "never_seen" or self.store.get(key) is None:
+            return problem
+        return Problem("no_window", "The path …/windows lists the windows of the key", problem.facts)
+
     def _unless_misplaced(self, problem: Problem) -> Problem:
         """An instance without all partitions cannot distinguish an unknown key from one in the wrong partition."""
         if problem.kind != "never_seen" or all(self.is_answered_here(one) for one in range(self.state.partitions)):
@@ -155,7 +217,7 @@ class StateReader:
 
     def _remembered_since(self) -> int:
         """The start of the oldest window that is remembered, in milliseconds since 1970; 0 if all are."""
-        return 0 if self._remembered is None else max(0, self.store.watermark() - self._remembered)
+        return max(0, self.store.watermark() - self._remembered) if self._remembered else 0
 
 
 class StateReaders:

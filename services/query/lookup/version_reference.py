@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from services.query.store import Entry, EntryOrder
 
-REFERENCE = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}$"
+REFERENCE = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}(\.closed)?$"
+CLOSED = ".closed"
+"""Ends the ETag of a version of a closed window."""
 TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})$"
 """Tags of releases before 0.2.0 lack the epoch. Streams that began with one resume here."""
 
@@ -32,11 +34,16 @@ class VersionReference(NamedTuple):
 
 
 def parse_reference(text: str | None) -> VersionReference | None:
-    """The reference in a text that matches REFERENCE: version, window.version or window.epoch.version."""
+    """The reference in a text that matches REFERENCE: version, window.version, window.epoch.version, or an ETag."""
     if text is None:
         return None
-    *before, version = map(int, text.split("."))
+    *before, version = map(int, text.removesuffix(CLOSED).split("."))
     return VersionReference(before[0] if before else None, before[1] if len(before) > 1 else None, version)
+
+
+def closed_tag(tag: str) -> str:
+    """The ETag of the version with this tag in a closed window."""
+    return tag + CLOSED
 
 
 def parse_tag(tag: str) -> EntryOrder | None:

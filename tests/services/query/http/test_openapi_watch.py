@@ -105,4 +105,5 @@ async def test_problems_are_those_of_the_document(
 
 
 def test_the_parameters_of_a_stream_are_all_there() -> None:
-    assert [one["name"] for one in described(KEY)["parameters"]] == ["name", "key", "current", "Last-Event-ID"]
+    found = [one["name"] for one in described(KEY)["parameters"]]
+    assert found == ["name", "key", "current", "window", "Last-Event-ID"]

@@ -158,3 +158,16 @@ def test_any_record_is_an_update_or_undecodable(value: bytes) -> None:
         except UndecodableRecordError:
             continue
         assert update
+
+
+def test_a_key_of_a_windowed_state_fits_into_the_store_with_its_window() -> None:
+    windowed = replace(STATE, window=timedelta(hours=1), windowed=True)
+    assert UpdateDecoder(windowed).decode(read(GOOD, b"z" * 500))
+    assert UpdateDecoder(windowed).decode(read(GOOD, b"\0" * 250))
+    for record in (
+        read(GOOD, b"\0" * 251),
+        RawRecord(b"\0" * 251 + b"@2026-05-01T08:00:00.000000Z", None, 1, 42, FIRST),
+    ):
+        with pytest.raises(UndecodableRecordError, match="zero bytes"):
+            UpdateDecoder(windowed).decode(record)
+    assert UpdateDecoder(STATE).decode(read(GOOD, b"\0" * 251))

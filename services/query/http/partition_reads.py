@@ -1,0 +1,84 @@
+"""Divides a read of many keys among the instances that own them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from services.query.cluster import Role
+from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
+from services.query.lookup.state_reader import ANSWERING_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aiohttp import web
+
+    from services.query.cluster import Member, PartitionStatus
+    from services.query.dependencies import Dependencies
+    from services.query.http.forwarding import Forwarder
+    from services.query.lookup.state_reader import StateReader
+
+
+class DividedPartitions(NamedTuple):
+    """The partitions that this instance answers for, and those of other instances by owners."""
+
+    local: Sequence[int]
+    others: Mapping[tuple[Member, ...], Sequence[int]]
+
+
+class PartitionReads:
+    """Divides the partitions of a state by their roles."""
+
+    def __init__(self, dependencies: Dependencies, forwarder: Forwarder) -> None:
+        self._routing = dependencies.routing
+        self._forwarder = forwarder
+
+    def divide(self, request: web.Request, reader: StateReader, numbers: str | None) -> DividedPartitions:
+        """The partitions with these numbers, or all. Raises ProblemError (421, 503): a partial page would be wrong."""
+        local: list[int] = []
+        others: dict[tuple[Member, ...], list[int]] = {}
+        for one in _partitions(reader, numbers):
+            at = self._routing.partition_status(reader.state.name, one)
+            if at.role in ANSWERING_ROLES:
+                local.append(one)
+                continue
+            if at.role is Role.CATCHING_UP:
+                detail = f"Partition {one} is catching up"
+                raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))
+            others.setdefault(tuple(self._forwarder.owners(reader.state.name, one)), []).append(one)
+        if others and not self._forwarder.can_forward(request):
+            raise ProblemError(Problem("elsewhere", "Another instance owns some of these partitions"))
+        return DividedPartitions(local, others)
+
+    def statuses(self, reader: StateReader, partitions: Sequence[int]) -> dict[int, PartitionStatus]:
+        """The status of partitions that were just read. Raises ProblemError (503) if one moved meanwhile."""
+        found = {one: self._routing.partition_status(reader.state.name, one) for one in partitions}
+        if any(at.role not in ANSWERING_ROLES for at in found.values()):
+            detail = "Some partitions are moving to another instance"
+            raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))
+        return found
+
+
+def parse_where(reader: StateReader, where: Sequence[str]) -> dict[str, str]:
+    """The values by path. Raises ProblemError (400) for a path without an index."""
+    found: dict[str, str] = {}
+    for one in where:
+        path = next((path for path in reader.state.query.indexes if one.startswith(f"{path}:")), None)
+        if path is None:
+            detail = f"where={one!r}: write path:value of an index. Indexes: {indexes_of(reader)}"
+            raise ProblemError(Problem("bad_request", detail))
+        if path in found:
+            raise ProblemError(Problem("bad_request", f"where: {path} appears twice, and has one value"))
+        found[path] = one.removeprefix(f"{path}:")
+    return found
+
+
+def indexes_of(reader: StateReader) -> str:
+    """The declared indexes, for the detail of a problem."""
+    return ", ".join(reader.state.query.indexes) or "none: declare them as QueryOptions(indexes=…)"
+
+
+def _partitions(reader: StateReader, numbers: str | None) -> Sequence[int]:
+    if numbers is None:
+        return range(reader.state.partitions)
+    return sorted({one for one in map(int, numbers.split(",")) if one < reader.state.partitions})
