@@ -28,6 +28,15 @@ CURRENT = {
     "description": "Whether the present value is sent first",
     "schema": {"type": "string", "enum": ["true", "false"], "default": "true"},
 }
+WINDOW = {
+    "name": "window",
+    "in": "query",
+    "description": "Of a windowed state: the newest window of the key, all windows, or the one that contains this time",
+    "schema": {
+        "anyOf": [{"enum": ["newest", "all"]}, {"type": "string", "format": "date-time"}],
+        "default": "newest",
+    },
+}
 LAST = {
     "name": "Last-Event-ID",
     "in": "header",
@@ -48,7 +57,7 @@ def event_stream(at: Sequence[dict[str, Any]], problems: dict[str, Any]) -> dict
     return {
         "operationId": "watchKey",
         "summary": "The value of a key, and its changes",
-        "parameters": [*at, CURRENT, LAST],
+        "parameters": [*at, CURRENT, WINDOW, LAST],
         "responses": {"200": {"description": EVENTS, "content": content}, **problems},
         "security": [{}, {"token": []}],
     }

@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_event, event_of
-from services.query.http.parameters import key_of_request
+from services.query.http.parameters import key_of_request, milliseconds_at
 from services.query.http.request_context import principal
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
@@ -21,11 +22,13 @@ from services.query.push.stream_items import ProgressMark, StreamRefused, Stream
 if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.push.client_stream import ClientStream
+    from services.query.push.filter import WindowChoice
     from services.query.push.push_service import PushService
     from services.query.push.stream_items import StreamItem
     from services.query.store import EntryOrder
 
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+TIME: TypeAdapter[AwareDatetime] = TypeAdapter(AwareDatetime)
 RETRY = b"retry: 1000\n\n"
 """Milliseconds after which a browser reconnects when the stream has ended."""
 
@@ -40,7 +43,7 @@ class EventStreams:
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """The value of the key, and its changes. Raises ProblemError."""
-        wanted = Filter(request.match_info["name"], key_of_request(request))
+        wanted = Filter(request.match_info["name"], key_of_request(request), window=_parse_window(request))
         current, after = _parse_current(request), _parse_last_event(request)
         response = web.StreamResponse(headers=HEADERS)
         with self._push.stream(principal(request)) as stream:
@@ -66,6 +69,17 @@ class EventStreams:
             self._counts.add(metrics.RESETS, "sse")
             return control_event("reset", {"conflated": stream.queue.conflated})
         return b""
+
+
+def _parse_window(request: web.Request) -> WindowChoice:
+    value = request.query.get("window", "newest")
+    if value in ("newest", "all"):
+        return "all" if value == "all" else "newest"
+    try:
+        return milliseconds_at(TIME.validate_python(value))
+    except ValidationError:
+        detail = f"window={value[:100]}: write newest, all, or a time such as 2026-05-01T08:00:00Z, with its offset"
+        raise ProblemError(Problem("bad_request", detail)) from None
 
 
 def _parse_current(request: web.Request) -> bool:

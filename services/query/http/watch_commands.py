@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
+from services.query.http.parameters import milliseconds_at
 from services.query.lookup.version_reference import TAG
-from services.query.push.filter import Filter
+from services.query.push.filter import Filter, WindowChoice
 
 PATHS_MAX = 8
 Name = Annotated[str, Field(min_length=1, max_length=64)]
@@ -24,6 +26,7 @@ class WatchCommand(BaseModel):
 class Subscribe(WatchCommand):
     """Subscribe to one key, or to all with a prefix whose fields have these values. Replaces a subscription of this id.
 
+    `window`: of a windowed state, the newest window of each key, all windows, or the one that contains a time.
     `current`: with the present values first. `after`: the client has the version of this tag, and does not need it.
     """
 
@@ -33,6 +36,7 @@ class Subscribe(WatchCommand):
     key: Key | None = None
     prefix: Key | None = None
     where: dict[Path, Key] = Field(default_factory=dict, max_length=PATHS_MAX)
+    window: Literal["newest", "all"] | AwareDatetime = "newest"
     current: bool = True
     after: str | None = Field(default=None, pattern=TAG)
 
@@ -46,7 +50,9 @@ class Subscribe(WatchCommand):
 
     def filter(self) -> Filter:
         """The filter of the subscription."""
-        return Filter(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())))
+        window: WindowChoice
+        window = milliseconds_at(self.window) if isinstance(self.window, datetime) else self.window
+        return Filter(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())), window)
 
 
 class Relay(Subscribe):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from services.query.http.response_models import KeyAnswer, ProblemAnswer
+from services.query.http.response_models import KeyAnswer, ProblemAnswer, WindowAnswer
 
 Ids = Annotated[tuple[str, ...], Field(min_length=1, description="The subscriptions that receive it")]
 
@@ -23,7 +23,7 @@ class ValueMessage(WatchMessage):
     type: Literal["state"]
     ids: Ids
     tag: str
-    answer: KeyAnswer
+    answer: WindowAnswer | KeyAnswer
 
 
 class KeyGoneMessage(WatchMessage):
@@ -33,6 +33,9 @@ class KeyGoneMessage(WatchMessage):
     ids: Ids
     state: str
     key: str
+    window_start: AwareDatetime | None = Field(
+        default=None, description="Only in a windowed state: the window, or null for the key as a whole"
+    )
 
 
 class CurrentMessage(WatchMessage):

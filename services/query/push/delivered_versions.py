@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from services.query.store import EntryOrder
 
+DeliveredKey = str | tuple[str, int | None]
+"""A key; or a window of a key, for a subscription to all windows."""
+
 
 class DeliveredVersions:
     """The order of the last entry of each key, of at most `limit` keys: the least recently delivered are forgotten.
@@ -18,27 +21,27 @@ class DeliveredVersions:
     A forgotten key may be delivered again. It cannot go back, for the store that it is read from never does.
     """
 
-    def __init__(self, limit: int, on_forget: Callable[[str], None] | None = None) -> None:
+    def __init__(self, limit: int, on_forget: Callable[[DeliveredKey], None] | None = None) -> None:
         self._limit = limit
-        self._orders: OrderedDict[str, EntryOrder] = OrderedDict()
-        self._windows: list[tuple[int, str]] = []
+        self._orders: OrderedDict[DeliveredKey, EntryOrder] = OrderedDict()
+        self._windows: list[tuple[int, DeliveredKey]] = []
         self._on_forget = on_forget
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: DeliveredKey) -> bool:
         return key in self._orders
 
     def __len__(self) -> int:
         return len(self._orders)
 
-    def keys(self) -> list[str]:
+    def keys(self) -> list[DeliveredKey]:
         """The keys that are remembered."""
         return list(self._orders)
 
-    def get(self, key: str) -> EntryOrder | None:
+    def get(self, key: DeliveredKey) -> EntryOrder | None:
         """The order of the last version of the key."""
         return self._orders.get(key)
 
-    def advance(self, key: str, order: EntryOrder) -> bool:
+    def advance(self, key: DeliveredKey, order: EntryOrder) -> bool:
         """Record a version; returns False, and records nothing, if it is not newer than the last one."""
         before = self._orders.get(key)
         if before is not None and order <= before:
@@ -51,7 +54,7 @@ class DeliveredVersions:
             self._drop(next(iter(self._orders)))
         return True
 
-    def forget(self, key: str) -> bool:
+    def forget(self, key: DeliveredKey) -> bool:
         """Forget a key that is gone, and may reappear with any order; returns whether it was remembered."""
         return self._orders.pop(key, None) is not None
 
@@ -61,7 +64,7 @@ class DeliveredVersions:
             self._drop(key)
         self._windows.clear()
 
-    def pop_expired(self, is_expired: Callable[[int], bool]) -> Iterator[str]:
+    def pop_expired(self, is_expired: Callable[[int], bool]) -> Iterator[DeliveredKey]:
         """The keys whose window has expired since the last call."""
         while self._windows and is_expired(self._windows[0][0]):
             start, key = heappop(self._windows)
@@ -69,13 +72,13 @@ class DeliveredVersions:
             if order is not None and order[0] == start:
                 yield key
 
-    def _add_window(self, start: int, key: str) -> None:
+    def _add_window(self, start: int, key: DeliveredKey) -> None:
         """Windows of forgotten keys stay until there are too many of them."""
         heappush(self._windows, (start, key))
         if len(self._windows) > 2 * self._limit:
             self._windows = sorted((order[0], name) for name, order in self._orders.items() if order[0])
 
-    def _drop(self, key: str) -> None:
+    def _drop(self, key: DeliveredKey) -> None:
         del self._orders[key]
         if self._on_forget:
             self._on_forget(key)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from contracts.wire.partition import partition as partition_of
+from services.query.lookup.decision import iso
 from services.query.push.filter import RecordFields
 from services.query.push.filter_index import FilterIndex, FilterMatches
-from services.query.push.notification import Notification, NotificationKind
+from services.query.push.notification import Notification, NotificationKind, gone_window_body
 from services.query.push.routing_table import LOCAL
 
 if TYPE_CHECKING:
@@ -16,30 +18,35 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from services.query.push.routing_table import RoutingTable
+    from services.query.push.state_windows import StateWindows
     from services.query.push.subscription import Subscription
     from services.query.store import Change, Entry
+
+NO_WINDOWS: Mapping[str, StateWindows] = MappingProxyType({})
 
 
 class ChangeFanout:
     """Takes changes in the event loop, a batch at a time once readers see it, and notifies matching subscriptions.
 
     It skips partitions that other instances serve. `answer` returns the JSON that a GET of the key returns, `present`
-    the entry that readers see now.
+    the entry that readers see now. `windows` has those of windowed states, where a change is of one window.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # one caller, which makes all of them
         self,
         states: Mapping[str, NamedState],
         routing: RoutingTable,
         answer: Callable[[str, str, Entry], bytes],
         clock: Callable[[], float],
         present: Callable[[str, str], Entry | None],
+        windows: Mapping[str, StateWindows] = NO_WINDOWS,
     ) -> None:
         self._states = states
         self._routing = routing
         self._answer = answer
         self._clock = clock
         self._present = present
+        self._windows = windows
         self._indexes: dict[str, FilterIndex[Subscription]] = {name: FilterIndex() for name in states}
         self._matches: dict[str, FilterMatches[Subscription]] = {name: FilterMatches() for name in states}
         self._positions: dict[tuple[str, int], int] = {}
@@ -49,11 +56,13 @@ class ChangeFanout:
         if not self._routing.has_local():
             return  # a rebuild is millions of changes without a subscription
         at = self._clock()
-        for state, key, entry, _ in changes:
+        for state, key, entry, window_start in changes:
             number = self.partition(state, key) if entry is None else entry.partition
             if self._routing.route(state, number) != LOCAL:
                 continue
-            if entry is None:
+            if entry is None and window_start is not None:
+                self._notify_window_removed(state, key, at, window_start)
+            elif entry is None:
                 self._notify_removed(state, key, at)
             else:
                 self._positions[state, number] = entry.offset + 1
@@ -71,15 +80,30 @@ class ChangeFanout:
             partition=entry.partition,
             offset=entry.offset,
             size=len(entry.value),
+            window_start=entry.window_start if state in self._windows else None,
             make=partial(self._answer, state, key, entry),
         )
 
     def gone_notification(
-        self, kind: NotificationKind, state: str, key: str, entry: Entry | None = None
+        self,
+        kind: NotificationKind,
+        state: str,
+        key: str,
+        entry: Entry | None = None,
+        window_start: int | None = None,
     ) -> Notification:
-        """The notification of a key without a value. `entry` is the one that shows it, if there is one."""
+        """The notification of a key without a value. `entry` is the one that shows it, if there is one.
+
+        In a windowed state it is of the window of the entry, or of that with this start, or of the key as a whole.
+        """
         partition, offset = (-1, -1) if entry is None else (entry.partition, entry.offset)
-        return Notification(kind, state, key, self._clock(), partition=partition, offset=offset)
+        if state not in self._windows:
+            return Notification(kind, state, key, self._clock(), partition=partition, offset=offset)
+        start = window_start if entry is None else entry.window_start
+        body = gone_window_body(state, key, None if start is None else iso(start))
+        return Notification(
+            kind, state, key, self._clock(), partition=partition, offset=offset, window_start=start, make=lambda: body
+        )
 
     def add(self, subscription: Subscription) -> None:
         """Notify the subscription from now on."""
@@ -123,19 +147,37 @@ class ChangeFanout:
     def _notify_entry(self, state: str, key: str, entry: Entry, at: float) -> None:
         """All subscriptions share one notification. The record is parsed only if a subscription filters by fields."""
         index = self._indexes[state]
+        if not len(index):
+            return
+        is_concerned = self._concerned(state, key, entry.window_start)
         notification: Notification | None = None
         for subscription in index.by_key(key):
-            notification = notification or self.value_notification(state, key, entry, at)
-            subscription.deliver(notification)
+            if is_concerned(subscription):
+                notification = notification or self.value_notification(state, key, entry, at)
+                subscription.deliver(notification)
         if index.has_filters:
             self._notify_filters(index, notification or self.value_notification(state, key, entry, at), entry)
 
+    def _concerned(self, state: str, key: str, window_start: int) -> Callable[[Subscription], bool]:
+        """Whether a subscription receives changes of this window of the key: in other states, all of them."""
+        windows = self._windows.get(state)
+        if windows is None:
+            return _always
+        is_newest = cache(partial(windows.is_newest, key, window_start))
+        return lambda one: windows.is_chosen(one.filter.window, window_start, is_newest)
+
+    def _matched(self, state: str, key: str, window_start: int) -> list[Subscription]:
+        """The subscriptions whose filter the client last saw the key match, or this window of it."""
+        matches = self._matches[state]
+        return [*matches.of(key), *(matches.of((key, window_start)) if state in self._windows else ())]
+
     def _notify_filters(self, index: FilterIndex[Subscription], notification: Notification, entry: Entry) -> None:
         state, key = notification.state, notification.key
-        passed = dict.fromkeys(index.by_fields(key, RecordFields(entry.value)))
+        is_concerned = self._concerned(state, key, entry.window_start)
+        passed = dict.fromkeys(filter(is_concerned, index.by_fields(key, RecordFields(entry.value))))
         for subscription in passed:
             subscription.deliver(notification)
-        before = self._matches[state].of(key)
+        before = filter(is_concerned, self._matched(state, key, entry.window_start))
         left = [one for one in before if one not in passed and not one.has_at_least(key, entry.order)]
         if left:
             gone = self.gone_notification(NotificationKind.LEFT, state, key, entry)
@@ -148,3 +190,23 @@ class ChangeFanout:
         for subscription in (*self._indexes[state].by_key(key), *self._matches[state].of(key)):
             if present is None or not subscription.has_version(key, present.order):
                 subscription.deliver_gone(notification)
+
+    def _notify_window_removed(self, state: str, key: str, at: float, window_start: int) -> None:
+        """A subscription to the newest window learns of it if it was that one, and receives the one before it."""
+        windows = self._windows[state]
+        present, newest = windows.entry(key, window_start), self._present(state, key)
+        notification = self.gone_notification(NotificationKind.REMOVED, state, key, window_start=window_start)
+        notification.at = at
+        subscriptions = (*self._indexes[state].by_key(key), *self._matched(state, key, window_start))
+        for subscription in dict.fromkeys(subscriptions):
+            was_newest = partial(subscription.has_window, key, window_start)
+            if not windows.is_chosen(subscription.filter.window, window_start, was_newest):
+                continue
+            if present is None or not subscription.has_version(key, present.order):
+                subscription.deliver_gone(notification)
+                if subscription.filter.key is not None and newest is not None:
+                    subscription.deliver(self.value_notification(state, key, newest, at))
+
+
+def _always(_: Subscription) -> bool:
+    return True

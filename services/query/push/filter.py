@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
 
@@ -10,18 +10,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NO_FIELDS: Mapping[str, Any] = {}
+WindowChoice = int | Literal["newest", "all"]
+"""The newest window of a key, all of its windows, or the one at a time in milliseconds since 1970."""
 
 
 class Filter(NamedTuple):
     """One key of a state; or, if that is None, all keys with this prefix whose fields have these values.
 
-    `where` has pairs of a path and the text of a value: a string as it is, any other value as JSON.
+    `where` has pairs of a path and the text of a value: a string as it is, any other value as JSON. In a state that is
+    not windowed, the window is the newest one.
     """
 
     state: str
     key: str | None = None
     prefix: str = ""
     where: tuple[tuple[str, str], ...] = ()
+    window: WindowChoice = "newest"
 
     @property
     def scope(self) -> str:

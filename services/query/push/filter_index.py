@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from services.query.push.delivered_versions import DeliveredKey
     from services.query.push.filter import Filter, RecordFields
 
 S = TypeVar("S")
@@ -83,23 +84,23 @@ class FilterMatches(Generic[S]):
     """The subscriptions, by key, whose filter the client last saw the key match. They must learn when it stops."""
 
     def __init__(self) -> None:
-        self._matches: dict[str, dict[S, None]] = {}
+        self._matches: dict[DeliveredKey, dict[S, None]] = {}
 
     def __len__(self) -> int:
         return len(self._matches)
 
-    def add(self, key: str, subscription: S) -> None:
+    def add(self, key: DeliveredKey, subscription: S) -> None:
         """Note that the client receives the key."""
         self._matches.setdefault(key, {})[subscription] = None
 
-    def remove(self, key: str, subscription: S) -> None:
+    def remove(self, key: DeliveredKey, subscription: S) -> None:
         """Note that the client does not have the key any more."""
         found = self._matches.get(key, {})
         found.pop(subscription, None)
         if not found:
             self._matches.pop(key, None)
 
-    def of(self, key: str) -> Iterator[S]:
+    def of(self, key: DeliveredKey) -> Iterator[S]:
         """The subscriptions that have the key now. They may change during the iteration."""
         return iter(tuple(self._matches.get(key, ())))
 

@@ -31,11 +31,26 @@ class NotificationKind(StrEnum):
 class Notification:
     """A change of one key. `at` is when this instance learned of it, in seconds of the clock of the service.
 
-    `order`, `tag`, `partition` and `offset` are those of the entry; without one None, "" and -1. `body` is the JSON of
+    `order`, `tag`, `partition` and `offset` are those of the entry; without one None, "" and -1. `window_start` is
+    that of the window in a windowed state; None elsewhere, or where the key has no window. `body` is the JSON of
     the answer, encoded when the first client is about to receive it.
     """
 
-    __slots__ = ("_body", "_make", "at", "key", "kind", "offset", "order", "partition", "size", "sse", "state", "tag")
+    __slots__ = (
+        "_body",
+        "_make",
+        "at",
+        "key",
+        "kind",
+        "offset",
+        "order",
+        "partition",
+        "size",
+        "sse",
+        "state",
+        "tag",
+        "window_start",
+    )
 
     def __init__(  # noqa: PLR0913  # all facts of one change
         self,
@@ -49,6 +64,7 @@ class Notification:
         partition: int = -1,
         offset: int = -1,
         size: int = 0,
+        window_start: int | None = None,
         make: Callable[[], bytes] | None = None,
     ) -> None:
         self.kind = kind
@@ -59,6 +75,7 @@ class Notification:
         self.tag = tag
         self.partition = partition
         self.offset = offset
+        self.window_start = window_start
         self.size = size
         """Bytes of the value, which it costs in a queue."""
         self.sse: bytes | None = None
@@ -68,7 +85,7 @@ class Notification:
 
     @property
     def body(self) -> bytes:
-        """The JSON of the answer; state and key if the key has no value."""
+        """The JSON of the answer; if the key has no value, state and key, and in a windowed state the window."""
         if self._body is None:
             if self._make is None:
                 self._body = orjson.dumps({"state": self.state, "key": self.key})
@@ -76,3 +93,8 @@ class Notification:
                 self._body = self._make()
                 self._make = None
         return self._body
+
+
+def gone_window_body(state: str, key: str, window_start: str | None) -> bytes:
+    """The JSON of a notification without a value in a windowed state. The window's start is ISO 8601."""
+    return orjson.dumps({"state": state, "key": key, "window_start": window_start})

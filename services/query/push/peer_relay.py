@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
 from services.query.lookup.version_reference import parse_tag
-from services.query.push.notification import Notification, NotificationKind
+from services.query.push.notification import Notification, NotificationKind, gone_window_body
 from services.query.push.relayed_subscriptions import RelayedSubscriptions
 from services.query.push.subscription import StoreScan
 
@@ -124,9 +125,19 @@ class PeerRelay:
             for one in subscriptions:
                 one.deliver(notification)
         elif kind in GONE:
-            notification = Notification(NotificationKind(kind), message["state"], message["key"], self._clock())
+            notification = self._gone_notification(message)
             for one in subscriptions:
                 one.deliver_gone(notification)
+
+    def _gone_notification(self, message: dict[str, Any]) -> Notification:
+        """The notification of a key without a value, in a windowed state of a window of it."""
+        kind, state, key = NotificationKind(message["type"]), message["state"], message["key"]
+        if "window_start" not in message:
+            return Notification(kind, state, key, self._clock())
+        text = message["window_start"]
+        start = None if text is None else round(datetime.fromisoformat(text).timestamp() * 1000)
+        body = gone_window_body(state, key, text)
+        return Notification(kind, state, key, self._clock(), window_start=start, make=lambda: body)
 
     def _value_notification(self, message: dict[str, Any], raw: bytes) -> Notification:
         """The notification of a value, with the bytes of the answer as they are.
@@ -135,12 +146,15 @@ class PeerRelay:
         everything was delivered.
         """
         answer, body = message["answer"], raw[raw.index(ANSWER) + len(ANSWER) : -1]
+        order = parse_tag(message["tag"])
+        is_windowed = order is not None and "window_end" in answer
         return Notification(
             NotificationKind.STATE,
             answer["state"],
             answer["key"],
             self._clock(),
-            order=parse_tag(message["tag"]),
+            order=order,
+            window_start=order[0] if order is not None and is_windowed else None,
             tag=message["tag"],
             size=len(body),
             make=lambda: body,

@@ -15,6 +15,7 @@ from services.query.push.fanout import ChangeFanout
 from services.query.push.peer_relays import PeerRelays
 from services.query.push.routing_table import RoutingTable
 from services.query.push.send_queue import QueueBudget, SendQueue
+from services.query.push.state_windows import StateWindows
 from services.query.push.store_scanner import StoreScanner
 from services.query.push.subscription import Subscription
 from services.query.push.subscription_router import SubscriptionRouter
@@ -43,9 +44,17 @@ class PushService:
         self._dependencies = dependencies
         self._routing = RoutingTable(dependencies.states, dependencies.routing)
         instance = dependencies.settings.instance
-        self._encoders = {name: AnswerEncoder(state, instance) for name, state in dependencies.states.items()}
-        self.fanout = ChangeFanout(dependencies.states, self._routing, self._answer, dependencies.clock, self._present)
-        self._scanner = StoreScanner(dependencies.stores, self.fanout, self._routing)
+        self._encoders = {
+            name: AnswerEncoder(state, instance, dependencies.window_stores.get(name))
+            for name, state in dependencies.states.items()
+        }
+        windows = {
+            name: StateWindows(dependencies.states[name], store) for name, store in dependencies.window_stores.items()
+        }
+        self.fanout = ChangeFanout(
+            dependencies.states, self._routing, self._answer, dependencies.clock, self._present, windows
+        )
+        self._scanner = StoreScanner(dependencies.stores, self.fanout, self._routing, windows)
         self._relays = PeerRelays(dependencies.settings.peer_token, self._since, self._flush, dependencies.clock)
         self._router = SubscriptionRouter(dependencies, self._routing, self.fanout, self._scanner, self._relays)
         self._budget = QueueBudget(limits.all_waiting_bytes, self._cut_off)
@@ -185,6 +194,9 @@ class PushService:
         if state is None:
             detail = f"{wanted.state!r} is no state: GET /v1/states lists them"
             raise ProblemError(Problem("unknown_state", detail))
+        if wanted.window != "newest" and state.window is None:
+            detail = f"window: {wanted.state!r} is not windowed, and has one window of a key at a time"
+            raise ProblemError(Problem("bad_request", detail))
         missing = [path for path, _ in wanted.where if path not in state.query.indexes]
         if current and missing:
             detail = f"{', '.join(missing)}: not indexed. Add current=false, or declare QueryOptions(indexes=…)"

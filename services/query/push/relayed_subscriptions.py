@@ -6,6 +6,8 @@ from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from services.query.lookup.decision import iso
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -112,6 +114,10 @@ class RelayedSubscriptions:
 def _filter_of(subscription: Subscription) -> dict[str, Any]:
     """The members of a subscribe command. A key that was delivered is requested again: it may have changed."""
     wanted = subscription.filter
-    what = {"prefix": wanted.prefix, "where": dict(wanted.where)} if wanted.key is None else {"key": wanted.key}
+    what: dict[str, Any] = (
+        {"prefix": wanted.prefix, "where": dict(wanted.where)} if wanted.key is None else {"key": wanted.key}
+    )
+    if wanted.window != "newest":  # an instance of an earlier release does not know the member
+        what["window"] = iso(wanted.window) if isinstance(wanted.window, int) else wanted.window
     current = subscription.current or (wanted.key is not None and bool(subscription.started))
     return {"state": wanted.state, **what, "current": current}

@@ -1,4 +1,4 @@
-"""The queue to one client: the latest notification of each key, bounded in keys and bytes."""
+"""The queue to one client: the latest notification of each key, or window of a key, bounded in keys and bytes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SendQueue(Generic[S]):
         self._keys_max = keys_max
         self._bytes_max = bytes_max
         self._clock = clock
-        self._slots: dict[tuple[str, str], _Slot[S]] = {}
+        self._slots: dict[tuple[str, str, int | None], _Slot[S]] = {}
         self._bytes = 0
         self.newest = 0
         """The number of the last slot, counted from 1."""
@@ -95,7 +95,7 @@ class SendQueue(Generic[S]):
         if self.has_overflowed:
             self.conflated += 1
             return
-        name = notification.state, notification.key
+        name = notification.state, notification.key, notification.window_start
         slot = self._slots.get(name)
         if slot is None:
             self.newest += 1

@@ -11,6 +11,7 @@ from services.query.push.notification import NotificationKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from services.query.push.delivered_versions import DeliveredKey
     from services.query.push.filter import Filter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
@@ -94,39 +95,50 @@ class Subscription:
             return
         self._advance(notification)
         if self.matches is not None:
-            self.matches.add(notification.key, self)
+            self.matches.add(self._name(notification.key, notification.order[0]), self)
         self.sink.put(self, notification)
 
     def deliver_gone(self, notification: Notification) -> None:
         """Queue that a key is gone or does not match any more. With a filter, only for keys that the client has."""
         self._advance(notification)
-        delivered = self.was_delivered(notification.key)
+        name = self._name(notification.key, notification.window_start)
+        delivered = name in self._delivered
         if notification.kind is not NotificationKind.EXPIRED:  # an expired window must not be delivered again
-            self._delivered.forget(notification.key)
-        self._unmatch(notification.key)
+            self._delivered.forget(name)
+        self._unmatch(name)
         if delivered or self.is_relayed or not self.filter.where:
             self.sink.put(self, notification)
 
     def mark_delivered(self, key: str, order: EntryOrder) -> bool:
         """Record that the client has this version; returns False if it has this one or a newer one already."""
-        return self._delivered.advance(key, order)
+        return self._delivered.advance(self._name(key, order[0]), order)
 
     def has_version(self, key: str, order: EntryOrder) -> bool:
         """Whether this is the last delivered version of the key."""
-        return self._delivered.get(key) == order
+        return self._delivered.get(self._name(key, order[0])) == order
 
     def has_at_least(self, key: str, order: EntryOrder) -> bool:
         """Whether this version or a newer one was delivered: a scan may be ahead of the changes."""
-        delivered = self._delivered.get(key)
+        delivered = self._delivered.get(self._name(key, order[0]))
         return delivered is not None and delivered >= order
 
-    def was_delivered(self, key: str) -> bool:
-        """Whether the client has a version of the key, as far as that is remembered."""
-        return key in self._delivered
+    def was_delivered(self, key: str, window_start: int | None = None) -> bool:
+        """Whether the client has a version of the key, as far as that is remembered.
 
-    def pop_expired(self, is_expired: Callable[[int], bool]) -> list[str]:
-        """The delivered keys whose window has expired since the last call."""
-        return list(self._delivered.pop_expired(is_expired))
+        For a subscription to all windows, of this window.
+        """
+        return self._name(key, window_start) in self._delivered
+
+    def has_window(self, key: str, window_start: int) -> bool:
+        """Whether the last delivered version of the key is of this window."""
+        order = self._delivered.get(self._name(key, window_start))
+        return order is not None and order[0] == window_start
+
+    def pop_expired(self, is_expired: Callable[[int], bool]) -> list[tuple[str, int]]:
+        """The delivered keys whose window has expired since the last call, with the start of that window."""
+        names = list(self._delivered.pop_expired(is_expired))
+        orders = [(name if isinstance(name, str) else name[0], self._delivered.get(name)) for name in names]
+        return [(key, order[0]) for key, order in orders if order is not None]
 
     def reset(self) -> None:
         """Forget all delivered versions: the client reads anew."""
@@ -137,6 +149,10 @@ class Subscription:
             before = self.delivered_offsets.get(notification.partition, -1)
             self.delivered_offsets[notification.partition] = max(notification.offset, before)
 
-    def _unmatch(self, key: str) -> None:
+    def _name(self, key: str, window_start: int | None) -> DeliveredKey:
+        """What the versions of a key are ordered by: all windows of it together, or each by itself."""
+        return (key, window_start) if self.filter.window == "all" else key
+
+    def _unmatch(self, name: DeliveredKey) -> None:
         if self.matches is not None:
-            self.matches.remove(key, self)
+            self.matches.remove(name, self)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientWebSocketResponse
 
     from contracts.model.named_state import NamedState
+    from services.query.dependencies import Dependencies
 
 WITHIN_S = 5.0
 QUICK = WatchLimits(mark_every_s=0.05)
@@ -35,11 +36,18 @@ class Instance:
     """States in memory with a push service."""
 
     def __init__(
-        self, *states: NamedState, limits: WatchLimits = RARE, tokens: Path | None = None, **told: Any
+        self,
+        *states: NamedState,
+        limits: WatchLimits = RARE,
+        tokens: Path | None = None,
+        dependencies: Dependencies | None = None,
+        **told: Any,
     ) -> None:
         self.routing = MemoryRouting()
         self.states = {one.name: one for one in states or (a_state(),)}
-        self.dependencies = dependencies_of(*self.states.values(), routing=self.routing, tokens=tokens, **told)
+        self.dependencies = dependencies or dependencies_of(
+            *self.states.values(), routing=self.routing, tokens=tokens, **told
+        )
         self.push = WatchRoutes(self.dependencies, limits)
         self.watching = self.push.service
         self.access = Authenticator(tokens, self.dependencies.settings.peer_token)

@@ -24,7 +24,7 @@ def test_orders_of_a_key_only_grow(told: list[tuple[str, tuple[int, int, int]]])
 
 def test_the_most_recently_delivered_keys_are_remembered() -> None:
     forgotten: list[str] = []
-    delivered = DeliveredVersions(2, forgotten.append)
+    delivered = DeliveredVersions(2, lambda key: forgotten.append(str(key)))
     for key, version in (("a", 1), ("b", 1), ("a", 2), ("c", 1)):
         assert delivered.advance(key, (0, 0, version))
     assert (sorted(delivered.keys()), forgotten) == (["a", "c"], ["b"])

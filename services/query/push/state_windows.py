@@ -1,0 +1,72 @@
+"""The windows of a windowed state, as subscriptions choose them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services.query.store import Position, WindowPageRequest
+from services.query.store.buckets import milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from contracts.model.named_state import NamedState
+    from services.query.push.filter import WindowChoice
+    from services.query.push.subscription import StoreScan
+    from services.query.store import Entry, EntryPage, WindowStore
+
+FIRST_WINDOWS = 1000
+"""The largest number of a key's windows that a subscription to all of them receives first: the newest ones."""
+
+
+class StateWindows:
+    """Reads the windows of a state, and finds which subscriptions a change of a window concerns."""
+
+    def __init__(self, state: NamedState, store: WindowStore) -> None:
+        self._store = store
+        self._every = milliseconds(state.every or state.window) if state.window is not None else 0
+
+    def is_newest(self, key: str, window_start: int) -> bool:
+        """Whether the key has no newer window."""
+        newest = self._store.get(key)
+        return newest is None or window_start >= newest.window_start
+
+    def is_chosen(self, choice: WindowChoice, window_start: int, is_newest: Callable[[], bool]) -> bool:
+        """Whether a subscription with this choice receives changes of the window. `is_newest` reads the store."""
+        if isinstance(choice, int):
+            return window_start <= choice < window_start + self._every
+        return choice == "all" or is_newest()
+
+    def entry(self, key: str, window_start: int) -> Entry | None:
+        """The present entry of one window of the key."""
+        found = self._store.windows(key, start=window_start, end=window_start + 1, newest_first=True, limit=1)
+        return found[0] if found else None
+
+    def entries(self, key: str, choice: WindowChoice) -> Sequence[Entry]:
+        """The present entries of the chosen windows of a key, oldest first."""
+        if choice == "newest":
+            newest = self._store.get(key)
+            return [] if newest is None else [newest]
+        start, end = (None, None) if isinstance(choice, str) else (choice - self._every + 1, choice + 1)
+        limit = FIRST_WINDOWS if isinstance(choice, str) else 1
+        return self._store.windows(key, start=start, end=end, newest_first=True, limit=limit)[::-1]
+
+    def page(self, scan: StoreScan, where: Mapping[str, str]) -> tuple[Sequence[tuple[str, Entry]], str | None]:
+        """The entries of the chosen windows of the next keys, and the key to continue after; None at the end."""
+        wanted, choice = scan.subscription.filter, scan.subscription.filter.window
+        if isinstance(choice, int):
+            after = None if scan.after is None else Position(0.0, scan.after)
+            request = WindowPageRequest(choice, wanted.prefix, after, scan.limit, where, scan.partitions)
+            page = self._store.window_page(request)
+            return [(position.key, entry) for position, entry in page.items], page.after and page.after.key
+        found = self._keys(scan, where if choice == "newest" else {})
+        if choice == "newest":
+            return found.items, found.after
+        return [(key, entry) for key, _ in found.items for entry in self.entries(key, choice)], found.after
+
+    def _keys(self, scan: StoreScan, where: Mapping[str, str]) -> EntryPage:
+        """The next keys with their newest windows."""
+        prefix = scan.subscription.filter.prefix
+        return self._store.page(
+            prefix=prefix, after=scan.after, limit=scan.limit, where=where, partitions=scan.partitions
+        )

@@ -1,0 +1,226 @@
+"""Watches of a windowed state: of the newest window, of all windows, and of one."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession
+
+from contracts.wire.partition import partition
+from services.query.cluster import Member, PartitionStatus, Role
+from tests.services.query.in_memory import MemoryRouting, a_state
+from tests.services.query.push.serving import Client, Instance, connected, eventually, watching
+from tests.services.query.windowed import DEPARTURES, HOUR, NOON, Departures, answered_at, at, departures
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from services.query.store import Change
+
+PATH = "/v1/states/departures/JFK/watch"
+
+
+class Watched:
+    """An instance with departures, which fans out what a test writes."""
+
+    def __init__(self, instance: Instance, written: Departures) -> None:
+        self.instance = instance
+        self.written = written
+
+    def put(self, key: str, hour: int, version: int = 1, **state: Any) -> None:
+        self._changed(self.written.put(key, hour, version, **state))
+
+    def remove(self, key: str, hour: int) -> None:
+        self._changed(self.written.remove(key, hour))
+
+    def _changed(self, changes: Sequence[Change]) -> None:
+        self.instance.watching.changed(changes)
+
+
+@asynccontextmanager
+async def serving(folder: Path, routing: MemoryRouting | None = None, name: str = "one") -> AsyncIterator[Watched]:
+    with departures(folder / name, routing=routing, instance=name) as (dependencies, written):
+        async with Instance(DEPARTURES, dependencies=dependencies).serving() as instance:
+            yield Watched(instance, written)
+
+
+@pytest.fixture
+async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
+    async with serving(tmp_path) as found:
+        yield found
+
+
+def seen(message: dict[str, Any]) -> tuple[str, str, int]:
+    """Key, hour after noon and version of a message with a value."""
+    answer = message.get("answer", message)
+    hour = next(hour for hour in range(-2, 12) if answered_at(hour) == answer["window_start"])
+    return answer["key"], str(hour), answer["version"]
+
+
+async def messages(client: Client, number: int) -> list[tuple[str, str, int]]:
+    return [seen(await client.next()) for _ in range(number)]
+
+
+async def test_a_late_change_is_not_shown_as_the_newest_window(watched: Watched) -> None:
+    watched.put("JFK", 0)
+    async with watching(watched.instance, PATH) as events:
+        assert seen((await events.next()).data) == ("JFK", "0", 1)
+        watched.put("JFK", 1)
+        watched.put("JFK", 0, version=2)  # late
+        watched.put("JFK", 1, version=2)
+        watched.put("JFK", -1)  # an older window, which did not exist
+        watched.put("JFK", 2)
+        found = [await events.next() for _ in range(3)]
+    assert [seen(one.data) for one in found] == [("JFK", "1", 1), ("JFK", "1", 2), ("JFK", "2", 1)]
+    assert found[0].id == f"{NOON + HOUR}.0.1"
+    assert found[0].data["is_open"] is True
+    assert found[0].data["window_end"] == answered_at(2)
+
+
+@pytest.mark.parametrize("query", ["?current=false", ""])
+async def test_a_late_change_is_not_shown_first(watched: Watched, query: str) -> None:
+    async with watching(watched.instance, f"{PATH}{query}") as events:
+        if not query:
+            assert (await events.next()).data == {"state": "departures", "key": "JFK", "window_start": None}
+        watched.written.put("JFK", 1)  # the store has it, and its change follows that of an older window
+        watched.put("JFK", 0)
+        watched.put("JFK", 1, version=2)
+        assert seen((await events.next()).data) == ("JFK", "1", 2)
+
+
+async def test_all_windows_are_sent_each_in_its_order(watched: Watched) -> None:
+    watched.put("JFK", 0)
+    watched.put("JFK", 1)
+    async with watching(watched.instance, f"{PATH}?window=all") as events:
+        assert [seen((await events.next()).data) for _ in range(2)] == [("JFK", "0", 1), ("JFK", "1", 1)]
+        watched.put("JFK", 0, version=3)
+        watched.put("JFK", 0, version=2)
+        watched.put("JFK", 2)
+        watched.put("JFK", 1, version=2)
+        found = [seen((await events.next()).data) for _ in range(3)]
+    assert found == [("JFK", "0", 3), ("JFK", "2", 1), ("JFK", "1", 2)]
+
+
+async def test_all_windows_are_sent_again_after_a_broken_connection(watched: Watched) -> None:
+    watched.put("JFK", 0)
+    watched.put("JFK", 1, version=4)
+    headers = {"Last-Event-ID": f"{NOON}.0.1"}
+    async with watching(watched.instance, f"{PATH}?window=all", **headers) as events:
+        assert seen((await events.next()).data) == ("JFK", "1", 4)
+    watched.put("JFK", 0, version=2)
+    async with watching(watched.instance, f"{PATH}?window=all", **headers) as events:
+        assert [seen((await events.next()).data) for _ in range(2)] == [("JFK", "0", 2), ("JFK", "1", 4)]
+
+
+async def test_one_window_is_watched_before_it_exists(watched: Watched) -> None:
+    watched.put("JFK", 0)
+    async with watching(watched.instance, f"{PATH}?window={at(1.5)}") as events:
+        assert (await events.next()).event == "never_seen"
+        watched.put("JFK", 0, version=2)
+        watched.put("JFK", 1)
+        watched.put("JFK", 2)
+        watched.put("JFK", 1, version=2)
+        assert [seen((await events.next()).data) for _ in range(2)] == [("JFK", "1", 1), ("JFK", "1", 2)]
+
+
+async def test_a_removed_window_gives_way_to_the_one_before(watched: Watched) -> None:
+    for hour in (0, 1, 2):
+        watched.put("JFK", hour)
+    async with connected(watched.instance) as client:
+        await client.subscribe("newest", state="departures", key="JFK")
+        assert await messages(client, 1) == [("JFK", "2", 1)]
+        await client.next()  # current
+        watched.remove("JFK", 0)
+        watched.remove("JFK", 2)
+        removed = await client.next()
+        assert (removed["type"], removed["window_start"]) == ("removed", answered_at(2))
+        assert await messages(client, 1) == [("JFK", "1", 1)]
+
+
+async def test_prefixes_and_fields_choose_windows_too(watched: Watched) -> None:
+    for hour in (0, 1):
+        watched.put("JFK", hour, carrier="UA")
+        watched.put("LGA", hour, carrier=("UA", "AA")[hour])
+    async with connected(watched.instance) as client:
+        await client.subscribe("newest", state="departures", prefix="")
+        assert sorted(await messages(client, 2)) == [("JFK", "1", 1), ("LGA", "1", 1)]
+        await client.next()
+        await client.say(type="unsubscribe", id="newest")
+        await client.next()
+        await client.subscribe("all", state="departures", prefix="", window="all")
+        found = sorted(await messages(client, 4))
+        assert found == [("JFK", "0", 1), ("JFK", "1", 1), ("LGA", "0", 1), ("LGA", "1", 1)]
+        await client.next()
+        await client.say(type="unsubscribe", id="all")
+        await client.next()
+        await client.subscribe("one", state="departures", where={"state.carrier": "UA"}, window=at(0))
+        assert sorted(await messages(client, 2)) == [("JFK", "0", 1), ("LGA", "0", 1)]
+        await client.next()
+        watched.put("LGA", 1, version=2, carrier="UA")
+        watched.put("LGA", 0, version=2, carrier="DL")
+        left = await client.next()
+        assert (left["type"], left["key"], left["window_start"]) == ("left", "LGA", answered_at(0))
+
+
+async def test_a_filter_follows_the_newest_window(watched: Watched) -> None:
+    watched.put("JFK", 0, carrier="UA")
+    async with connected(watched.instance) as client:
+        await client.subscribe("ua", state="departures", where={"state.carrier": "UA"})
+        assert await messages(client, 1) == [("JFK", "0", 1)]
+        await client.next()
+        watched.put("JFK", 1, carrier="AA")
+        left = await client.next()
+        assert (left["type"], left["window_start"]) == ("left", answered_at(1))
+        watched.put("JFK", 0, version=2, carrier="UA")  # late: the newest window does not match
+        watched.put("JFK", 1, version=2, carrier="UA")
+        assert await messages(client, 1) == [("JFK", "1", 2)]
+
+
+async def test_a_wrong_choice_is_refused(watched: Watched) -> None:
+    async with ClientSession(watched.instance.base) as session, session.get(f"{PATH}?window=open") as response:
+        assert (await response.json())["type"] == "bad_request"
+    async with connected(watched.instance) as client:
+        assert (await client.subscribe("a", state="departures", key="JFK", window="open"))["type"] == "error"
+    async with (
+        Instance(a_state()).serving() as plain,
+        ClientSession(plain.base) as session,
+        session.get("/v1/states/flights/UA1/watch?window=all") as response,
+    ):
+        assert (await response.json())["type"] == "bad_request"
+
+
+@pytest.mark.parametrize("window", ["newest", "all", at(1)])
+async def test_windows_of_another_instance_are_relayed(tmp_path: Path, window: str) -> None:
+    own, other = MemoryRouting(), MemoryRouting()
+    number = partition(b"JFK", DEPARTURES.partitions)
+    own.others = {number: PartitionStatus(Role.ELSEWHERE, 0)}
+    async with serving(tmp_path, other, "two") as owner:
+        own.known = [Member("two", owner.instance.base)]
+        async with serving(tmp_path, own, "one") as relaying, connected(relaying.instance) as client:
+            owner.put("JFK", 0)
+            owner.put("JFK", 1)
+            await client.subscribe("jfk", state="departures", key="JFK", window=window)
+            expected = {"newest": [("JFK", "1", 1)], "all": [("JFK", "0", 1), ("JFK", "1", 1)]}
+            present = expected.get(window, [("JFK", "1", 1)])
+            assert await messages(client, len(present)) == present
+            await eventually(lambda: owner.instance.subscriptions() == 1)
+            owner.put("JFK", 0, version=2)
+            owner.put("JFK", 1, version=2)
+            found = await client_values(client, 2 if window == "all" else 1)
+            assert found == [("JFK", "0", 2), ("JFK", "1", 2)][-len(found) :]
+            owner.remove("JFK", 1)
+            removed = await client.next()
+            assert (removed["type"], removed["window_start"]) == ("removed", answered_at(1))
+
+
+async def client_values(client: Client, number: int) -> list[tuple[str, str, int]]:
+    """So many values; other messages are skipped."""
+    found: list[tuple[str, str, int]] = []
+    while len(found) < number:
+        message = await client.next()
+        if message["type"] == "state":
+            found.append(seen(message))
+    return found
