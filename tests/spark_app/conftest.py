@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.session import CONF
 from tests import everything
+from tests.spark_app.pair import pair
 from tests.spark_app.running import Job, Topics
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
     """Topics of this test, stamped by the producer."""
     monkeypatch.setenv("EVERYTHING_PREFIX", topics_prefix)
     return Topics(broker.bootstrap, everything.application())
+
+
+@pytest.fixture
+def pair_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Topics of this test, for the small application of `tests.spark_app.pair`."""
+    monkeypatch.setenv("PAIR_PREFIX", topics_prefix)
+    return Topics(broker.bootstrap, pair("ab"))
 
 
 @pytest.fixture

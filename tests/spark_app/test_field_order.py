@@ -9,28 +9,22 @@ import pytest
 
 from contracts.wire import decode_snapshot
 from tests.everything import NOW, event_record
-from tests.spark_app.pair import pair
-from tests.spark_app.running import Job, Topics
+from tests.spark_app.running import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.spark_app.running import Topics
 
 
 @pytest.mark.spark
-@pytest.mark.kafka
-def test_fields_declared_in_another_order_keep_their_values(
-    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PAIR_PREFIX", topics_prefix)
-    topics = Topics(broker.bootstrap, pair("ab"))
+def test_fields_declared_in_another_order_keep_their_values(pair_topics: Topics, tmp_path: Path) -> None:
     first: dict[str, Any] = {"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW, "a": 1.0, "b": 2.0}
 
     def state_after(order: str, event: dict[str, Any], snapshots: int) -> bytes:
-        job = Job(topics.kafka, tmp_path, "tests.spark_app.pair:app", {"PAIR_ORDER": order}).start()
-        topics.send(topics.names.events, [event_record(event)])
-        newest = topics.read(topics.names.snapshots, snapshots)[-1]
+        job = Job(pair_topics.kafka, tmp_path, "tests.spark_app.pair:app", {"PAIR_ORDER": order}).start()
+        pair_topics.send(pair_topics.names.events, [event_record(event)])
+        newest = pair_topics.read(pair_topics.names.snapshots, snapshots)[-1]
         job.batches(2)
         job.stop()
         assert decode_snapshot(newest.value() or b"").version == snapshots

@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.everything import NOW, event_record
-from tests.spark_app.pair import pair
-from tests.spark_app.running import Job, Topics
+from tests.spark_app.running import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.spark_app.running import Topics
 
 
 @pytest.mark.spark
-@pytest.mark.kafka
-def test_one_job_at_a_time_runs_on_a_checkpoint(
-    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PAIR_PREFIX", topics_prefix)
-    topics = Topics(broker.bootstrap, pair("ab"))
-    topics.send(topics.names.events, [event_record({"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW})])
-    jobs = [job(topics, tmp_path, name) for name in ("killed", "refused", "frozen", "last")]
+def test_one_job_at_a_time_runs_on_a_checkpoint(pair_topics: Topics, tmp_path: Path) -> None:
+    pair_topics.send(
+        pair_topics.names.events, [event_record({"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW})]
+    )
+    jobs = [job(pair_topics, tmp_path, name) for name in ("killed", "refused", "frozen", "last")]
     killed, refused, frozen, last = jobs
     try:
         killed.start().batches(1)
@@ -45,7 +41,7 @@ def test_one_job_at_a_time_runs_on_a_checkpoint(
         assert "lost the lease of the checkpoint" in ended["why"]
         last.batches(2)
         assert not last.lines("failed")
-        assert len(topics.read(topics.names.snapshots, 1)) == 1
+        assert len(pair_topics.read(pair_topics.names.snapshots, 1)) == 1
     finally:
         for one in jobs:
             if not one.ended():
