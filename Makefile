@@ -87,21 +87,36 @@ format: install ## Format the code, and fix what can be fixed
 # tests/conftest.py decides how many run at once; ARGS=-n0 runs them one after the other, for a debugger. A worker that
 # ends before its tests do, as faulthandler_timeout makes it, ends the run. Compiled modules are kept even where the
 # environment forbids it: each process that a test starts would compile all of them again.
-PARALLEL = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PARALLEL = python -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+UNIT = $(PARALLEL) -n logical -m "not (kafka or spark or browser or e2e or slow or alone)"
 NO_TESTS = [ $$? -eq 5 ]
-test test-unit: export PYTHONDONTWRITEBYTECODE =
+test test-unit test-lowest: export PYTHONDONTWRITEBYTECODE =
 .PHONY: test
 test: install jars ## Run the tests in parallel; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
 ifneq ($(filter -m%,$(ARGS)),)
-	@$(PARALLEL) -n auto $(ARGS)
+	@$(BIN)/$(PARALLEL) -n auto $(ARGS)
 else
-	@$(PARALLEL) -n auto -m "not alone" $(ARGS)
+	@$(BIN)/$(PARALLEL) -n auto -m "not alone" $(ARGS)
 	@$(BIN)/python -m pytest -m alone $(ARGS) -n0 || $(NO_TESTS)
 endif
 
 .PHONY: test-unit
 test-unit: install ## Run the tests that take milliseconds: without a broker, Spark, or a browser
-	@$(PARALLEL) -n logical -m "not (kafka or spark or browser or e2e or slow or alone)" $(ARGS)
+	@$(BIN)/$(UNIT) $(ARGS)
+
+# In an environment of its own; the tools of the tests have the versions of the lock, as far as the lowest allow them.
+LOWEST := $(STATE)/lowest
+RESOLVE = $(BIN)/uv pip compile pyproject.toml --quiet --python $(BIN)/python --all-extras --no-emit-index-url \
+  --no-emit-find-links
+.PHONY: test-lowest
+test-lowest: install ## Run the unit tests with the lowest versions that pyproject.toml allows
+	@mkdir -p $(LOWEST) && cp requirements.lock $(LOWEST)/requirements.txt
+	@$(RESOLVE) --resolution lowest-direct -o $(LOWEST)/bounds.txt >/dev/null
+	@$(RESOLVE) --group dev --group bench --constraint $(LOWEST)/bounds.txt -o $(LOWEST)/requirements.txt >/dev/null
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(LOWEST)/venv
+	@$(BIN)/uv pip sync --quiet --python $(LOWEST)/venv/bin/python $(LOWEST)/requirements.txt
+	@$(BIN)/uv pip install --quiet --python $(LOWEST)/venv/bin/python --no-deps --no-build-isolation --editable .
+	@$(LOWEST)/venv/bin/$(UNIT) $(ARGS)
 
 # Everything is in requirements.lock; requirements-run.lock is the part of it that runs, for images.
 LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
@@ -113,7 +128,7 @@ lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade,
 
 .PHONY: clean
 clean: ## Remove what was installed and cached; data stays
-	@rm -rf $(VENV) $(STATE)/jars $(STATE)/peers .ruff_cache .mypy_cache .import_linter_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(STATE)/jars $(STATE)/peers $(STATE)/lowest .ruff_cache .mypy_cache .import_linter_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What the harness of the yardstick starts: it gives the broker in BOOT and an empty checkpoint folder in CKPT.
