@@ -27,6 +27,12 @@ def await_listed(admin: AdminClient, names: list[str]) -> None:
     wait_until(lambda: admin.list_topics(timeout=10).topics.keys() >= set(names), f"{names} listed", 30)
 
 
+def listed_partitions(admin: AdminClient, name: str) -> int:
+    """Return the number of partitions that the broker lists; 0 for a topic that it does not list yet."""
+    found = admin.list_topics(timeout=10).topics.get(name)
+    return len(found.partitions) if found else 0
+
+
 def test_no_broker_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_app.topics.PATIENCE_S", 0.5)
     with pytest.raises(BrokerUnreachableError, match=r"no broker answers at 127\.0\.0\.1:1 .*: start it"):
@@ -78,7 +84,7 @@ class TestOnABroker:
         Topics(broker.bootstrap, application)
         name, more = application.topics.snapshots, PARTITIONS + 1
         admin.create_partitions([NewPartitions(name, more)])[name].result(30)
-        wait_until(lambda: len(admin.list_topics(timeout=10).topics[name].partitions) == more, "they are listed", 30)
+        wait_until(lambda: listed_partitions(admin, name) == more, "they are listed", 30)
         with pytest.raises(PartitionCountError, match=rf"{name} has {more}: delete those that differ and run") as error:
             identify(KafkaSettings(kafka=broker.bootstrap), application)
         assert error.value.found == {
