@@ -57,7 +57,9 @@ async def test_a_worker_tells_its_figures_and_that_it_works(cluster: Cluster, re
                 families = list(text_string_to_metric_families(await metrics.text()))
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
-    values = {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+    samples = [one for family in families for one in family.samples if one.name.startswith("stateloop_")]
+    assert {one.labels.pop("application") for one in samples} == {f"{cluster.prefix}fleet"}
+    values = {(one.name, *one.labels.values()): one.value for one in samples}
     assert values["stateloop_worker_snapshots_total",] == 2
     assert values["stateloop_worker_partitions",] == PARTITIONS
     assert values["stateloop_worker_calls_total", "registry", "owner", "result"] == 1
