@@ -5,12 +5,19 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from contracts.model.application import Application
-from spark_app.errors import ForeignCheckpointError, ReplacedCheckpointError, UnreadableCheckpointError
+from spark_app.errors import (
+    ForeignCheckpointError,
+    PartialCheckpointError,
+    ReplacedCheckpointError,
+    UnreadableCheckpointError,
+)
 from spark_app.folder import CheckpointFolder
 from spark_app.state_model import StateModel, state_model
 from spark_app.topics import TopicIdentity
 
 FILE = "stateloop.json"
+QUERY_FILES = frozenset({"commits", "metadata", "offsets", "sources", "state"})
+"""The files and folders of Spark in a checkpoint. A new query must find none of them."""
 FORMAT: Literal[1] = 1
 """The version of the file's format. A change of its fields takes the next number, unless older files fit it."""
 
@@ -65,12 +72,12 @@ def claim(folder: CheckpointFolder, mine: CheckpointIdentity, now_ms: int) -> in
     """Return the checkpoint's epoch: the time of its creation, in milliseconds since 1970.
 
     A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. Raises
-    ForeignCheckpointError and UnreadableCheckpointError.
+    ForeignCheckpointError, PartialCheckpointError and UnreadableCheckpointError.
     """
     found = read(folder)
-    if found is None and folder.has("offsets"):
-        raise ForeignCheckpointError(folder.path, [f"it has no {FILE}"])
     if found is None:
+        if left := QUERY_FILES.intersection(folder.names()):
+            raise PartialCheckpointError(folder.path, left)
         written = CheckpointFile(format=FORMAT, epoch=now_ms, identity=mine)
         folder.write_new(FILE, written.model_dump_json(indent=1))
         return now_ms

@@ -1,6 +1,6 @@
 """The errors that stop the job. Each message has a remedy."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from contracts.errors import PermanentError, RetryableError, StateloopError
 
@@ -73,6 +73,18 @@ class ForeignCheckpointError(JobError, PermanentError):
             "the state is then rebuilt from the events and the feedback that the topics still hold"
         )
         self.differences = differences
+
+
+class PartialCheckpointError(JobError, PermanentError):
+    """The checkpoint has files of a query, and no stateloop.json. `found` lists these files."""
+
+    def __init__(self, folder: str, found: Collection[str]) -> None:
+        super().__init__(
+            f"the checkpoint {folder} has no stateloop.json, and has {', '.join(sorted(found))}, as when it is deleted "
+            "while a job runs: restore it from a backup, or stop the job, delete the folder and start the job again: "
+            "the state is then rebuilt from the events and the feedback that the topics still hold"
+        )
+        self.found = found
 
 
 class UnreadableCheckpointError(JobError, PermanentError):

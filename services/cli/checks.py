@@ -23,7 +23,8 @@ from services.enrichment.calls.addresses import AddressRefusedError, check
 from services.runtime.errors import ForeignTopicsError
 from services.runtime.kafka_clients import create_admin_client
 from services.runtime.topic_owners import TopicOwners
-from spark_app.checkpoint import FILE, CheckpointIdentity, identity, parse
+from spark_app.checkpoint import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
+from spark_app.errors import PartialCheckpointError
 from spark_app.topics import TopicIdentity, identify
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ def checkpoint(settings: JobSettings, application: Application, found: list[Topi
     try:
         return [_stored(path, (path / FILE).read_text(encoding="utf-8"), mine)]
     except FileNotFoundError:
-        if (path / "offsets").exists():
-            return [failed(CHECKPOINT, f"{path} has no {FILE}: set STATELOOP_CHECKPOINT to a new folder")]
+        if left := [name for name in QUERY_FILES if (path / name).exists()]:
+            return [failed(CHECKPOINT, PartialCheckpointError(str(path), left))]
         return [ok(CHECKPOINT, f"{path} does not exist yet: the job creates it")]
     except OSError as error:
         return [failed(CHECKPOINT, f"{path / FILE}: {error.strerror}")]

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark_app.checkpoint import CheckpointFile, CheckpointIdentity, claim, identity, parse, verify
-from spark_app.errors import ForeignCheckpointError, ReplacedCheckpointError, UnreadableCheckpointError
+from spark_app.errors import (
+    ForeignCheckpointError,
+    PartialCheckpointError,
+    ReplacedCheckpointError,
+    UnreadableCheckpointError,
+)
 from spark_app.folder import CheckpointFolder
 from spark_app.topics import TopicIdentity
 from tests.everything import app, application
@@ -113,7 +118,10 @@ def test_a_checkpoint_that_an_operator_edited_is_read(spark: SparkSession, tmp_p
 
 
 @pytest.mark.spark
-def test_a_checkpoint_that_says_nothing_of_itself_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "offsets").mkdir()
-    with pytest.raises(ForeignCheckpointError, match=r"it has no stateloop\.json"):
-        claim(CheckpointFolder(spark, str(tmp_path)), MINE, EPOCH)
+@pytest.mark.parametrize("left", ["offsets", "state", "sources"])
+def test_what_a_deleted_checkpoint_left_is_refused(spark: SparkSession, tmp_path: Path, left: str) -> None:
+    (tmp_path / left).mkdir()
+    folder = CheckpointFolder(spark, str(tmp_path))
+    with pytest.raises(PartialCheckpointError, match=rf"no stateloop\.json, and has {left}, .*delete the folder"):
+        claim(folder, MINE, EPOCH)
+    assert folder.names() == [left]
