@@ -28,6 +28,10 @@ class Suite:
                 topics[topic.name] = topic.merged(topics.get(topic.name, topic))
         return tuple(topics.values())
 
+    def group(self, application: Application, named: str) -> str:
+        """Return the consumer group of one application's workers: several applications do not share the named one."""
+        return named if len(self.applications) == 1 else f"{named}-{application.name}"
+
 
 def load_suite(reference: str) -> Suite:
     """Return the suite that `package.module:name` names; an application is a suite of one.

@@ -25,7 +25,7 @@ from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contracts import Application
 
@@ -37,14 +37,14 @@ def main() -> int:
     stopping = stop_event()
     try:
         settings = read(DeriveSettings)
-        applications = [one for one in load_suite(settings.application).applications if one.derived]
-        if not applications:
+        groups = settings.groups(load_suite(settings.application))
+        if not groups:
             raise NothingDerivedError(settings.application)
         print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
         logs.to(sys.stderr)
-        counters = _Counters([one.name for one in applications])
+        counters = _Counters([one.name for one in groups.values()])
         with serving(counters, settings.http_host, settings.http_port):
-            _work_all(settings, applications, counters, stopping)
+            _work_all(settings, groups, counters, stopping)
     except StateloopError as error:
         print(f"stateloop derive: {error}", file=sys.stderr, flush=True)
         return 1
@@ -52,11 +52,11 @@ def main() -> int:
 
 
 def _work_all(
-    settings: DeriveSettings, applications: Sequence[Application], counters: _Counters, stopping: threading.Event
+    settings: DeriveSettings, groups: Mapping[str, Application], counters: _Counters, stopping: threading.Event
 ) -> None:
     """Run a worker for each application, in a thread. An error of one stops all."""
-    with ThreadPoolExecutor(len(applications)) as threads:
-        workers = [threads.submit(_work, settings, one, counters, stopping) for one in applications]
+    with ThreadPoolExecutor(len(groups)) as threads:
+        workers = [threads.submit(_work, settings, group, one, counters, stopping) for group, one in groups.items()]
         for worker in as_completed(workers):
             if worker.exception():
                 stopping.set()
@@ -64,8 +64,10 @@ def _work_all(
         worker.result()
 
 
-def _work(settings: DeriveSettings, application: Application, counters: _Counters, stopping: threading.Event) -> None:
-    group, topic = settings.group_of(application), application.topics.snapshots
+def _work(
+    settings: DeriveSettings, group: str, application: Application, counters: _Counters, stopping: threading.Event
+) -> None:
+    topic = application.topics.snapshots
     kafka = RealKafka(settings.client(), group, topic, settings.max_poll_records, stopping.is_set)
     try:
         partitions = kafka.partitions(list(names(application)), settings.kafka)

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from contracts.model.application import Application
+from contracts.model.suite import Suite
 from contracts.settings import KafkaSettings
 
 
@@ -12,7 +13,8 @@ class DeriveSettings(KafkaSettings):
     application: str
     """The application, or the suite of applications, as package.module:name."""
     group: str | None = None
-    """The consumer group; `<application>-derive` if unset."""
+    """The consumer group; `<application>-derive` if unset. With a suite of several applications, the first part of
+    their names: `<group>-<application>`."""
     max_poll_records: int = Field(default=500, ge=1)
     """How many snapshots at once: they are committed together."""
     http_host: str = "127.0.0.1"
@@ -20,6 +22,10 @@ class DeriveSettings(KafkaSettings):
     http_port: int | None = Field(default=None, ge=0, le=65535)
     """Their port; 0 is any free one. Unset, they are not served."""
 
-    def group_of(self, application: Application) -> str:
-        """Return the consumer group of the worker."""
-        return self.group or f"{application.name}-derive"
+    def groups(self, suite: Suite) -> dict[str, Application]:
+        """Return the applications with derived states, by the consumer group of their workers."""
+        return {
+            suite.group(one, self.group) if self.group else f"{one.name}-derive": one
+            for one in suite.applications
+            if one.derived
+        }

@@ -21,17 +21,16 @@ def main() -> int:
     """Run a worker until a signal stops it, and return 0; or print an error with its remedy, and return 1."""
     try:
         settings = read(EnrichmentSettings)
-        suite = load_suite(settings.application)
-        applications = [one for one in suite.applications if one.enrichments] or suite.applications
-        settings.base_urls(applications)
-        tracing = open_tracing(settings, applications)
+        groups = settings.groups(load_suite(settings.application))
+        settings.base_urls(groups.values())
+        tracing = open_tracing(settings, groups)
     except StateloopError as error:
         return _fail(str(error))
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to(sys.stderr, tracing.trace_id if tracing else None)
     tune_gc()
     try:
-        uvloop.run(serve(settings, applications, tracing))
+        uvloop.run(serve(settings, groups, tracing))
     except* StateloopError as errors:
         return_code = _fail("; ".join(map(str, _leaves(errors))))
     else:

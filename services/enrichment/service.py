@@ -28,7 +28,7 @@ from services.runtime.monitoring import serving
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from contracts import Application, Policy
     from services.enrichment.settings import EnrichmentSettings
@@ -45,9 +45,9 @@ YOUNG_COLLECTIONS, OLD_COLLECTIONS = 50, 100
 
 
 async def serve(
-    settings: EnrichmentSettings, applications: Sequence[Application], tracing: Tracing | None = None
+    settings: EnrichmentSettings, groups: Mapping[str, Application], tracing: Tracing | None = None
 ) -> None:
-    """Run a worker for each application until SIGTERM or SIGINT, each a member of the group of its application.
+    """Run a worker for each application until SIGTERM or SIGINT, each a member of the group that is its key.
 
     Raises a StateloopError, or a group of them, if one of them cannot work.
     """
@@ -56,8 +56,8 @@ async def serve(
             stack.callback(tracing.close)
         workers: list[Worker] = []
         monitored: dict[str, MonitoredWorker] = {}
-        for one in applications:
-            dependencies = await _dependencies(settings, one, tracing, stack)
+        for group, one in groups.items():
+            dependencies = await _dependencies(settings, group, one, tracing, stack)
             workers.append(Worker(dependencies))
             limit = patience(settings.stuck_after, one.apis.values())
             monitored[one.name] = MonitoredWorker(workers[-1], dependencies.counts, limit)
@@ -78,7 +78,7 @@ def _stop(workers: Sequence[Worker]) -> None:
 
 
 async def _dependencies(
-    settings: EnrichmentSettings, application: Application, tracing: Tracing | None, stack: AsyncExitStack
+    settings: EnrichmentSettings, group: str, application: Application, tracing: Tracing | None, stack: AsyncExitStack
 ) -> Dependencies:
     """Open the dependencies of the worker; the stack closes them."""
     counts, topic = Counts(CATALOGUE), application.topics.snapshots
@@ -88,14 +88,14 @@ async def _dependencies(
     }
     publisher = KafkaPublisher(settings.client(), asyncio.get_running_loop())
     stack.push_async_callback(publisher.close)
-    rereader = KafkaRereader(settings.client(), topic=topic, group=settings.group_of(application))
+    rereader = KafkaRereader(settings.client(), topic=topic, group=group)
     stack.push_async_callback(rereader.close)
     calls = assemble(application, transports, counts)
     stack.callback(calls.close)
     return Dependencies(
         application=application,
         settings=settings,
-        source=_source(settings, application),
+        source=_source(settings, group, application),
         rereader=rereader,
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
@@ -106,12 +106,12 @@ async def _dependencies(
     )
 
 
-def _source(settings: EnrichmentSettings, application: Application) -> KafkaSource:
+def _source(settings: EnrichmentSettings, group: str, application: Application) -> KafkaSource:
     topics = application.topics
     owners = TopicOwners(application, settings.client(), log.warning)
     return KafkaSource(
         settings.member(),
-        group=settings.group_of(application),
+        group=group,
         topic=topics.snapshots,
         batch=settings.max_poll_records,
         drain=settings.drain,
@@ -119,15 +119,15 @@ def _source(settings: EnrichmentSettings, application: Application) -> KafkaSour
     )
 
 
-def open_tracing(settings: EnrichmentSettings, applications: Sequence[Application]) -> Tracing | None:
-    """Return the traces of the process, if they are on. Raises TracingMissingError."""
+def open_tracing(settings: EnrichmentSettings, groups: Iterable[str]) -> Tracing | None:
+    """Return the traces of the process, named for its groups, if they are on. Raises TracingMissingError."""
     if not settings.tracing:
         return None
     try:
         from services.enrichment.tracing import Tracing  # noqa: PLC0415  # an optional dependency
     except ImportError as error:
         raise TracingMissingError from error
-    return Tracing("+".join(dict.fromkeys(settings.group_of(one) for one in applications)))
+    return Tracing("+".join(groups))
 
 
 def _transport(

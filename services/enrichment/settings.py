@@ -15,7 +15,7 @@ from services.enrichment.errors import ApiUnknownError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from contracts import Application
+    from contracts import Application, Suite
 
 
 def _base_url(url: str) -> str:
@@ -42,7 +42,7 @@ class EnrichmentSettings(KafkaSettings):
     """One worker. Times are durations: a number of seconds, or ISO 8601."""
 
     application: str
-    """The application: package.module:name."""
+    """The application, or the suite of applications, as package.module:name."""
     apis: dict[str, BaseUrl] = Field(default_factory=dict, examples=[{"city": "https://city.example"}])
     """The base URL of each API that the application declares."""
     api_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
@@ -50,7 +50,8 @@ class EnrichmentSettings(KafkaSettings):
     allowed_networks: tuple[IPvAnyNetwork, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
     """Networks whose addresses may be called although they are not public, as ["10.1.0.0/16"]."""
     group: str | None = None
-    """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load."""
+    """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load. With a
+    suite of several applications, the first part of their names: `<group>-<application>`."""
     group_protocol: GroupProtocol = "classic"
     """The rebalance protocol of the group: `consumer` is that of KIP-848, for brokers from version 4.0 on."""
     in_flight: int = Field(default=1000, ge=1)
@@ -115,9 +116,12 @@ class EnrichmentSettings(KafkaSettings):
                 raise ValueError("with group_protocol=consumer a killed worker could not come back: leave it out")
         return self
 
-    def group_of(self, application: Application) -> str:
-        """Return the consumer group of the worker."""
-        return self.group or application.enrichment_group
+    def groups(self, suite: Suite) -> dict[str, Application]:
+        """Return the applications with enrichments, or all if none has any, by the consumer group of their workers."""
+        return {
+            suite.group(one, self.group) if self.group else one.enrichment_group: one
+            for one in [one for one in suite.applications if one.enrichments] or suite.applications
+        }
 
     def member(self) -> dict[str, str]:
         """Return the configuration of the consumer, a member of the group."""

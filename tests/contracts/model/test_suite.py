@@ -146,6 +146,12 @@ def test_a_reference_names_a_suite_or_one_application_of_it(tmp_path: Path, monk
         load("both_applications:suite")
 
 
+def test_several_applications_do_not_share_a_named_group() -> None:
+    assert Suite(TRIPS).group(TRIPS, "fleet") == "fleet"
+    both = Suite(TRIPS, DAYS)
+    assert [both.group(one, "fleet") for one in both.applications] == ["fleet-trips", "fleet-days"]
+
+
 @pytest.mark.parametrize("reference", ["contracts:State", "contracts.model.suite:none", "nothing.at.all"])
 def test_a_reference_to_neither_is_refused(reference: str) -> None:
     with pytest.raises(DeclarationError, match=r"package\.module:name"):

@@ -243,9 +243,9 @@ def test_where_traces_are_off_nothing_of_them_is_imported() -> None:
 
 def test_traces_without_their_packages_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "services.enrichment.tracing", None)
-    assert open_tracing(EnrichmentSettings(application="fleet"), [app]) is None
+    assert open_tracing(EnrichmentSettings(application="fleet"), ["fleet-enrichment"]) is None
     with pytest.raises(TracingMissingError, match=r"pip install 'stateloop\[tracing\]'"):
-        open_tracing(EnrichmentSettings(application="fleet", tracing=True), [app])
+        open_tracing(EnrichmentSettings(application="fleet", tracing=True), ["fleet-enrichment"])
 
 
 async def test_spans_are_sent_to_the_collector_that_opentelemetrys_variables_name(
@@ -265,7 +265,7 @@ async def test_spans_are_sent_to_the_collector_that_opentelemetrys_variables_nam
     collector.router.add_post("/v1/traces", receive)
     async with TestServer(collector) as server:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", str(server.make_url("")))
-        tracing = open_tracing(EnrichmentSettings(application="fleet", tracing=True), [app])
+        tracing = open_tracing(EnrichmentSettings(application="fleet", tracing=True), ["fleet-enrichment"])
         assert tracing is not None
         await tracing.traced(Silent()).answer(Request("d1", START, "owner", "f", 1, START, {}))
         await asyncio.to_thread(tracing.close)
