@@ -16,8 +16,8 @@ import { statesView } from "./views/states.js";
 
 const VIEWS = {
   "": () => overview(),
-  states: ([state]) => statesView(state || null),
-  device: ([state = "", key = ""]) => device(state, key),
+  states: ([state, time]) => statesView(state || null, time || null),
+  device: ([state = "", key = "", window]) => device(state, key, window || null),
   enrichments: () => graph(),
   dead_letters: () => deadLetters(),
 };

@@ -2,7 +2,8 @@
 
 import { getJson } from "./service.js";
 
-const path = (state) => `/v1/states/${encodeURIComponent(state)}`;
+/** Return the path of a state. */
+export const statePath = (state) => `/v1/states/${encodeURIComponent(state)}`;
 
 /** Return all readable states. */
 export async function states(options) {
@@ -16,7 +17,7 @@ export async function page(state, { prefix = "", after = null, limit = 50, field
   if (prefix) query.set("prefix", prefix);
   if (after) query.set("after", after);
   if (fields) query.set("fields", fields);
-  const response = await getJson(`${path(state)}?${query}`, options);
+  const response = await getJson(`${statePath(state)}?${query}`, options);
   return { answers: response.answers ?? response.items ?? [], after: response.after ?? null };
 }
 
@@ -32,14 +33,14 @@ export function versionName(one) {
   return `${one.window_start ?? ""} ${one.epoch} ${one.version}`;
 }
 
-/** The versions kept of a key, the latest first. */
-export async function versions(state, key, options) {
-  const response = await getJson(`${path(state)}/${encodeURIComponent(key)}/versions`, options);
+/** The versions kept of a key, the latest first: of the window that contains `at`, if one is named. */
+export async function versions(state, key, at, options) {
+  const response = await getJson(`${keyPath(state, key)}/versions${at ? `?${new URLSearchParams({ at })}` : ""}`, options);
   const found = Array.isArray(response) ? response : (response.versions ?? response.answers ?? []);
   return [...found].sort((one, other) => order(other, one));
 }
 
 /** Return the path of a key. */
 export function keyPath(state, key) {
-  return `${path(state)}/${encodeURIComponent(key)}`;
+  return `${statePath(state)}/${encodeURIComponent(key)}`;
 }

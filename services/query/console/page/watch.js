@@ -10,15 +10,19 @@ const MOST_MS = 15_000;
 /** The service sends a mark every 5 s: three marks. */
 const SILENCE_MS = 15_000;
 
-/** Call `on.answer(answer)`, `on.event(name, data)`, `on.live()` and `on.lost(why)` until `signal` aborts. */
-export async function watch(state, key, on, signal) {
+/** Call `on.answer(answer)`, `on.event(name, data)`, `on.live()` and `on.lost(why)` until `signal` aborts.
+ *
+ * Of a windowed state it watches the newest window of the key, or the one that contains the time `at`.
+ */
+export async function watch(state, key, at, on, signal) {
+  const path = `${keyPath(state, key)}/watch${at ? `?${new URLSearchParams({ window: at })}` : ""}`;
   let wait = FIRST_MS;
   let last = null;
   while (!signal.aborted) {
     const timeout = new IdleTimeout(TIMEOUT_MS, () => new Unreachable(), signal);
     try {
       const headers = last === null ? {} : { "Last-Event-ID": last };
-      const response = await open(`${keyPath(state, key)}/watch`, { signal: timeout.signal, headers });
+      const response = await open(path, { signal: timeout.signal, headers });
       const heard = () => (timeout.restart(SILENCE_MS), on.live());
       heard();
       for await (const event of events(response, heard)) {

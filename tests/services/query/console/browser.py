@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -106,7 +106,8 @@ class Visit:
 async def visiting(browser: Browser, stage: Stage, **told: object) -> AsyncIterator[Visit]:
     """A visit in a window of its own: `width`, `height`, `scheme` (light or dark)."""
     size = {"width": told.get("width", 1280), "height": told.get("height", 900)}
-    context = await browser.new_context(viewport=size, color_scheme=told.get("scheme", "light"))  # type: ignore[arg-type]
+    scheme: Any = told.get("scheme", "light")
+    context = await browser.new_context(viewport=size, color_scheme=scheme, timezone_id="UTC")  # type: ignore[arg-type]
     try:
         yield Visit(await context.new_page(), stage)
     finally:

@@ -25,7 +25,7 @@ from tests.services.query.console.looks import a_dead_letter
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from contracts import Application
@@ -38,9 +38,16 @@ EVERY_S = 0.2
 
 
 class Stage:
-    """What is on it: the states, the history of the loop, the dead letters."""
+    """What is on it: the states, the history of the loop, the dead letters. `instead` stands before its own routes."""
 
-    def __init__(self, *, tokens: Path | None = None, history: int = 10, application: Application = app) -> None:
+    def __init__(
+        self,
+        *,
+        tokens: Path | None = None,
+        history: int = 10,
+        application: Application = app,
+        instead: Sequence[Routes] = (),
+    ) -> None:
         self.state = a_state("flights", query=QueryOptions(history=history))
         self.dependencies = dependencies_of(self.state, a_state("tails"), routing=MemoryRouting(), tokens=tokens)
         self.history = MetricsHistory(application, EVERY_S)
@@ -48,7 +55,7 @@ class Stage:
         self.push = WatchRoutes(self.dependencies, WatchLimits(mark_every_s=1))
         console = Console(application, self.history, self.dead_letters)
         api = state_api(self.dependencies, Authenticator(tokens), None)
-        pieces: list[Routes] = [self.push, console, *api.routes]
+        pieces: list[Routes] = [*instead, self.push, console, *api.routes]
         self._server = HttpServer(self.dependencies, api.guard, pieces)
         self._offset = 0
         self.base = ""

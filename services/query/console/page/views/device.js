@@ -1,4 +1,4 @@
-// One key of a named state: as it is now, live, with what changed lately.
+// One key of a named state: as it is now, live, with what changed lately; of a windowed state, one of its windows.
 
 import { changes } from "../change.js";
 import { ago, clock, count, time, whole } from "../format.js";
@@ -7,30 +7,36 @@ import { own } from "../own.js";
 import { to } from "../route.js";
 import { order } from "../states.js";
 import { watch } from "../watch.js";
+import { isOfWindow, openMark, windowName } from "../windows.js";
 import { enrichmentCards } from "./enrichments.js";
 import { fieldTable } from "./fields.js";
 import { versionList } from "./versions.js";
+import { windowPanel } from "./windowpanel.js";
 
-const GONE = { never_seen: "Never seen", expired: "Its window has expired", removed: "The key was removed", not_yours: "Not allowed for this token" };
+const GONE = { never_seen: "Never seen", expired: "Its window has expired", removed: "The key was removed", not_yours: "Not allowed for this token", no_window: "No window of the key contains this time" };
 /** After these nothing is there, and what comes next is no later version of what was. */
 const FORGOTTEN = ["never_seen", "removed"];
 
-/** The view: {node, title, close()}. */
-export function device(state, key) {
+/** The view: {node, title, close()}. `window` is a time in the window to show; null for the newest, or without windows. */
+export function device(state, key, window) {
   const stopping = new AbortController();
   const status = el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "asking");
   const facts = el("dl", { class: "facts" });
   const notice = el("p", { class: "notice", hidden: true });
   const fields = fieldTable();
-  const enriched = enrichmentCards(stopping.signal);
+  const enriched = enrichmentCards(state, stopping.signal);
   const versions = versionList(state, key, stopping.signal);
+  const open = openMark();
+  const newest = el("a", { href: to("device", state, key), hidden: true, onclick: (event) => (event.preventDefault(), pick(null)) }, "Newest window");
+  const windows = windowPanel(state, key, (start) => pick(start), stopping.signal);
   const node = el(
     "div",
     { class: "device" },
     el("nav", { class: "crumbs", "aria-label": "Where this is" }, el("a", { href: to("states", state) }, state)),
-    el("div", { class: "heading" }, el("h1", { class: "key" }, key), status),
+    el("div", { class: "heading" }, el("h1", { class: "key" }, key), status, open.node, newest),
     facts,
     notice,
+    windows.node,
     el(
       "div",
       { class: "columns" },
@@ -42,6 +48,9 @@ export function device(state, key) {
   let heard = null;
   const update = (answer) => {
     if (shown && order(answer, shown) <= 0) return;
+    if (isOfWindow(answer) && shown?.window_start !== answer.window_start) forget();
+    windows.show(answer);
+    open.show(answer.is_open);
     const differ = shown ? changes(stateOf(shown.value), stateOf(answer.value)) : [];
     const all = shown ? changes(shown.value, answer.value) : null;
     notice.hidden = true;
@@ -68,9 +77,19 @@ export function device(state, key) {
     },
     lost: (why) => showStatus(status, "waiting", heard === null ? `○ ${why}` : `○ ${why}, stale since ${clock(heard)}`),
   };
-  watch(state, key, on, stopping.signal);
+  let watching = new AbortController();
+  const pick = (start) => {
+    watching.abort();
+    watching = new AbortController();
+    forget();
+    newest.hidden = start === null;
+    windows.select(start);
+    history.replaceState(null, "", start === null ? to("device", state, key) : to("device", state, key, start));
+    watch(state, key, start, on, AbortSignal.any([watching.signal, stopping.signal]));
+  };
+  pick(window);
   const timer = setInterval(() => (shown && tellFacts(facts, shown), fields.age()), 1000);
-  return { node, title: key, close: () => (stopping.abort(), clearInterval(timer)) };
+  return { node, title: key, close: () => (stopping.abort(), windows.close(), clearInterval(timer)) };
 }
 
 function showStatus(place, status, text) {
@@ -91,13 +110,18 @@ function tellFacts(place, answer) {
   const facts = {
     version: whole(answer.version),
     epoch: whole(answer.epoch),
-    "window start": answer.window_start ? time(answer.window_start) : "–",
+    [isOfWindow(answer) ? "window" : "window start"]: windowOf(answer),
     "event time": `${time(answer.event_time)} (${ago(answer.event_time)})`,
     source: `${answer.source.topic}, partition ${answer.source.partition}, offset ${answer.source.offset}`,
     "answered by": `${answer.instance}, ${answer.role}, ${count(answer.lag.records)} records behind`,
   };
   if (!place.children.length) place.append(...Object.keys(facts).map((name) => el("div", {}, el("dt", {}, name), el("dd"))));
   Object.values(facts).forEach((text, number) => setText(place.children[number].lastChild, text));
+}
+
+function windowOf(answer) {
+  if (isOfWindow(answer)) return windowName(answer.window_start, answer.window_end);
+  return answer.window_start ? time(answer.window_start) : "–";
 }
 
 function tellGone(place, name, data) {

@@ -10,8 +10,8 @@ const SIGNS = { result: "✓", absence: "–", failure: "✗", skipped: "»", op
 const WORDS = { result: "done", absence: "absent", failure: "failed", skipped: "skipped", open: "open" };
 const OPEN_FIELDS = 4;
 
-/** The cards of a device's enrichments: {node, show(value, before)}. They need the graph to tell what one waits for. */
-export function enrichmentCards(signal) {
+/** The cards of a device's enrichments: {node, show(value, before)}. The graph, of the application of that name, has what each waits for. */
+export function enrichmentCards(state, signal) {
   const list = el("ul", { class: "enrichments" });
   const summary = el("p", { class: "muted small summary" });
   const node = el("section", { class: "panel", "aria-label": "Enrichments", hidden: true }, el("h2", {}, "Enrichments"), summary, list);
@@ -28,7 +28,7 @@ export function enrichmentCards(signal) {
     summary.textContent = tally(named, answers);
   };
   getJson("/v1/loop/graph", { signal })
-    .then((graph) => ((nodes = graph.nodes), last && draw(last)))
+    .then((graph) => ((nodes = graph.application === state ? graph.nodes : []), last && draw(last)))
     .catch(() => {}); // without the graph, those that were answered are shown all the same
   return {
     node,

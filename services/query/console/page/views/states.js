@@ -1,7 +1,7 @@
-// The named states, and the keys of one of them as they change.
+// The named states, and the keys of one of them as they change; of a windowed state, the top keys of a window too.
 
 import { Kept, arrange } from "../arrange.js";
-import { clock, count, value as written, when } from "../format.js";
+import { clock, count, when } from "../format.js";
 import { loop } from "../loop.js";
 import { el, setText } from "../node.js";
 import { own } from "../own.js";
@@ -9,8 +9,11 @@ import { repeat } from "../repeat.js";
 import { to } from "../route.js";
 import { getJson } from "../service.js";
 import { page, states, versionName } from "../states.js";
+import { windowSize } from "../windows.js";
+import { cell, chosenColumns } from "./columns.js";
 import { stateOf } from "./device.js";
 import { statusOf } from "./enrichments.js";
+import { topKeys } from "./topkeys.js";
 
 const EVERY_MS = 2000;
 const ROWS = 40;
@@ -21,10 +24,9 @@ const COLUMNS = 6;
 /** With more enrichments than these each has no column, but they are counted. */
 const MOST_MARKS = 10;
 const MARKS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "·" };
-const LONG_TIME = /^\d{4}-\d\d-\d\dT/;
 
-/** The view: {node, title, close()}. */
-export function statesView(chosen) {
+/** The view: {node, title, close()}. `time` is in the window to show of a windowed state; null for the newest one. */
+export function statesView(chosen, time) {
   const stopping = new AbortController();
   const list = el("ul", { class: "states" });
   const filter = el("input", { type: "search", placeholder: "Keys that begin with…", "aria-label": "Keys that begin with", spellcheck: "false" });
@@ -32,8 +34,9 @@ export function statesView(chosen) {
   const table = el("table", { class: "keys" });
   const notice = el("p", { class: "muted", role: "status" });
   const keys = el("section", { class: "panel", "aria-label": "Keys", hidden: true }, el("div", { class: "bar" }, el("h2", {}, "Keys"), filter, more), notice, el("div", { class: "scroll" }, table));
-  const node = el("div", {}, el("h1", {}, "Named states"), list, keys);
-  const looking = { state: chosen, after: null, next: null, graph: [], seen: new Map(), at: null, rows: ROWS };
+  const top = topKeys(time);
+  const node = el("div", {}, el("h1", {}, "Named states"), list, top.node, keys);
+  const looking = { state: chosen, after: null, next: null, graph: null, states: [], seen: new Map(), at: null, rows: ROWS };
   const cards = new Kept();
   let asking = new AbortController();
   const look = async () => {
@@ -46,7 +49,9 @@ export function statesView(chosen) {
       const made = cards.of(response.map((one) => one.name), stateCard);
       made.forEach((one, number) => one.show(response[number], looking.state));
       arrange(list, made.map((one) => one.node));
+      looking.states = response.map((one) => one.name);
       keys.hidden = looking.state === null;
+      await top.look(response.find((one) => one.name === looking.state) ?? null, { signal });
       if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, signal);
       looking.at = Date.now();
     } catch (error) {
@@ -59,7 +64,7 @@ export function statesView(chosen) {
   filter.addEventListener("input", again);
   more.addEventListener("click", () => ((looking.after = looking.next), look()));
   table.addEventListener("keydown", moved);
-  getJson("/v1/loop/graph", { signal: stopping.signal }).then((graph) => (looking.graph = graph.nodes)).catch(() => {});
+  getJson("/v1/loop/graph", { signal: stopping.signal }).then((graph) => (looking.graph = graph)).catch(() => {});
   repeat(look, EVERY_MS, stopping.signal);
   return { node, title: "States", close: () => stopping.abort() };
 }
@@ -73,7 +78,8 @@ function stateCard(name) {
       const mine = loop.latest?.states.find((state) => state.name === name);
       if (name === chosen) link.setAttribute("aria-current", "true");
       setText(topic, `from ${one.topic}`);
-      setText(figures, `${count(one.keys)} keys · lag ${count(one.lag.records)} · ${one.partitions.length} partitions`);
+      const what = typeof one.window_s === "number" ? `windows of ${windowSize(one.window_s)}` : "keys";
+      setText(figures, `${count(one.keys)} ${what} · lag ${count(one.lag.records)} · ${one.partitions.length} partitions`);
       setText(roles, mine ? `here: ${Object.entries(mine.roles).map(([role, number]) => `${number} ${role.replace("_", " ")}`).join(", ")}` : "");
     },
   };
@@ -86,8 +92,8 @@ async function showKeys(looking, prefix, table, notice, more, signal) {
   more.hidden = found.after === null && looking.after === null;
   setText(more, found.after === null ? "First keys" : "Next keys");
   setText(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
-  const columns = chosenColumns(found.answers);
-  const named = found.answers.some((one) => one.value?.enrichments && one.value?.device_id) ? looking.graph : [];
+  const columns = chosenColumns(found.answers, COLUMNS);
+  const named = found.answers.some((one) => one.value?.enrichments && one.value?.device_id) ? enrichmentsOf(looking) : [];
   const focused = document.activeElement?.closest?.("tr")?.dataset.key;
   const marked = named.length > MOST_MARKS ? [el("th", { scope: "col" }, "enrichments")] : named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4)));
   table.replaceChildren(
@@ -126,6 +132,12 @@ function mark(enrichment, value) {
 }
 
 /** How many enrichments stand how. */
+/** The enrichments of the state. The graph is that of one application: another one of the suite has others. */
+function enrichmentsOf({ graph, state, states }) {
+  const isOther = graph !== null && graph.application !== state && states.includes(graph.application);
+  return graph === null || isOther ? [] : graph.nodes;
+}
+
 function tally(named, value) {
   const found = new Map(Object.keys(MARKS).map((status) => [status, 0]));
   for (const one of named) {
@@ -135,23 +147,6 @@ function tally(named, value) {
   const counts = [...found].filter(([, number]) => number);
   const marks = counts.map(([status, number]) => el("span", { class: `mark ${status}`, title: `${number} ${status}` }, `${own(MARKS, status) ?? "?"} ${number}`));
   return el("td", { class: "tally" }, marks);
-}
-
-/** The fields that are one short value: those that most keys have. */
-function chosenColumns(answers) {
-  const seen = new Map();
-  for (const one of answers) {
-    for (const [name, value] of Object.entries(stateOf(one.value) ?? {})) {
-      const isShort = (typeof value === "string" && value.length <= 24 && !LONG_TIME.test(value)) || typeof value === "number" || typeof value === "boolean";
-      if (isShort) seen.set(name, (seen.get(name) ?? 0) + 1);
-    }
-  }
-  return [...seen].filter(([, number]) => 2 * number >= answers.length).slice(0, COLUMNS).map(([name]) => name);
-}
-
-function cell(value) {
-  const text = written(value);
-  return text.length > 28 ? `${text.slice(0, 27)}…` : text;
 }
 
 function moved(event) {

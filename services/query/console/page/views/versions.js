@@ -4,6 +4,7 @@ import { changes } from "../change.js";
 import { time, value as written, whole } from "../format.js";
 import { el } from "../node.js";
 import { order, versionName, versions as kept } from "../states.js";
+import { isOfWindow } from "../windows.js";
 
 const MOST = 100;
 const MOST_CHANGES = 6;
@@ -24,7 +25,7 @@ export function versionList(state, key, signal) {
   const add = (answer, differ) => {
     const isFirst = node.hidden;
     put(answer, differ);
-    if (isFirst) loadStored(state, key, put, signal);
+    if (isFirst) loadStored(state, key, isOfWindow(answer) ? answer.window_start : null, put, signal);
   };
   const clear = () => {
     known.clear();
@@ -34,9 +35,9 @@ export function versionList(state, key, signal) {
   return { node, add, clear };
 }
 
-async function loadStored(state, key, put, signal) {
+async function loadStored(state, key, at, put, signal) {
   try {
-    const found = await kept(state, key, { signal });
+    const found = await kept(state, key, at, { signal });
     found.forEach((one, number) => put(one, number + 1 < found.length ? changes(found[number + 1].value, one.value) : null));
   } catch {
     // new versions are shown in any case
