@@ -69,8 +69,8 @@ class ForeignCheckpointError(JobError, PermanentError):
     def __init__(self, folder: str, differences: list[str]) -> None:
         super().__init__(
             f"the checkpoint {folder} belongs to another job: {'; '.join(differences)}. "
-            "Go back to what it was made with, or set STATELOOP_CHECKPOINT to a new folder: "
-            "the state is then rebuilt from the events and the feedback that the topics still hold"
+            "Go back to what it was made with, or run `stateloop rebuild`, which builds the state anew from the events "
+            "and the feedback that the topics still hold"
         )
         self.differences = differences
 
@@ -111,6 +111,70 @@ class ReplacedCheckpointError(JobError, RetryableError):
         self.found = found
 
 
+class EmptyCheckpointError(JobError, PermanentError):
+    """The checkpoint has no committed batch."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"the checkpoint {folder} has no committed batch: set STATELOOP_CHECKPOINT to that of a job that runs "
+            "or ran"
+        )
+        self.folder = folder
+
+
+class UnreadableSavepointError(JobError, PermanentError):
+    """The folder holds no complete savepoint."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(
+            f"{path} is no complete savepoint ({problem}): `stateloop savepoint list FOLDER` lists those in a folder"
+        )
+        self.problem = problem
+
+
+class FolderNotEmptyError(JobError, PermanentError):
+    """A savepoint's folder has files already."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the folder {path} is not empty: name another one for the savepoint")
+        self.path = path
+
+
+class RestoreRefusedError(JobError, PermanentError):
+    """The savepoint does not fit the application, its topics, or the checkpoint. `reasons` lists why."""
+
+    def __init__(self, path: str, reasons: list[str]) -> None:
+        super().__init__(
+            f"the savepoint {path} cannot be used here: {'; '.join(reasons)}. Use the application and the topics that "
+            "it was made with and an empty STATELOOP_CHECKPOINT, or run `stateloop rebuild`"
+        )
+        self.reasons = reasons
+
+
+class NoGenerationError(JobError, PermanentError):
+    """There is no earlier generation to go back to."""
+
+    def __init__(self, checkpoint: str) -> None:
+        super().__init__(f"the checkpoint {checkpoint} was never rebuilt: there is no generation to go back to")
+        self.checkpoint = checkpoint
+
+
+class ActivationConflictError(JobError, RetryableError):
+    """Another process activated a generation at the same moment."""
+
+    def __init__(self, checkpoint: str) -> None:
+        super().__init__(f"another process activated a generation of {checkpoint} at the same time: try again")
+        self.checkpoint = checkpoint
+
+
+class BuildFailedError(JobError, RetryableError):
+    """The query that builds a generation failed."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the build failed: {problem}. Mend that and run `stateloop rebuild` again: it continues")
+        self.problem = problem
+
+
 class CheckpointUnreachableError(JobError, RetryableError):
     """The checkpoint's file system refuses an operation."""
 
@@ -148,8 +212,8 @@ class LeaseLostError(JobError, RetryableError):
 
     def __init__(self, folder: str, owner: str) -> None:
         super().__init__(
-            f"this job lost the lease of the checkpoint {folder}, which it did not renew in time, to {owner}: "
-            "nothing is to be done while that job runs"
+            f"this job lost the lease of the checkpoint {folder} to {owner}, because it did not renew it in time, or "
+            "`stateloop rebuild` took it: start it again when that process has ended"
         )
         self.owner = owner
 

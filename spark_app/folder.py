@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,16 @@ class CheckpointFolder:
         self.path = path
         context: Any = spark.sparkContext
         self._jvm = context._jvm  # noqa: SLF001  # PySpark has no public way
-        configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001
         with self._refusals():
-            self._fs = self._file_system(configuration)
+            self._fs = self._file_system(self._configuration)
             self._scheme = str(self._fs.getUri().getScheme())
+
+    def below(self, name: str) -> "CheckpointFolder":
+        """Return the folder of this name in this folder."""
+        folder = copy(self)
+        folder.path = f"{self.path.rstrip('/')}/{name}"
+        return folder
 
     @property
     def is_exclusive(self) -> bool:
@@ -38,6 +45,28 @@ class CheckpointFolder:
         with suppress(FileNotFoundError), self._refusals():
             return [str(status.getPath().getName()) for status in self._fs.listStatus(self._at(name))]
         return []
+
+    def files(self, name: str = ".") -> list[str]:
+        """Return the paths of all files below a folder of this name, relative to this folder; none without it."""
+        found: list[str] = []
+        with suppress(FileNotFoundError), self._refusals():
+            root = self._fs.makeQualified(self._at(".")).toUri()
+            listed = self._fs.listFiles(self._at(name), True)  # noqa: FBT003  # Java has no keywords
+            while listed.hasNext():
+                found.append(str(root.relativize(listed.next().getPath().toUri()).getPath()))
+        return found
+
+    def copy(self, name: str, target: "CheckpointFolder") -> int | None:
+        """Copy a file into another folder, under its name; return its size in bytes, or None for one that is gone."""
+        with suppress(FileNotFoundError), self._refusals():
+            source = self._at(name)
+            size = int(self._fs.getFileStatus(source).getLen())
+            there = (target._fs, target._at(name))  # noqa: SLF001  # of this class
+            file_util = self._jvm.org.apache.hadoop.fs.FileUtil
+            copied = file_util.copy(self._fs, source, *there, False, self._configuration)  # noqa: FBT003
+            self._require(bool(copied), f"copy {name} to {target.path}")
+            return size
+        return None
 
     def read(self, name: str) -> str | None:
         """Return a file's content; None where there is no such file."""

@@ -22,7 +22,6 @@ def kept(lease: Lease, stop_queries: Callable[[], object]) -> Iterator[None]:
     finally:
         ended.set()
         with suppress(JobError):
-            lease.renew()
             lease.release()
 
 

@@ -80,6 +80,10 @@ class StoredLease:
         except ValidationError:
             return None
 
+    def is_dead_at(self, place: str | None) -> bool:
+        """Return whether its owner ran at this place and is dead."""
+        return self.owner is not None and self.owner.is_dead_here(place)
+
 
 @dataclass
 class LeaseObservation:
@@ -125,8 +129,13 @@ class Lease:
         self.renewed_at = now
 
     def release(self) -> None:
-        """Let the next job start at once."""
-        self.files.delete(_name(self.number))
+        """Let the next job start at once. Of a lease that was lost, delete the file that is this job's alone."""
+        found = newest(self.files)
+        if found is None:
+            return
+        is_mine = found.number == self.number and found.owner is not None and found.owner.id == self.owner.id
+        if is_mine or found.number > self.number:
+            self.files.delete(_name(self.number))
 
 
 def acquire(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
@@ -149,6 +158,29 @@ def acquire(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Ca
             return Lease(files, owner, number, clock, now)
 
 
+def take_over(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
+    """Return the lease although a job may have it: that job stops its query at its next renewal.
+
+    Waits until the job has stopped, which then deletes its file, or until its lease has run out.
+    """
+    while True:
+        found, now = newest(files), clock()
+        number = found.number + 1 if found else 1
+        if files.create(_name(number), _content(owner, 0)):
+            break
+    lease = Lease(files, owner, number, clock, now)
+    since, last = now, found
+    while found is not None and (content := files.read(_name(found.number))) is not None:
+        if last is None or content != last.content:
+            since, last = clock(), StoredLease(found.number, content)
+        if clock() - since >= LEASE_S or last.is_dead_at(owner.place):
+            files.delete(_name(found.number))
+            break
+        lease.renew()
+        sleep(WATCH_S)
+    return lease
+
+
 def newest(files: Files) -> StoredLease | None:
     """Return the newest lease; None where there is none."""
     numbers = _numbers(files)
@@ -157,7 +189,7 @@ def newest(files: Files) -> StoredLease | None:
 
 
 def _is_free(found: StoredLease, watch: LeaseObservation, owner: JobOwner, now: float) -> bool:
-    return watch.is_stale(found, now) or (found.owner is not None and found.owner.is_dead_here(owner.place))
+    return watch.is_stale(found, now) or found.is_dead_at(owner.place)
 
 
 def _numbers(files: Files) -> list[int]:

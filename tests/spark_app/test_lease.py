@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_app.errors import CheckpointInUseError, LeaseLostError
-from spark_app.lease import LEASE_S, PREFIX, RENEW_S, Lease, newest
+from spark_app.lease import LEASE_S, PREFIX, RENEW_S, Lease, newest, take_over
 from spark_app.process import this_job
 from tests.spark_app.leasing import World, job
 
@@ -123,3 +123,46 @@ def test_a_killed_process_is_dead_before_its_parent_notices() -> None:
     assert owner.is_dead_here(me.place)
     assert not me.is_dead_here(me.place)
     child.communicate()
+
+
+def test_a_lease_is_taken_over_when_the_job_that_has_it_has_stopped() -> None:
+    world = World()
+    former = world.acquire(job("a"))
+    stops_at = 7.0
+
+    def meanwhile() -> None:
+        if not former.is_lost:
+            try:
+                former.renew()
+            except LeaseLostError:
+                former.is_lost = True
+        if world.now >= stops_at:
+            former.release()
+
+    world.meanwhile = meanwhile
+    lease = take_over(world, job("b"), world.clock, world.sleep)
+    assert former.is_lost
+    assert world.now == stops_at
+    lease.renew()
+    lease.release()
+    assert world.acquire(job("c")).number == 1
+
+
+def test_a_lease_of_a_job_that_does_not_answer_is_taken_over_when_it_has_run_out() -> None:
+    world = World()
+    world.acquire(job("a"))
+    take_over(world, job("b"), world.clock, world.sleep)
+    assert world.now >= LEASE_S
+
+
+def test_a_lease_of_a_dead_job_is_taken_over_at_once() -> None:
+    world = World()
+    world.acquire(job("a", pid=1 << 22))
+    take_over(world, job("b"), world.clock, world.sleep)
+    assert world.now == 0.0
+
+
+def test_a_checkpoint_without_a_lease_is_taken_over_at_once() -> None:
+    world = World()
+    assert take_over(world, job("b"), world.clock, world.sleep).number == 1
+    assert world.now == 0.0
