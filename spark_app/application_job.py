@@ -12,6 +12,7 @@ from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import claim, identity, verify
 from spark_app.figures import JobMetrics
 from spark_app.folder import CheckpointFolder
+from spark_app.generations import active, active_folder
 from spark_app.heartbeat import Heartbeat
 from spark_app.keeper import kept
 from spark_app.lease import acquire
@@ -54,12 +55,15 @@ class ApplicationJob:
         owners.claim()
         state_partitions = settings.state_partitions or topics[0].partitions
         own = query_session(spark, settings.batch_of(application), state_partitions)
-        folder = CheckpointFolder(own, settings.checkpoint)
-        lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
+        checkpoint = CheckpointFolder(own, settings.checkpoint)
+        lease = acquire(checkpoint, this_job(java_pid(own)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(own)):
+            folder, activation = active_folder(checkpoint), active(checkpoint)
             epoch = claim(folder, identity(application, topics, state_partitions), time.time_ns() // 1_000_000)
-            query = pipeline(own, application, settings, epoch, topics[0].partitions)
-            starter = Starter(settings, application, folder, query, report)
+            published = activation.epoch if activation else epoch
+            query = pipeline(own, application, settings.at(folder.path), published, topics[0].partitions)
+            heartbeat = Heartbeat(application, settings)
+            starter = Starter(settings, application, folder, query, report, heartbeat)
 
             def start() -> QueryRun:
                 """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
@@ -69,7 +73,7 @@ class ApplicationJob:
                 return starter.start(found)
 
             give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
-            upkeep = Upkeep(owners, Heartbeat(application, settings), settings.batch.total_seconds())
+            upkeep = Upkeep(owners, heartbeat, settings.batch.total_seconds())
             supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
 
 

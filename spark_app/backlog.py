@@ -21,6 +21,7 @@ from spark_app.errors import BrokerUnreachableError
 from spark_app.folder import CheckpointFolder
 from spark_app.topics import PATIENCE_S, TopicIdentity
 
+EARLIEST_MS = 0
 COMMITS, OFFSETS = "commits", "offsets"
 """Spark's folders in a checkpoint: a file for each committed batch, and one with the offsets where each batch ends."""
 Positions = dict[tuple[str, int], int]
@@ -57,6 +58,23 @@ def measure(
     recent = min(newest, _milliseconds(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
     first_recent = offsets.at(OffsetSpec.for_timestamp(max(0, recent)))
     return compared(positions, ends, first_recent, is_first=committed is None)
+
+
+def held(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return the first and the end offset of each partition. Raises BrokerUnreachableError."""
+    offsets = _Offsets(settings, topics)
+    begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    return {part: (begins[part].offset, ends[part].offset) for part in begins}
+
+
+def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms: int) -> dict[tuple[str, int], int]:
+    """Return the offset of the first record of each partition that is no older; its end, where all are older.
+
+    Raises BrokerUnreachableError.
+    """
+    offsets = _Offsets(settings, topics)
+    ends, found = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.for_timestamp(since_ms))  # type: ignore[no-untyped-call]
+    return {part: one.offset if one.offset >= 0 else ends[part].offset for part, one in found.items()}
 
 
 def compared(

@@ -74,12 +74,11 @@ def claim(folder: CheckpointFolder, mine: CheckpointIdentity, now_ms: int) -> in
     A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. Raises
     ForeignCheckpointError, PartialCheckpointError and UnreadableCheckpointError.
     """
-    found = read(folder)
+    found = found_at(folder)
     if found is None:
         if left := QUERY_FILES.intersection(folder.names()):
             raise PartialCheckpointError(folder.path, left)
-        written = CheckpointFile(format=FORMAT, epoch=now_ms, identity=mine)
-        folder.write_new(FILE, written.model_dump_json(indent=1))
+        write(folder, mine, now_ms)
         return now_ms
     if differences := mine.differences(found.identity):
         raise ForeignCheckpointError(folder.path, differences)
@@ -88,14 +87,19 @@ def claim(folder: CheckpointFolder, mine: CheckpointIdentity, now_ms: int) -> in
 
 def verify(folder: CheckpointFolder, mine: CheckpointIdentity, epoch: int) -> None:
     """Check that a checkpoint is still the one that was claimed. Raises as `claim`, and ReplacedCheckpointError."""
-    found = read(folder)
+    found = found_at(folder)
     if found is None or found.epoch != epoch:
         raise ReplacedCheckpointError(folder.path, epoch, found.epoch if found else None)
     if differences := mine.differences(found.identity):
         raise ForeignCheckpointError(folder.path, differences)
 
 
-def read(folder: CheckpointFolder) -> CheckpointFile | None:
+def write(folder: CheckpointFolder, mine: CheckpointIdentity, epoch: int) -> None:
+    """Write the folder's stateloop.json, where there is none yet."""
+    folder.write_new(FILE, CheckpointFile(format=FORMAT, epoch=epoch, identity=mine).model_dump_json(indent=1))
+
+
+def found_at(folder: CheckpointFolder) -> CheckpointFile | None:
     """Return the folder's stateloop.json; None where there is none. Raises UnreadableCheckpointError."""
     content = folder.read(FILE)
     return None if content is None else parse(content, folder.path)

@@ -59,6 +59,10 @@ class Heartbeat:
         if not self._is_live or now < self._next or not self._is_idle(now):
             return False
         self._next = now + EVERY
+        return self.write()
+
+    def write(self) -> bool:
+        """Write a heartbeat; return whether the broker has it."""
         errors: list[KafkaError | None] = []
         self._producer.produce(self._topic, key=HEARTBEAT_KEY, on_delivery=lambda error, _: errors.append(error))
         self._producer.flush(FLUSH_S)

@@ -8,11 +8,16 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
 from contracts.model.emit import Emit
+from contracts.model.policy import NO_TIME
 from spark_app import lift
 from spark_app.columns import DEAD_LETTER, DEDUPLICATION, FIRST_SEEN
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import dead_letters, merged, published
 from spark_app.settings import JobSettings
+
+EVER = timedelta(days=36_500)
+BUILD_RECORDS = 500_000
+"""The number of records in a batch of a build, of each topic: after it there is progress to report, and to keep."""
 
 
 def pipeline(
@@ -29,23 +34,53 @@ def pipeline(
     return write(snapshots(events, feedback, application, epoch, partitions), application, kafka, settings)
 
 
+def build(
+    spark: SparkSession, application: Application, settings: JobSettings, epoch: int, since_ms: int
+) -> DataStreamWriter:
+    """The query that builds a state and publishes nothing, from the records since a time to the topics' ends.
+
+    No window expires, since partitions are read at different speeds.
+    """
+    topics, kafka = application.topics, connector(settings.client())
+    limits = {"startingTimestamp": str(since_ms), "startingOffsetsByTimestampStrategy": "latest"}
+    limits |= {"maxOffsetsPerTrigger": str(BUILD_RECORDS)}
+    events = read(spark, kafka | limits, topics.events)
+    feedback = read(spark, kafka | limits, topics.feedback) if application.enrichments else None
+    rows = states(deltas(events, feedback, application, epoch), application, longer=EVER)
+    sink = rows.writeStream.format("noop").option("checkpointLocation", settings.checkpoint).outputMode("update")
+    return sink.trigger(availableNow=True)
+
+
 def snapshots(
     events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
 ) -> DataFrame:
     """Records of both topics, as Kafka's source gives them, to what the sink writes."""
-    deltas = lift.events(events, application, epoch)
-    if feedback is not None:
-        deltas = deltas.unionByName(lift.feedback(feedback, application, epoch))
-    refused = None
+    found = deltas(events, feedback, application, epoch)
+    rows = published(states(found, application), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
-        refused, deltas = dead_letters(deltas, application), deltas.where(f"{DEAD_LETTER} IS NULL")
+        rows = rows.unionByName(dead_letters(found, application))
+    return rows
+
+
+def deltas(events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int) -> DataFrame:
+    """Records of both topics to deltas and dead letters."""
+    found = lift.events(events, application, epoch)
+    return found if feedback is None else found.unionByName(lift.feedback(feedback, application, epoch))
+
+
+def states(found: DataFrame, application: Application, longer: timedelta = NO_TIME) -> DataFrame:
+    """Deltas to a row for each window, and for each dead letter where it passes through the state.
+
+    Windows stay in the state `longer` than their size, grace and skew.
+    """
+    if application.emit is Emit.CLOSE:
+        found = found.where(f"{DEAD_LETTER} IS NULL")
     # A credible clock may be ahead by the skew, and must not expire a window sooner.
-    kept_for = application.kept_for
-    deltas = deltas.withWatermark(FIRST_SEEN, interval(kept_for + application.skew))
+    kept_for = application.kept_for + application.skew
+    found = found.withWatermark(FIRST_SEEN, interval(kept_for + longer))
     if application.deduplicate:
-        deltas = deltas.dropDuplicates(DEDUPLICATION)
-    rows = published(merged(deltas, application), application, epoch, partitions)
-    return rows if refused is None else rows.unionByName(refused)
+        found = found.dropDuplicates(DEDUPLICATION)
+    return merged(found, application)
 
 
 def scans(application: Application) -> int:
@@ -76,6 +111,13 @@ def live(query: DataStreamWriter, emit: Emit, batch: timedelta) -> StreamingQuer
 def catching_up(query: DataStreamWriter) -> StreamingQuery:
     """Start the query in one micro-batch, from the checkpoint to the ends that the topics have now; then it ends."""
     return query.trigger(availableNow=True).start()
+
+
+def republishing(query: DataStreamWriter) -> StreamingQuery:
+    """Start the query as `catching_up`; it publishes each window of the state, changed or not."""
+    started = query.outputMode("complete").trigger(availableNow=True).start()
+    query.outputMode("update")  # of the runs that follow
+    return started
 
 
 def interval(duration: timedelta) -> str:

@@ -49,6 +49,10 @@ class QueryReport:
         self._metrics.catching_up(records)
         self._line("catching_up", records=records)
 
+    def republishing(self) -> None:
+        """The next run publishes each window of a state that was restored or rebuilt."""
+        self._line("republishing")
+
     def live(self) -> None:
         """The next run reads records as they come."""
         self._metrics.live()

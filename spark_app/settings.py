@@ -51,7 +51,11 @@ class JobSettings(KafkaSettings):
         if len(suite.applications) == 1:
             return [(suite.applications[0], self)]
         folder = self.checkpoint.rstrip("/")
-        return [(one, self.model_copy(update={"checkpoint": f"{folder}/{one.name}"})) for one in suite.applications]
+        return [(one, self.at(f"{folder}/{one.name}")) for one in suite.applications]
+
+    def at(self, checkpoint: str) -> Self:
+        """Return these settings with another checkpoint."""
+        return self.model_copy(update={"checkpoint": checkpoint})
 
     def batch_of(self, application: Application) -> timedelta:
         """Return how long a batch of the application's query lasts."""

@@ -1,4 +1,7 @@
-"""Starts the query: to read records as they come, or in a micro-batch that catches up with a long backlog first."""
+"""Starts the query: to read records as they come, or in a micro-batch that catches up with a long backlog first.
+
+After a restore or a rebuild, that micro-batch publishes each window of the state.
+"""
 
 from dataclasses import dataclass
 
@@ -6,10 +9,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
+from contracts.model.emit import Emit
 from spark_app.backlog import committed_positions, measure
 from spark_app.folder import CheckpointFolder
-from spark_app.pipeline import catching_up, live
+from spark_app.heartbeat import Heartbeat
+from spark_app.pipeline import catching_up, live, republishing
 from spark_app.report import QueryReport
+from spark_app.republish import is_republication_due
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
 
@@ -25,13 +31,14 @@ class QueryRun:
 class Starter:
     """Chooses the mode of each run by the backlog that it finds."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what it needs of the outside
         self,
         settings: JobSettings,
         application: Application,
         checkpoint: CheckpointFolder,
         query: DataStreamWriter,
         report: QueryReport,
+        heartbeat: Heartbeat,
     ) -> None:
         self._settings = settings
         self._application = application
@@ -40,10 +47,16 @@ class Starter:
         self._checkpoint = checkpoint
         self._query = query
         self._report = report
+        self._heartbeat = heartbeat
         self._caught_up = False
 
     def start(self, topics: list[TopicIdentity]) -> QueryRun:
         """Start the next run. Raises BrokerUnreachableError, CheckpointUnreachableError, and what Spark refuses."""
+        # A closed window is published once: a restored state has none of those.
+        if self._application.emit is not Emit.CLOSE and is_republication_due(self._checkpoint):
+            self._report.republishing()
+            self._heartbeat.write()  # without a record there would be no batch
+            return QueryRun(republishing(self._query), is_catch_up=True)
         records = self._backlog(topics) if self._settings.catch_up else 0
         self._caught_up = records > 0
         if records:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
+from contracts.records.record import HEARTBEAT_KEY
 from tests import everything
 from tests.spark_app.running import record_of
 
@@ -16,13 +17,19 @@ if TYPE_CHECKING:
 
 def folded(topics: Topics, events: list[Record], answers: list[Record]) -> tuple[Fold, int]:
     """Send records. Return the fold of them, with the offsets that they have, and the number of new ones."""
+    topics.send(topics.names.events, events)
+    topics.send(topics.names.feedback, answers)
+    return stored(topics, len(events), len(answers))
+
+
+def stored(topics: Topics, events: int, answers: int) -> tuple[Fold, int]:
+    """Return the fold of so many records that the topics hold, and the number of new ones."""
     decoder, fold = Decoder(everything.app), Fold(everything.app)
     new = 0
-    for topic, records, decode in (
+    for topic, count, decode in (
         (topics.names.events, events, decoder.event),
         (topics.names.feedback, answers, lambda record: (decoder.feedback(record),)),
     ):
-        topics.send(topic, records)
-        stored = map(record_of, topics.read(topic, len(records)))
-        new += sum(fold.add(delta) is not None for record in stored for delta in decode(record))
+        records = (record_of(one) for one in topics.read(topic, count) if one.key() != HEARTBEAT_KEY)
+        new += sum(fold.add(delta) is not None for record in records for delta in decode(record))
     return fold, new

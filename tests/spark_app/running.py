@@ -57,8 +57,8 @@ class Job:
     ) -> None:
         self._command = command
         self.log = folder / "job.log"
-        self._checkpoint = folder / "checkpoint"
-        self._environment = (
+        self.checkpoint = folder / "checkpoint"
+        self.environment = (
             {"STATELOOP_CATCH_UP": "false"}
             | environment
             | {
@@ -74,13 +74,15 @@ class Job:
     def start(self) -> Job:
         """Start the driver, without waiting."""
         with self.log.open("ab") as log:
-            environment = os.environ | self._environment
+            environment = os.environ | self.environment
             self._process = subprocess.Popen(self._command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
         return self
 
     def epoch(self) -> int:
         """The epoch of the job's checkpoint."""
-        return int(json.loads((self._checkpoint / "stateloop.json").read_text(encoding="utf-8"))["epoch"])
+        activations = self.checkpoint.glob("stateloop.active.*")
+        newest = max(activations, key=lambda path: int(path.suffix[1:]), default=self.checkpoint / "stateloop.json")
+        return int(json.loads(newest.read_text(encoding="utf-8"))["epoch"])
 
     def lines(self, what: str) -> list[dict[str, Any]]:
         """What the job has reported of one kind."""

@@ -87,7 +87,7 @@ def test_a_foreign_checkpoint_is_refused_and_left_alone(spark: SparkSession, tmp
     assert claim(folder, MINE, EPOCH + 1) == EPOCH
     verify(folder, MINE, EPOCH)
     foreign = identity(application(deduplicate=False), TOPICS, 2)
-    with pytest.raises(ForeignCheckpointError, match="set STATELOOP_CHECKPOINT to a new folder"):
+    with pytest.raises(ForeignCheckpointError, match="run `stateloop rebuild`"):
         claim(folder, foreign, EPOCH + 1)
     with pytest.raises(ForeignCheckpointError, match="the deduplication of its state is"):
         verify(folder, foreign, EPOCH)

@@ -1,0 +1,47 @@
+"""The Spark session of the commands that read or write a checkpoint, and the applications that they work on."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from contracts.errors import DeclarationError
+from contracts.model.suite import load_suite
+from spark_app.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from contracts import Application
+    from spark_app.settings import JobSettings
+
+TASKS = 2
+
+
+@contextmanager
+def spark_session(settings: JobSettings) -> Iterator[SparkSession]:
+    """Give a session in this process, with the job's settings."""
+    spark = session(settings, TASKS)
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def add_application(parser: ArgumentParser) -> None:
+    """Add the option that selects one application of a suite."""
+    parser.add_argument("--application", metavar="NAME", help="one application of the suite (default: all of them)")
+
+
+def selected(settings: JobSettings, name: str | None) -> list[tuple[Application, JobSettings]]:
+    """Return the applications with their settings, or the one of this name. Raises DeclarationError."""
+    each = settings.by_application(load_suite(settings.application))
+    found = [(application, own) for application, own in each if name in (None, application.name)]
+    if not found:
+        known = ", ".join(application.name for application, _ in each)
+        raise DeclarationError(f"--application {name}", "is not in the suite", f"Name one of these: {known}")
+    return found

@@ -1,0 +1,143 @@
+"""Savepoints: a copy of a checkpoint's last commit, from which another checkpoint starts.
+
+A savepoint is a folder of any file system that Spark writes to. Its `savepoint.json` is written last: a folder without
+it is an unfinished copy. A restored checkpoint has a new epoch, because the job may merge later records in another
+order than before; its job publishes each window once, so that readers prefer the new epoch everywhere.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, PositiveInt, ValidationError
+
+from spark_app.backlog import Positions, committed_positions
+from spark_app.checkpoint import CheckpointIdentity, found_at, write
+from spark_app.commit_files import commit_files, last_batch
+from spark_app.errors import EmptyCheckpointError, FolderNotEmptyError, RestoreRefusedError, UnreadableSavepointError
+from spark_app.folder import CheckpointFolder
+from spark_app.republish import request_republication
+
+FILE = "savepoint.json"
+FORMAT: Literal[1] = 1
+Open = Callable[[str], CheckpointFolder]
+
+
+class Savepoint(BaseModel):
+    """The content of savepoint.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1]
+    application: str
+    created: AwareDatetime
+    batch: int
+    """The last committed batch that it has."""
+    epoch: PositiveInt
+    """That of the checkpoint."""
+    identity: CheckpointIdentity
+    offsets: dict[str, dict[int, int]]
+    """The offset of the first record that is not merged, by topic and partition."""
+    files: int
+    bytes: int
+
+    @property
+    def positions(self) -> Positions:
+        """Return the offsets by topic and partition."""
+        return {(topic, number): offset for topic, parts in self.offsets.items() for number, offset in parts.items()}
+
+
+def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: str) -> Savepoint:
+    """Copy the last commit of a checkpoint, whose job may run, into an empty folder.
+
+    Raises EmptyCheckpointError, FolderNotEmptyError, UnreadableCheckpointError and CheckpointUnreachableError.
+    """
+    found, batch = found_at(checkpoint), last_batch(checkpoint)
+    if found is None or batch is None:
+        raise EmptyCheckpointError(checkpoint.path)
+    if target.names():
+        raise FolderNotEmptyError(target.path)
+    copied = [checkpoint.copy(path, target) for path in commit_files(checkpoint, batch)]
+    sizes = [size for size in copied if size is not None]
+    savepoint = Savepoint(
+        format=FORMAT,
+        application=application,
+        created=datetime.now(UTC),
+        batch=batch,
+        epoch=found.epoch,
+        identity=found.identity,
+        offsets=_nested(committed_positions(target) or {}),
+        files=len(sizes),
+        bytes=sum(sizes),
+    )
+    target.write_new(FILE, savepoint.model_dump_json(indent=1))
+    return savepoint
+
+
+def savepoints(folder: CheckpointFolder, open_folder: Open) -> Iterator[tuple[str, Savepoint]]:
+    """Yield path and content of each complete savepoint in a folder of savepoints, the oldest first."""
+    found = []
+    for name in folder.names():
+        path = f"{folder.path.rstrip('/')}/{name}"
+        content = open_folder(path).read(FILE)
+        if content is not None:
+            found.append((path, parse(content, path)))
+    yield from sorted(found, key=lambda one: one[1].created)
+
+
+def restore(
+    source: CheckpointFolder,
+    checkpoint: CheckpointFolder,
+    mine: CheckpointIdentity,
+    held: Mapping[tuple[str, int], tuple[int, int]],
+    now_ms: int,
+) -> Savepoint:
+    """Make a checkpoint of a savepoint; return the savepoint.
+
+    `mine` is the identity of the application on the topics as they are now. `held` has the first and the end offset of
+    each of their partitions. Raises RestoreRefusedError, with each reason, and UnreadableSavepointError.
+    """
+    content = source.read(FILE)
+    if content is None:
+        raise UnreadableSavepointError(source.path, f"it has no {FILE}")
+    savepoint = parse(content, source.path)
+    reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, held)]
+    if checkpoint.names():
+        reasons.append(f"the checkpoint {checkpoint.path} is not empty")
+    if reasons:
+        raise RestoreRefusedError(source.path, reasons)
+    for path in source.files():
+        if path != FILE:
+            source.copy(path, checkpoint)
+    request_republication(checkpoint)
+    write(checkpoint, mine, now_ms)
+    return savepoint
+
+
+def parse(content: str, path: str) -> Savepoint:
+    """Return the content of a savepoint.json. Raises UnreadableSavepointError."""
+    try:
+        return Savepoint.model_validate_json(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise UnreadableSavepointError(path, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+
+
+def _lost(positions: Positions, held: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[str]:
+    """Yield why the job cannot continue from these positions, for each partition."""
+    for (topic, number), position in sorted(positions.items()):
+        first, end = held.get((topic, number), (0, 0))
+        if position < first:
+            yield (
+                f"the savepoint ends at offset {position} of partition {number} of {topic}, which now begins at "
+                f"{first}: {first - position} records between are gone"
+            )
+        if position > end:
+            yield f"the savepoint ends at offset {position} of partition {number} of {topic}, which ends at {end}"
+
+
+def _nested(positions: Positions) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    for (topic, number), offset in positions.items():
+        found.setdefault(topic, {})[number] = offset
+    return found

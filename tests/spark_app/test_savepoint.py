@@ -1,0 +1,181 @@
+"""Savepoints of a running job, what the restored job publishes, and exports of its state."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+from contracts.records.fold import present
+from contracts.wire import Snapshot, decode_snapshot
+from spark_app.checkpoint import identity
+from spark_app.commit_files import version_of
+from spark_app.errors import EmptyCheckpointError, RestoreRefusedError, UnreadableSavepointError
+from spark_app.folder import CheckpointFolder
+from spark_app.savepoint import Savepoint, create, restore, savepoints
+from spark_app.topics import TopicIdentity
+from tests import everything
+from tests.everything import NOW
+from tests.same import assert_same
+from tests.spark_app.folding import stored
+from tests.spark_app.running import CHECKOUT, Job, Topics, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def quiet_job(topics: Topics, tmp_path: Path) -> Job:
+    """Give the job of the application, not yet started."""
+    return Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix})
+
+
+def stateloop(job: Job, *arguments: str) -> str:
+    """Run a command in the job's environment; return what it prints."""
+    command = [sys.executable, "-m", "services.cli", *arguments]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=os.environ | job.environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def newest(topics: Topics) -> dict[tuple[str, datetime], Snapshot]:
+    """The snapshot of each window that a reader would show."""
+    found = [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, 1)]
+    return {one.window: one for one in sorted(found, key=lambda one: one.order)}
+
+
+def test_a_restored_job_publishes_each_window_under_a_new_epoch(topics: Topics, quiet_job: Job, tmp_path: Path) -> None:
+    events, answers = everything.random_stream(1, devices=40, events=600, answers=100)
+    early, late = events[:400], events[400:]
+    job = quiet_job.start()
+    topics.send(topics.names.events, early)
+    topics.send(topics.names.feedback, answers)
+    until(lambda: sum(line["records"] for line in job.lines("batch")) >= len(early) + len(answers), "a first commit")
+    made = stateloop(job, "savepoint", "create", str(tmp_path / "savepoints")).split()[0]
+    topics.send(topics.names.events, late)
+    job.batches(2)
+    job.stop()
+    first = job.epoch()
+    shutil.rmtree(job.checkpoint)
+    assert stateloop(job, "savepoint", "list", str(tmp_path / "savepoints")).startswith(made)
+    stateloop(job, "savepoint", "restore", made)
+    job.start()
+    try:
+        until(lambda: job.lines("republishing") and job.lines("batch")[-1]["batch"] > 0, "a republication")
+        job.batches()
+    finally:
+        job.stop()
+    assert job.epoch() > first
+    fold, _ = stored(topics, len(events), len(answers))
+    found = newest(topics)
+    assert found.keys() == fold.windows.keys()
+    for window, merged in fold.windows.items():
+        wanted = present(everything.app, window, merged, job.epoch())
+        assert_same(found[window].model_dump(mode="json"), wanted.model_dump(mode="json"))
+    check_export(job, tmp_path / "export", found)
+
+
+def check_export(job: Job, folder: Path, snapshots: dict[tuple[str, datetime], Snapshot]) -> None:
+    """Compare the state in the checkpoint with what was published of it."""
+    stateloop(job, "state", "export", str(folder), "--format", "json")
+    rows = [orjson.loads(line) for file in folder.glob("*/*.json") for line in file.read_bytes().splitlines()]
+    exported = {(row["key"], datetime.fromisoformat(row["window_start"])): row for row in rows}
+    assert exported.keys() == snapshots.keys()
+    for window, snapshot in snapshots.items():
+        found = exported[window]
+        assert (found["version"], found["state"].keys()) == (snapshot.version, snapshot.state.keys())
+    (device, start), one = next(iter(snapshots.items()))
+    found = [orjson.loads(line) for line in stateloop(job, "state", "get", device).splitlines()]
+    assert [row["version"] for row in found if datetime.fromisoformat(row["window_start"]) == start] == [one.version]
+
+
+def test_a_checkpoint_without_a_commit_gives_no_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(EmptyCheckpointError):
+        create(CheckpointFolder(spark, str(tmp_path / "none")), CheckpointFolder(spark, str(tmp_path / "copy")), "app")
+
+
+TOPICS = [TopicIdentity("events", "id", 1)]
+MINE = identity(everything.app, TOPICS, 2)
+
+
+def made(folder: CheckpointFolder, **changes: object) -> None:
+    """Write a savepoint without state, which ends at offset 5 of 1 partition."""
+    content = Savepoint(
+        format=1,
+        application="everything",
+        created=NOW,
+        batch=3,
+        epoch=7,
+        identity=MINE,
+        offsets={"events": {0: 5}},
+        files=0,
+        bytes=0,
+    )
+    folder.write_new("savepoint.json", content.model_copy(update=changes).model_dump_json())
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        ((6, 9), "1 records between are gone"),
+        ((0, 4), "ends at 4"),
+    ],
+)
+def test_a_savepoint_whose_records_are_gone_is_refused(
+    spark: SparkSession, tmp_path: Path, held: tuple[int, int], reason: str
+) -> None:
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source)
+    with pytest.raises(RestoreRefusedError, match=reason):
+        restore(source, checkpoint, MINE, {("events", 0): held}, 8)
+    assert checkpoint.names() == []
+
+
+def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_exists(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source)
+    checkpoint.create("stateloop.json", "{}")
+    with pytest.raises(RestoreRefusedError) as refused:
+        restore(source, checkpoint, identity(everything.app, TOPICS, 4), {("events", 0): (0, 5)}, 8)
+    assert len(refused.value.reasons) == 2
+
+
+def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    folder, unfinished = (CheckpointFolder(spark, str(tmp_path / name)) for name in (".", "unfinished"))
+    unfinished.create("metadata", "{}")
+    made(CheckpointFolder(spark, str(tmp_path / "second")), created=NOW + timedelta(hours=1))
+    made(CheckpointFolder(spark, str(tmp_path / "first")))
+    found = [path for path, _ in savepoints(folder, partial(CheckpointFolder, spark))]
+    assert [path.rpartition("/")[2] for path in found] == ["first", "second"]
+    with pytest.raises(UnreadableSavepointError):
+        restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8)
+
+
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [
+        ("state/0/1/7_5cf2714d-2c76-4510-a962-9557f4ef307e.changelog", 7),
+        ("state/0/1/12_5cf2714d-2c76-4510-a962-9557f4ef307e.zip", 12),
+        ("offsets/3", 3),
+        ("offsets/.3.crc", 3),
+        ("state/0/1/SSTs/000013-5cf2714d-2c76-4510-a962-9557f4ef307e.sst", None),
+        ("state/0/_metadata/metadata", None),
+    ],
+)
+def test_the_version_of_a_file(path: str, version: int | None) -> None:
+    assert version_of(path) == version
