@@ -38,6 +38,9 @@ GROUPS: dict[str, dict[str, Command]] = {
     "Operate": {
         "doctor": Command("services.cli.doctor", "check Java, settings, broker, topics, checkpoint, APIs and clocks"),
         "live": Command("services.live", "show the loop in this terminal"),
+        "rebuild": Command("services.cli.rebuild", "build the state anew for a changed application, and switch to it"),
+        "savepoint": Command("services.cli.savepoint", "copy the job's state, list copies, or restore one"),
+        "state": Command("services.cli.state", "read the state from a checkpoint, without the query service"),
         "redrive": Command("services.redrive", "list dead letters, or send them into the loop again"),
     },
     "Describe an application": {

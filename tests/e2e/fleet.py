@@ -48,10 +48,10 @@ class Fleet(Loop):
         self.plates: dict[Window, str] = {}
 
     @contextmanager
-    def job(self, release: Release) -> Iterator[Job]:
-        """Run a job with a checkpoint of its own."""
-        folder = self.folder / release
-        folder.mkdir()
+    def job(self, release: Release, name: str | None = None) -> Iterator[Job]:
+        """Run a job, with a checkpoint of its own or that of this name."""
+        folder = self.folder / (name or release)
+        folder.mkdir(exist_ok=True)
         environment = self.environment | {"STATELOOP_CATCH_UP": "true"}
         job = Job(self.bootstrap, folder, application(release), environment).start()
         try:

@@ -1,0 +1,165 @@
+"""Rebuild: a new generation of the state, made from the records in the topics beside the job that runs.
+
+The build reads the records that a live window can have, merges them as the application of this release declares, and
+publishes nothing. When it is level with the topics, its generation is activated: the running job stops, and the job of
+this release continues from the new one. That job reads what came meanwhile and publishes each window once. So readers
+see no half-built state, and workers repeat no call that has its answer. A build that was killed continues.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from contracts.model.application import Application
+from spark_app.backlog import EARLIEST_MS, committed_positions, held, offsets_since
+from spark_app.checkpoint import claim, found_at, identity
+from spark_app.errors import BuildFailedError, NoGenerationError, UnreadableCheckpointError
+from spark_app.folder import CheckpointFolder
+from spark_app.generations import (
+    FOLDER,
+    Activation,
+    activate,
+    active,
+    active_folder,
+    generation_folder,
+    previous,
+    unfinished,
+)
+from spark_app.keeper import kept
+from spark_app.lease import acquire, take_over
+from spark_app.pipeline import build
+from spark_app.process import this_job
+from spark_app.republish import request_republication
+from spark_app.session import java_pid, query_session, stop_queries
+from spark_app.settings import JobSettings
+from spark_app.supervise import batches, first_line
+from spark_app.topics import identify
+
+CLOCKS = timedelta(minutes=10)
+"""How far the clocks of broker and builder may differ."""
+LEVEL = 10_000
+"""A build is level with fewer unread records than these: the job reads them in a moment."""
+
+
+@dataclass(frozen=True)
+class RebuildPlan:
+    """What a rebuild does."""
+
+    differences: list[str]
+    """In what the application differs from the active generation."""
+    generation: str
+    """The folder of the new generation."""
+    is_begun: bool
+    """An earlier build of this generation was interrupted, and continues."""
+    records: int
+    """The number of records to read."""
+    missing: list[str]
+    """What live windows may lack, because a topic does not hold it any more: a sentence for each partition."""
+
+
+class Rebuild:
+    """Builds a generation of the application's state, and activates it."""
+
+    def __init__(self, spark: SparkSession, application: Application, settings: JobSettings) -> None:
+        """Look at the topics. Raises as `identify`."""
+        self._application = application
+        self._settings = settings
+        self._topics = identify(settings, application)
+        state_partitions = settings.state_partitions or self._topics[0].partitions
+        self._spark = query_session(spark, settings.batch, state_partitions)
+        self._checkpoint = CheckpointFolder(spark, settings.checkpoint)
+        self._mine = identity(application, self._topics, state_partitions)
+
+    def plan(self, now_ms: int) -> RebuildPlan:
+        """Return what a rebuild does now. Raises BrokerUnreachableError and CheckpointUnreachableError."""
+        begun = next((name for name in unfinished(self._checkpoint) if self._is_mine(name)), None)
+        since = self._since_ms(now_ms)
+        first, parts = offsets_since(self._settings, self._topics, since), held(self._settings, self._topics)
+        done = committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
+        return RebuildPlan(
+            differences=self._differences(),
+            generation=begun or f"{FOLDER}{now_ms}",
+            is_begun=begun is not None,
+            records=sum(max(0, end - max(done.get(part, 0), first[part])) for part, (_, end) in parts.items()),
+            missing=[
+                f"partition {number} of {topic} begins at offset {begin}: records before it are gone"
+                for (topic, number), (begin, _) in sorted(parts.items())
+                if 0 < begin == first[topic, number]
+            ],
+        )
+
+    def build(self, plan: RebuildPlan, now_ms: int, report: Callable[[StreamingQueryProgress], object]) -> None:
+        """Build the generation until it is level with the topics. Raises BuildFailedError, and as `acquire`."""
+        folder = generation_folder(self._checkpoint, plan.generation)
+        lease = acquire(folder, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
+        with kept(lease, lambda: stop_queries(self._spark)):
+            epoch = claim(folder, self._mine, now_ms)
+            settings = self._settings.at(folder.path)
+            query = build(self._spark, self._application, settings, epoch, self._since_ms(now_ms))
+            while True:
+                try:
+                    for progress in filter(None, batches(query.start(), threading.Event())):
+                        report(progress)
+                except PySparkException as error:
+                    raise BuildFailedError(first_line(str(error))) from error
+                if self._unread(folder) < LEVEL:
+                    return
+
+    def activate(self, generation: str, now_ms: int) -> Activation:
+        """Stop the running job, and have the next one continue from a generation. Raises ActivationConflictError."""
+        lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
+        try:
+            request_republication(generation_folder(self._checkpoint, generation))
+            return activate(self._checkpoint, generation, now_ms, self._epoch())
+        finally:
+            lease.release()
+
+    def roll_back(self, now_ms: int) -> Activation:
+        """Activate the generation that was active before. Raises NoGenerationError, and what `plan` raises.
+
+        Its job reads the records that came since; those that the topics do not hold any more stop it.
+        """
+        former = previous(self._checkpoint)
+        if former is None:
+            raise NoGenerationError(self._settings.checkpoint)
+        return self.activate(former, now_ms)
+
+    def _since_ms(self, now_ms: int) -> int:
+        """Return the time of the oldest record that a live window can have. A replay's records are of any time."""
+        if self._application.topics.replay:
+            return EARLIEST_MS
+        span = self._application.kept_for + self._application.skew + CLOCKS
+        return now_ms - span // timedelta(milliseconds=1)
+
+    def _unread(self, folder: CheckpointFolder) -> int:
+        done = committed_positions(folder) or {}
+        return sum(
+            max(0, end - done.get(part, begin)) for part, (begin, end) in held(self._settings, self._topics).items()
+        )
+
+    def _is_mine(self, generation: str) -> bool:
+        found = found_at(generation_folder(self._checkpoint, generation))
+        return found is not None and not self._mine.differences(found.identity)
+
+    def _differences(self) -> list[str]:
+        try:
+            found = found_at(active_folder(self._checkpoint))
+        except UnreadableCheckpointError as error:
+            return [str(error)]
+        return ["there is no checkpoint"] if found is None else self._mine.differences(found.identity)
+
+    def _epoch(self) -> int:
+        """Return the epoch of the active generation; 0 where it cannot be read."""
+        if (now := active(self._checkpoint)) is not None:
+            return now.epoch
+        try:
+            found = found_at(self._checkpoint)
+        except UnreadableCheckpointError:
+            return 0
+        return found.epoch if found else 0

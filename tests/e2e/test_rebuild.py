@@ -1,0 +1,163 @@
+"""`stateloop rebuild` beside a running job, killed at several points, and back again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.fleet import Fleet, application, following
+from tests.services.enrichment.registry import Registry
+from tests.spark_app.running import CHECKOUT
+from tests.spark_app.running import until as until_within
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from tests.e2e.fleet import Release
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
+
+NOW = datetime.now(UTC)
+OLDER, NEWER = NOW - timedelta(minutes=20), NOW - timedelta(minutes=1)
+DEVICES = [f"m{number}" for number in range(10)]
+until = partial(until_within, patience_s=300.0)
+
+
+@pytest.fixture
+def fleet(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
+    """Give topics without a record."""
+    return Fleet(broker, topics_prefix, tmp_path)
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[Registry]:
+    """Give an API that answers at once."""
+    async with Registry().serving() as running:
+        yield running
+
+
+def test_a_rebuild_that_is_killed_continues(fleet: Fleet) -> None:
+    """A field is added while devices send. The former job runs until the new generation is active."""
+    with fleet.job("before", "shared") as job:
+        for device in DEVICES:
+            fleet.event(device, OLDER)
+        until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
+        until(lambda: fleet.is_complete("before", job), "states of the former application")
+        for point in (planned, begun, read, committed):
+            kill_at(fleet, "after", point)
+            fleet.event(DEVICES[0], NEWER)
+        assert not job.ended(), "the job runs until the new generation is active"
+        kill_at(fleet, "after", requested)
+        assert rebuild(fleet, "after").wait(300) == 0, output(fleet)
+        assert until(lambda: job.ended() and job.wait(), "the end of the former job") == 1
+        assert "stateloop rebuild" in job.lines("ended")[-1]["why"]
+    with fleet.job("after", "shared") as job:
+        until(lambda: fleet.is_complete("after", job), "rebuilt states, of quiet windows too")
+
+
+async def test_a_rebuild_repeats_no_call_and_can_be_rolled_back(fleet: Fleet, registry: Registry) -> None:
+    await asyncio.to_thread(rebuild_and_roll_back, fleet, registry)
+
+
+def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
+    """A reader never goes back, from one application to the next and back again."""
+    with following(fleet, "reader") as places:
+        with fleet.job("before", "shared") as job, fleet.worker(registry.url):
+            for number, device in enumerate(DEVICES):
+                fleet.event(device, OLDER, f"P{number}")
+                fleet.event(device, NEWER)
+            until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
+            until(lambda: fleet.is_complete("before", job), "states of the former application")
+            calls = registry.raw.copy()
+            assert rebuild(fleet, "after").wait(300) == 0, output(fleet)
+            until(job.ended, "the end of the former job")
+            fleet.event(DEVICES[1], NEWER)
+        with fleet.job("after", "shared") as job, fleet.worker(registry.url, application=application("after")):
+            until(lambda: fleet.is_complete("after", job), "rebuilt states, of quiet windows too")
+            fleet.event(DEVICES[2], NEWER)
+            until(lambda: fleet.is_complete("after", job), "an event after the rebuild")
+            until(fleet.has_no_lag, "no lag")
+        assert rebuild(fleet, "before", "--rollback").wait(300) == 0, output(fleet)
+        fleet.event(DEVICES[3], NEWER)
+        with fleet.job("before", "shared") as job, fleet.worker(registry.url):
+            until(lambda: fleet.is_complete("before", job), "the states of the former application again")
+            until(fleet.has_no_lag, "no lag")
+        assert registry.raw == calls, "no call is repeated"
+        assert max(Counter(registry.raw).values()) == 1
+        newest = {window: snapshot.order for window, snapshot in fleet.newest().items()}
+        until(lambda: all(places()[device][-1] == (NEWER, *newest[device, NEWER]) for device in DEVICES), "the reader")
+        assert all(now > then for found in places().values() for then, now in pairwise(found))
+
+
+def rebuild(fleet: Fleet, release: Release, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start `stateloop rebuild` with an application, in a process group of its own."""
+    environment = fleet.environment | {
+        "STATELOOP_APPLICATION": application(release),
+        "STATELOOP_CHECKPOINT": str(fleet.folder / "shared" / "checkpoint"),
+        "STATELOOP_DRIVER_MEMORY": "1g",
+    }
+    command = [sys.executable, "-m", "services.cli", "rebuild", *arguments]
+    with (fleet.folder / "rebuild.log").open("ab") as log:
+        return subprocess.Popen(
+            command, cwd=CHECKOUT, env=os.environ | environment, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def output(fleet: Fleet) -> str:
+    """The end of what the rebuilds have printed."""
+    return (fleet.folder / "rebuild.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+
+
+def kill_at(fleet: Fleet, release: Release, point: Callable[[Fleet], bool]) -> None:
+    """Run a rebuild until it has reached this point, and kill it with its JVM."""
+    running = rebuild(fleet, release)
+    end = time.monotonic() + 300
+    while not point(fleet):
+        assert running.poll() is None, output(fleet)
+        assert time.monotonic() < end, f"not {point.__name__}: {output(fleet)}"
+        time.sleep(0.005)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait(60)
+
+
+def planned(fleet: Fleet) -> bool:
+    """The rebuild has reported its plan."""
+    return "adds the field events" in output(fleet)
+
+
+def begun(fleet: Fleet) -> bool:
+    """The generation has an identity."""
+    return any(generations(fleet, "stateloop.json"))
+
+
+def read(fleet: Fleet) -> bool:
+    """A batch is planned."""
+    return any(generations(fleet, "offsets/0"))
+
+
+def committed(fleet: Fleet) -> bool:
+    """A batch is committed."""
+    return any(generations(fleet, "commits/0"))
+
+
+def requested(fleet: Fleet) -> bool:
+    """The generation is complete, and not yet active."""
+    return any(generations(fleet, "stateloop.republish"))
+
+
+def generations(fleet: Fleet, name: str) -> list[Path]:
+    """The files of this name in the folders of generations."""
+    return list((fleet.folder / "shared" / "checkpoint").glob(f"generation-*/{name}"))
