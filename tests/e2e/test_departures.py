@@ -1,0 +1,144 @@
+"""A real month of departures, counted by two queries of one job: every window is what the tables say."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from confluent_kafka import Producer
+
+from contracts.model.topics import PARTITIONER
+from examples.flights import tables
+from examples.flights.stream import stream
+from tests.e2e.loop import Loop
+from tests.e2e.reader import Reader
+from tests.examples.departures.agreement import differences
+from tests.examples.departures.oracle import by_day, by_hour
+from tests.spark_app.running import Job, everything, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from examples.flights.event import FlightEvent
+    from tests.examples.departures.oracle import Expected, WindowKey
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
+
+SUITE = "tests.e2e.departures:suite"
+FIRST, DAYS = date(2013, 1, 1), 31
+STEP = timedelta(hours=6)
+"""Of the events that are sent at once: partitions that are this far apart lose nothing within the grace."""
+MIDDLE = timedelta(minutes=30)
+"""Each step ends in the middle of an hour."""
+KILLS = (20, 21, 60, 95)
+"""The steps in which the job is killed; there are some 125."""
+PATIENCE_S = 300.0
+
+
+class Month:
+    """The topics of a month, and what is expected and found in them."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.expected: dict[str, dict[WindowKey, Expected]] = {"departures": by_hour(1), "carriers": by_day(1)}
+        self.readers = {name: Reader(loop.bootstrap, f"{loop.prefix}{name}_snapshots") for name in self.expected}
+        self._producer = Producer({"bootstrap.servers": loop.bootstrap, "partitioner": PARTITIONER})
+
+    def send(self, events: list[FlightEvent]) -> None:
+        """Send events as the replay does, and wait until the broker has them."""
+        for event in events:
+            value = orjson.dumps(event.model_dump(exclude_none=True))
+            stamp = round(event.ts.timestamp() * 1000)
+            self._producer.produce(f"{self.loop.prefix}events", value, event.device_id, timestamp=stamp)
+            self._producer.poll(0)
+        assert self._producer.flush(PATIENCE_S) == 0
+
+    def reached(self, time: datetime) -> bool:
+        """Whether both queries have published a window with a record of this time, or a later one."""
+        for reader in self.readers.values():
+            reader.read()
+        newest = [max((one.as_of for one in reader.latest.values()), default=None) for reader in self.readers.values()]
+        return all(as_of is not None and as_of >= time for as_of in newest)
+
+    def wrong(self) -> list[str]:
+        """What differs from the tables now."""
+        found = []
+        for name, reader in self.readers.items():
+            reader.read()
+            expected = self.expected[name]
+            for window in expected.keys() | reader.latest.keys():
+                if window not in expected or window not in reader.latest:
+                    found.append(f"{name} {window}: {'missing' if window in expected else 'not in the tables'}")
+                elif told := differences(expected[window], reader.latest[window]):
+                    found.append(f"{name} {window}: {told}")
+        return found
+
+    def await_agreement(self, job: Job) -> None:
+        """Wait until every window is right. Raises AssertionError, with what differs."""
+        try:
+            until(lambda: job.ended() or not self.wrong(), "every window as the tables say", PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.wrong()[:5]}") from error
+        assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
+
+    def require_final(self) -> None:
+        """Nothing that was written later is wrong, and no record became a dead letter."""
+        assert not self.wrong()
+        for name in self.expected:
+            assert not everything(self.loop.bootstrap, f"{self.loop.prefix}{name}_dead_letters")
+
+    def close(self) -> None:
+        """Leave."""
+        for reader in self.readers.values():
+            reader.close()
+
+
+@pytest.fixture
+def month(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Month]:
+    """Give the topics of a month, and what the tables say of it."""
+    made = Month(Loop(broker, topics_prefix, tmp_path, SUITE))
+    yield made
+    made.close()
+
+
+def steps() -> Iterator[list[FlightEvent]]:
+    """The events of the month, in steps."""
+    begin = datetime(2012, 12, 31, tzinfo=UTC) + MIDDLE
+    for _, events in groupby(stream(tables.days(FIRST, DAYS)), lambda event: (event.ts - begin) // STEP):
+        yield list(events)
+
+
+def test_every_window_of_a_month(month: Month) -> None:
+    """The whole month is there when the job starts."""
+    for events in steps():
+        month.send(events)
+    loop = month.loop
+    job = Job(loop.bootstrap, loop.folder, SUITE, loop.environment | {"STATELOOP_CATCH_UP": "true"}).start()
+    try:
+        month.await_agreement(job)
+    finally:
+        job.stop()
+    month.require_final()
+
+
+def test_every_window_of_a_month_with_kill_9_of_the_job(month: Month) -> None:
+    """Events are sent twice around each kill, as by a replay that is killed as well."""
+    loop = month.loop
+    job = Job(loop.bootstrap, loop.folder, SUITE, loop.environment).start()
+    try:
+        for number, events in enumerate(steps()):
+            month.send(events)
+            if number in KILLS:
+                until(lambda: job.ended() or month.reached(events[0].ts), f"step {number} in both", PATIENCE_S)  # noqa: B023
+                job.kill()
+                month.send(events)
+                job.start()
+        month.await_agreement(job)
+    finally:
+        job.stop()
+    month.require_final()
