@@ -12,6 +12,9 @@ ROOT = Path(__file__).parents[2]
     [
         ("README.md", "examples/scooters/application.py"),
         ("docs/tutorials/write-an-application.md", "examples/scooters/application.py"),
+        ("docs/tutorials/count-by-the-hour.md", "examples/departures/application.py"),
+        ("docs/tutorials/count-by-the-hour.md", "examples/departures/event.py"),
+        ("docs/tutorials/count-by-the-hour.md", "examples/departures/state.py"),
         ("docs/how-to/enrichments.md", "tests/examples/scooters/test_ride.py"),
         ("docs/how-to/query-states.md", "tests/docs/wait_for_landing.py"),
         ("docs/how-to/windows.md", "tests/docs/page_views.py"),

@@ -13,10 +13,12 @@ from confluent_kafka import Producer
 from contracts.model.topics import PARTITIONER
 from examples.flights import tables
 from examples.flights.stream import stream
+from services.client import Client, Found
 from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.examples.departures.agreement import differences
 from tests.examples.departures.oracle import by_day, by_hour
+from tests.services.broker.embedded import free_port_pair
 from tests.spark_app.running import Job, everything, until
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ def steps() -> Iterator[list[FlightEvent]]:
         yield list(events)
 
 
-def test_every_window_of_a_month(month: Month) -> None:
+async def test_every_window_of_a_month(month: Month) -> None:
     """The whole month is there when the job starts."""
     for events in steps():
         month.send(events)
@@ -124,6 +126,9 @@ def test_every_window_of_a_month(month: Month) -> None:
     finally:
         job.stop()
     month.require_final()
+    port = str(free_port_pair())
+    with loop.service("services.query", http_port=port, query_data=str(loop.folder / "data")):
+        await require_answers(f"http://127.0.0.1:{port}", month)
 
 
 def test_every_window_of_a_month_with_kill_9_of_the_job(month: Month) -> None:
@@ -142,3 +147,22 @@ def test_every_window_of_a_month_with_kill_9_of_the_job(month: Month) -> None:
     finally:
         job.stop()
     month.require_final()
+
+
+async def require_answers(url: str, month: Month) -> None:
+    """The query service has each window of a key, the window at a time, and the keys of a window in order."""
+    async with Client(url, deadline=PATIENCE_S) as client:
+        expected = {start: one for (key, start), one in month.expected["departures"].items() if key == "JFK"}
+        found = {one.window_start: one async for one in client.windows("departures", "JFK")}
+        assert found.keys() == expected.keys()
+        assert {start: one.value["state"]["flights"] for start, one in found.items()} == {
+            start: one.departed for start, one in expected.items()
+        }
+        morning = datetime.fromisoformat("2013-01-01T08:30:00-05:00")
+        at = await client.get("departures", "JFK", at=morning)
+        assert isinstance(at, Found)
+        assert (at.window_start, at.value["state"]["flights"]) == (datetime(2013, 1, 1, 13, tzinfo=UTC), 25)
+        day = datetime(2013, 1, 1, 5, tzinfo=UTC)
+        busiest = [one async for one in client.window_items("carriers", morning, order_by="-state.flights", limit=3)]
+        ranked = sorted(one.departed for (_, start), one in month.expected["carriers"].items() if start == day)
+        assert [one.value["state"]["flights"] for one in busiest] == ranked[:-4:-1]
