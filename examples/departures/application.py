@@ -18,7 +18,7 @@ def counts(name: str, state: type[State], prefix: str = "") -> Application:
         state=state,
         topics=Topics(prefix=f"{prefix}{name}_", events=f"{prefix}events", replay=True),
         emit=Emit.BATCH,
-        emit_interval=timedelta(seconds=2),
+        emit_interval=timedelta(seconds=5),
         query=QueryOptions(indexes=("state.flights", "state.late"), remember=YEAR),
     )
 

@@ -33,6 +33,7 @@ class Launched:
         self.reference = free_port_pair()
         self.http = free_ports(PARTS)
         self._environment = {
+            "STATELOOP_APPLICATION": "examples.flights.application:app",
             "STATELOOP_DATA": str(folder),
             "STATELOOP_JARS": str(CHECKOUT / ".stateloop" / "jars"),
             "STATELOOP_BROKER_PORT": str(port),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from services.launcher.folders import Folders
 from services.launcher.process_specs import process_specs
 from services.launcher.settings import LauncherSettings
@@ -95,7 +95,7 @@ def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.Mon
         "enrichment": ["http://127.0.0.1:9103", "http://127.0.0.1:9104"],
         "derive": ["http://127.0.0.1:9102"],
     }
-    assert unmonitored(load(settings.application), watched) == ()
+    assert unmonitored(load_suite(settings.application).applications[0], watched) == ()
     assert found["query"].page == found["live"].env["STATELOOP_URL"] == "http://127.0.0.1:9100"
 
 
