@@ -60,7 +60,7 @@ def measure(
     return compared(positions, ends, first_recent, is_first=committed is None)
 
 
-def held(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[tuple[str, int], tuple[int, int]]:
+def offset_ranges(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[tuple[str, int], tuple[int, int]]:
     """Return the first and the end offset of each partition. Raises BrokerUnreachableError."""
     offsets = _Offsets(settings, topics)
     begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]

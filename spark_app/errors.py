@@ -167,7 +167,7 @@ class ActivationConflictError(JobError, RetryableError):
         self.checkpoint = checkpoint
 
 
-class BuildFailedError(JobError, RetryableError):
+class RebuildFailedError(JobError, RetryableError):
     """The query that builds a generation failed."""
 
     def __init__(self, problem: str) -> None:

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.model.application import Application
-from spark_app.backlog import EARLIEST_MS, committed_positions, held, offsets_since
+from spark_app.backlog import EARLIEST_MS, committed_positions, offset_ranges, offsets_since
 from spark_app.checkpoint import claim, found_at, identity
-from spark_app.errors import BuildFailedError, NoGenerationError, UnreadableCheckpointError
+from spark_app.errors import NoGenerationError, RebuildFailedError, UnreadableCheckpointError
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import (
     FOLDER,
@@ -80,7 +80,7 @@ class Rebuild:
         """Return what a rebuild does now. Raises BrokerUnreachableError and CheckpointUnreachableError."""
         begun = next((name for name in unfinished(self._checkpoint) if self._is_mine(name)), None)
         since = self._since_ms(now_ms)
-        first, parts = offsets_since(self._settings, self._topics, since), held(self._settings, self._topics)
+        first, parts = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
         done = committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
         return RebuildPlan(
             differences=self._differences(),
@@ -95,7 +95,7 @@ class Rebuild:
         )
 
     def build(self, plan: RebuildPlan, now_ms: int, report: Callable[[StreamingQueryProgress], object]) -> None:
-        """Build the generation until it is level with the topics. Raises BuildFailedError, and as `acquire`."""
+        """Build the generation until it is level with the topics. Raises RebuildFailedError, and as `acquire`."""
         folder = generation_folder(self._checkpoint, plan.generation)
         lease = acquire(folder, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(self._spark)):
@@ -107,7 +107,7 @@ class Rebuild:
                     for progress in filter(None, batches(query.start(), threading.Event())):
                         report(progress)
                 except PySparkException as error:
-                    raise BuildFailedError(first_line(str(error))) from error
+                    raise RebuildFailedError(first_line(str(error))) from error
                 if self._unread(folder) < LEVEL:
                     return
 
@@ -140,7 +140,8 @@ class Rebuild:
     def _unread(self, folder: CheckpointFolder) -> int:
         done = committed_positions(folder) or {}
         return sum(
-            max(0, end - done.get(part, begin)) for part, (begin, end) in held(self._settings, self._topics).items()
+            max(0, end - done.get(part, begin))
+            for part, (begin, end) in offset_ranges(self._settings, self._topics).items()
         )
 
     def _is_mine(self, generation: str) -> bool:

@@ -47,7 +47,7 @@ class Decoder:
         """
         application, is_windowed = self.application, self.application.state.is_windowed
         values = read(application.event_shape, record.value, application.largest_record)
-        if application.state.where is not None and not application.state.where.holds(values):
+        if application.state.where is not None and not application.state.where.matches(values):
             return ()
         key = self._key(values)
         if not is_windowed:

@@ -35,7 +35,7 @@ def lift(application: Application, delta: Delta) -> Partial:
             for name, (reducer, source) in reduced.items()
             if delta.ts is not None
             and delta.values.get(source) is not None
-            and (reducer.where is None or reducer.where.holds(delta.values))
+            and (reducer.where is None or reducer.where.matches(delta.values))
         }
     return Partial(1, delta.record_time, fields, delta.traceparent or "", delta.event_offset)
 

@@ -42,7 +42,7 @@ class Filter(ABC):
     """A condition on an event, such as `field("status") == "departed"`. Combine filters with `&`, `|` and `~`.
 
     It is the argument `where` of a state, or of a reducer. `fields` has the fields that it reads, `sql` gives the Spark
-    SQL, and `holds` evaluates it in Python.
+    SQL, and `matches` evaluates it in Python.
     """
 
     @property
@@ -55,7 +55,7 @@ class Filter(ABC):
         """The Spark SQL of the condition: true, false or null. An event passes only where it is true."""
 
     @abstractmethod
-    def holds(self, values: Mapping[str, Any]) -> bool | None:
+    def matches(self, values: Mapping[str, Any]) -> bool | None:
         """Whether the values of an event meet the condition; None for SQL's null. A missing field is null."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class FieldReference:
         """The field equals one of these."""
         if not operands:
             raise DeclarationError(f"field({self.name!r}).is_in()", "has no operands", "Write is_in('a', 'b')")
-        return Membership(self.name, tuple(_operand(self.name, one) for one in operands))
+        return IsIn(self.name, tuple(_operand(self.name, one) for one in operands))
 
     def is_null(self) -> Filter:
         """The field is null or missing."""
@@ -148,7 +148,7 @@ class Comparison(Filter):
         return f"({column(self.name)} {'=' if self.sign == '==' else self.sign} {_literal(self.operand)})"
 
     @override
-    def holds(self, values: Mapping[str, Any]) -> bool | None:
+    def matches(self, values: Mapping[str, Any]) -> bool | None:
         value = values.get(self.name)
         return None if value is None else _compare(self.sign, value, self.operand)
 
@@ -161,7 +161,7 @@ class Comparison(Filter):
 
 
 @dataclass(frozen=True, repr=False)
-class Membership(Filter):
+class IsIn(Filter):
     """A field that equals one of some operands."""
 
     name: str
@@ -184,7 +184,7 @@ class Membership(Filter):
         return f"({x} IN ({', '.join(literals)}))"
 
     @override
-    def holds(self, values: Mapping[str, Any]) -> bool | None:
+    def matches(self, values: Mapping[str, Any]) -> bool | None:
         value = values.get(self.name)
         return None if value is None else any(_compare("==", value, one) for one in self.operands)
 
@@ -216,7 +216,7 @@ class NullTest(Filter):
         return f"({column(self.name)} IS {'' if self.is_null else 'NOT '}NULL)"
 
     @override
-    def holds(self, values: Mapping[str, Any]) -> bool:
+    def matches(self, values: Mapping[str, Any]) -> bool:
         return (values.get(self.name) is None) is self.is_null
 
     @override
@@ -245,8 +245,8 @@ class Conjunction(Filter):
         return f"({self.one.sql(column)} AND {self.other.sql(column)})"
 
     @override
-    def holds(self, values: Mapping[str, Any]) -> bool | None:
-        both = self.one.holds(values), self.other.holds(values)
+    def matches(self, values: Mapping[str, Any]) -> bool | None:
+        both = self.one.matches(values), self.other.matches(values)
         return False if False in both else None if None in both else True
 
     @override
@@ -268,8 +268,8 @@ class Disjunction(Conjunction):
         return f"({self.one.sql(column)} OR {self.other.sql(column)})"
 
     @override
-    def holds(self, values: Mapping[str, Any]) -> bool | None:
-        both = self.one.holds(values), self.other.holds(values)
+    def matches(self, values: Mapping[str, Any]) -> bool | None:
+        both = self.one.matches(values), self.other.matches(values)
         return True if True in both else None if None in both else False
 
 
@@ -293,8 +293,8 @@ class Negation(Filter):
         return f"(NOT {self.negated.sql(column)})"
 
     @override
-    def holds(self, values: Mapping[str, Any]) -> bool | None:
-        found = self.negated.holds(values)
+    def matches(self, values: Mapping[str, Any]) -> bool | None:
+        found = self.negated.matches(values)
         return None if found is None else not found
 
     @override

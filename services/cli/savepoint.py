@@ -13,7 +13,7 @@ from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
 from spark_app import savepoint
-from spark_app.backlog import held
+from spark_app.backlog import offset_ranges
 from spark_app.checkpoint import identity
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import active_folder
@@ -64,7 +64,7 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
     topics = identify(settings, application)
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
-    found = savepoint.restore(source, checkpoint, mine, held(settings, topics), time.time_ns() // 1_000_000)
+    found = savepoint.restore(source, checkpoint, mine, offset_ranges(settings, topics), time.time_ns() // 1_000_000)
     print(
         f"{settings.checkpoint} is {path} again ({found.files} files): start the job, which publishes each window once"
     )

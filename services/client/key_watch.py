@@ -15,7 +15,7 @@ from services.client.responses import failure
 from services.client.retrier import AttemptFailedError
 from services.client.sse import Parser
 from services.client.transport import InstanceResponse, after_s, unreachable
-from services.client.watch_updates import MARK, DeliveredVersions, Mark, mark, update
+from services.client.watch_updates import MARK, Mark, YieldedVersions, mark, update
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -53,7 +53,7 @@ class KeyWatch:
     def __init__(self, watched: WatchedKey, transport: ClientTransport, high_water_marks: HighWaterMarks) -> None:
         self._watched = watched
         self._transport = transport
-        self._delivered = DeliveredVersions(high_water_marks, {watched.state} if watched.by_window else set())
+        self._delivered = YieldedVersions(high_water_marks, {watched.state} if watched.by_window else set())
         self._last_id: str | None = None
 
     def updates(self, stream: ReconnectingStream) -> AsyncGenerator[Update[Any] | Mark, None]:

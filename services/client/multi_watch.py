@@ -17,7 +17,7 @@ from services.client.responses import failure
 from services.client.retrier import AttemptFailedError
 from services.client.subscriptions import NEWEST, WatchFilter, subscribe
 from services.client.transport import InstanceResponse, unreachable
-from services.client.watch_updates import MARK, STATE, DeliveredVersions, Mark, mark, update
+from services.client.watch_updates import MARK, STATE, Mark, YieldedVersions, mark, update
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -50,7 +50,7 @@ class MultiWatch:
     ) -> None:
         self._interests = {str(number): one for number, one in enumerate(interests)}
         self._transport = transport
-        self._delivered = DeliveredVersions(high_water_marks, {one.state for one in interests if one.window != NEWEST})
+        self._delivered = YieldedVersions(high_water_marks, {one.state for one in interests if one.window != NEWEST})
         self._marks = marks
         self._tags: dict[str, str] = {}
         """The tag of the last update of each filter for one key."""

@@ -83,7 +83,7 @@ def mark(body: Mapping[str, Any]) -> Mark:
     )
 
 
-class DeliveredVersions:
+class YieldedVersions:
     """The last version that one watch has delivered of each key; of the states `by_window`, of each window of a key.
 
     `high_water_marks` are those of the whole client.

@@ -56,7 +56,7 @@ def run(*jobs: FakeJob, retry_after: timedelta = timedelta(0), stop_after: Calla
     run_all(jobs, None, stopping, retry_after=retry_after)  # type: ignore[arg-type]  # no fake needs Spark
 
 
-def test_a_stop_ends_all_applications() -> None:
+def test_a_stop_exits_all_applications() -> None:
     jobs = FakeJob("a"), FakeJob("b")
     run(*jobs, stop_after=lambda: [job.is_running.wait(PATIENCE_S) for job in jobs])
     assert [job.reasons for job in jobs] == [[], []]
@@ -76,7 +76,7 @@ def test_an_application_that_gave_up_for_a_reason_that_passes_starts_again_while
     assert bad.reasons == ["first", "second"]
 
 
-def test_the_job_ends_with_the_last_error_when_all_have_given_up() -> None:
+def test_the_job_exits_with_the_last_error_when_all_have_given_up() -> None:
     waits, ends = FakeJob("waits", RetryableError("may pass")), FakeJob("ends", PermanentError("does not"))
     with pytest.raises((RetryableError, PermanentError)) as last:
         run(waits, ends, retry_after=timedelta(hours=1))
@@ -84,7 +84,7 @@ def test_the_job_ends_with_the_last_error_when_all_have_given_up() -> None:
     assert (waits.reasons, ends.reasons) == (["may pass"], ["does not"])
 
 
-def test_a_single_application_ends_the_job_as_soon_as_it_gives_up() -> None:
+def test_a_single_application_stops_the_job_as_soon_as_it_gives_up() -> None:
     alone = FakeJob("alone", RetryableError("may pass"))
     with pytest.raises(RetryableError, match="may pass"):
         run(alone, retry_after=timedelta(hours=1))

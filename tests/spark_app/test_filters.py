@@ -89,7 +89,7 @@ def test_spark_and_python_give_the_same_of_true_false_and_null(
     found = table.selectExpr(*(f"{one.sql(str)} AS c{number}" for number, one in enumerate(declared))).collect()
     for row, results in zip(values, found, strict=True):
         for number, one in enumerate(declared):
-            assert results[number] is one.holds(row), f"{one!r} of {row}"
+            assert results[number] is one.matches(row), f"{one!r} of {row}"
 
 
 def test_a_column_may_have_any_name(spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ from services.query.http.parameters import key_of_request, milliseconds_at
 from services.query.http.request_context import principal
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
-from services.query.push.filter import Filter
+from services.query.push.filter import SubscriptionFilter
 from services.query.push.stream_items import ProgressMark, StreamRefused, StreamReset, SubscriptionDenied
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class EventStreams:
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """The value of the key, and its changes. Raises ProblemError."""
-        wanted = Filter(request.match_info["name"], key_of_request(request), window=_parse_window(request))
+        wanted = SubscriptionFilter(request.match_info["name"], key_of_request(request), window=_parse_window(request))
         current, after = _parse_current(request), _parse_last_event(request)
         response = web.StreamResponse(headers=HEADERS)
         with self._push.stream(principal(request)) as stream:

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, m
 
 from services.query.http.parameters import milliseconds_at
 from services.query.lookup.version_reference import TAG
-from services.query.push.filter import Filter, WindowChoice
+from services.query.push.filter import SubscriptionFilter, WindowChoice
 
 PATHS_MAX = 8
 Name = Annotated[str, Field(min_length=1, max_length=64)]
@@ -48,11 +48,11 @@ class Subscribe(WatchCommand):
             raise ValueError("after goes with key")
         return self
 
-    def filter(self) -> Filter:
+    def filter(self) -> SubscriptionFilter:
         """The filter of the subscription."""
         window: WindowChoice
         window = milliseconds_at(self.window) if isinstance(self.window, datetime) else self.window
-        return Filter(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())), window)
+        return SubscriptionFilter(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())), window)
 
 
 class Relay(Subscribe):

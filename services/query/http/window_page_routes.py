@@ -22,7 +22,7 @@ from services.query.http.responses import uncached_response
 from services.query.lookup.decision import iso
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
-from services.query.store import Position, WindowPageRequest
+from services.query.store import ScanPosition, WindowPageRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,8 +45,8 @@ class WindowItems(NamedTuple):
     """Keys of a window with their answers, in order and complete up to `after`; None if there are no further keys."""
 
     window_start: int | None
-    items: Sequence[tuple[Position, bytes]]
-    after: Position | None
+    items: Sequence[tuple[ScanPosition, bytes]]
+    after: ScanPosition | None
 
 
 class WindowPageRoutes:
@@ -89,7 +89,7 @@ class WindowPageRoutes:
             order, time, number, key = decode_cursor(CURSOR, query.cursor)
             if order != query.order_by:
                 raise ProblemError(Problem("bad_request", f"cursor: it is of a page with order_by={order}"))
-            after = Position(number, key)
+            after = ScanPosition(number, key)
         descending = (query.order_by or "").startswith("-")
         order_by = None if query.order_by is None else query.order_by.removeprefix("-")
         if order_by is not None and order_by not in reader.state.query.indexes:
@@ -135,8 +135,8 @@ class WindowPageRoutes:
         target = f"/v1/states/{reader.state.name}/windows/{quote(iso(time))}?{urlencode(members, doseq=True)}"
         (head, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
         facts = orjson.loads(head)
-        positions = (Position(*one) for one in facts["positions"])
-        after = None if facts["after"] is None else Position(*facts["after"])
+        positions = (ScanPosition(*one) for one in facts["positions"])
+        after = None if facts["after"] is None else ScanPosition(*facts["after"])
         return WindowItems(facts["window_start"], list(zip(positions, texts, strict=True)), after)
 
 

@@ -6,7 +6,7 @@ server.
 """
 
 from services.query.push.client_stream import ClientStream
-from services.query.push.filter import Filter
+from services.query.push.filter import SubscriptionFilter
 from services.query.push.push_service import PushService
 
-__all__ = ["ClientStream", "Filter", "PushService"]
+__all__ = ["ClientStream", "PushService", "SubscriptionFilter"]

@@ -14,7 +14,7 @@ WindowChoice = int | Literal["newest", "all"]
 """The newest window of a key, all of its windows, or the one at a time in milliseconds since 1970."""
 
 
-class Filter(NamedTuple):
+class SubscriptionFilter(NamedTuple):
     """One key of a state; or, if that is None, all keys with this prefix whose fields have these values.
 
     `where` has pairs of a path and the text of a value: a string as it is, any other value as JSON. In a state that is

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from services.query.push.delivered_versions import DeliveredKey
-    from services.query.push.filter import Filter, RecordFields
+    from services.query.push.filter import RecordFields, SubscriptionFilter
 
 S = TypeVar("S")
 K = TypeVar("K")
@@ -25,7 +25,7 @@ class FilterIndex(Generic[S]):
     def __init__(self) -> None:
         self._keys: dict[str, dict[S, None]] = {}
         self._prefixes: dict[int, dict[str, dict[S, None]]] = {}
-        self._filters: dict[str, dict[str, dict[S, Filter]]] = {}
+        self._filters: dict[str, dict[str, dict[S, SubscriptionFilter]]] = {}
         self._all: set[S] = set()
 
     def __len__(self) -> int:
@@ -34,7 +34,7 @@ class FilterIndex(Generic[S]):
     def __iter__(self) -> Iterator[S]:
         return iter(self._all)
 
-    def add(self, wanted: Filter, subscription: S) -> None:
+    def add(self, wanted: SubscriptionFilter, subscription: S) -> None:
         """Add a subscription."""
         self._all.add(subscription)
         if wanted.key is not None:
@@ -46,7 +46,7 @@ class FilterIndex(Generic[S]):
             prefixes = self._prefixes.setdefault(len(wanted.prefix), {})
             prefixes.setdefault(wanted.prefix, {})[subscription] = None
 
-    def remove(self, wanted: Filter, subscription: S) -> None:
+    def remove(self, wanted: SubscriptionFilter, subscription: S) -> None:
         """Remove a subscription, with entries that no other one needs."""
         self._all.discard(subscription)
         if wanted.key is not None:

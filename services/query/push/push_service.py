@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.limits import WatchLimits
     from services.query.lookup.authentication import Principal
-    from services.query.push.filter import Filter
+    from services.query.push.filter import SubscriptionFilter
     from services.query.push.stream_items import ProgressMark
     from services.query.store import Change, Entry, EntryOrder, StatePartition
 
@@ -132,7 +132,13 @@ class PushService:
                 self._end_denied(stream)
 
     def subscribe(
-        self, stream: ClientStream, name: str, wanted: Filter, *, current: bool, after: EntryOrder | None = None
+        self,
+        stream: ClientStream,
+        name: str,
+        wanted: SubscriptionFilter,
+        *,
+        current: bool,
+        after: EntryOrder | None = None,
     ) -> None:
         """Add a subscription. `current`: with the present values first. `after`: the client has this version.
 
@@ -141,7 +147,13 @@ class PushService:
         self._router.start(self._add(stream, name, wanted, current=current), after)
 
     def relay(
-        self, stream: ClientStream, name: str, wanted: Filter, since: Mapping[int, int | None], *, current: bool
+        self,
+        stream: ClientStream,
+        name: str,
+        wanted: SubscriptionFilter,
+        since: Mapping[int, int | None],
+        *,
+        current: bool,
     ) -> None:
         """Add a subscription of another instance: to what this one serves, after these offsets of the partitions."""
         subscription = self._add(stream, name, wanted, current=current)
@@ -178,7 +190,7 @@ class PushService:
                 states[name]["positions"] = {str(one): at for one, at in self.fanout.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
 
-    def _add(self, stream: ClientStream, name: str, wanted: Filter, *, current: bool) -> Subscription:
+    def _add(self, stream: ClientStream, name: str, wanted: SubscriptionFilter, *, current: bool) -> Subscription:
         stream.principal.check(wanted.state, wanted.scope)
         self._check(wanted, current=current)
         self.unsubscribe(stream, name)
@@ -188,7 +200,7 @@ class PushService:
         self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(wanted.state), wanted.state)
         return subscription
 
-    def _check(self, wanted: Filter, *, current: bool) -> None:
+    def _check(self, wanted: SubscriptionFilter, *, current: bool) -> None:
         """Raises ProblemError for a filter that cannot be served."""
         state = self._dependencies.states.get(wanted.state)
         if state is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.store import Position, WindowPageRequest
+from services.query.store import ScanPosition, WindowPageRequest
 from services.query.store.buckets import milliseconds
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class StateWindows:
         """The entries of the chosen windows of the next keys, and the key to continue after; None at the end."""
         wanted, choice = scan.subscription.filter, scan.subscription.filter.window
         if isinstance(choice, int):
-            after = None if scan.after is None else Position(0.0, scan.after)
+            after = None if scan.after is None else ScanPosition(0.0, scan.after)
             request = WindowPageRequest(choice, wanted.prefix, after, scan.limit, where, scan.partitions)
             page = self._store.window_page(request)
             return [(position.key, entry) for position, entry in page.items], page.after and page.after.key

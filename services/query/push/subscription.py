@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from services.query.push.delivered_versions import DeliveredKey
-    from services.query.push.filter import Filter
+    from services.query.push.filter import SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
     from services.query.store import EntryOrder
@@ -68,7 +68,9 @@ class Subscription:
     It remembers the delivered versions of `limit` keys.
     """
 
-    def __init__(self, name: str, wanted: Filter, sink: NotificationSink, *, current: bool, limit: int) -> None:
+    def __init__(
+        self, name: str, wanted: SubscriptionFilter, sink: NotificationSink, *, current: bool, limit: int
+    ) -> None:
         self.name = name
         self.filter = wanted
         self.sink = sink

@@ -8,7 +8,15 @@ content can be read from the topics again.
 from services.query.store.entry import Change, Entry, EntryOrder, StatePartition
 from services.query.store.errors import StoreError
 from services.query.store.lmdb_store import LmdbStore
-from services.query.store.store import EntryPage, Position, Store, Update, WindowPage, WindowPageRequest, WindowStore
+from services.query.store.store import (
+    EntryPage,
+    ScanPosition,
+    Store,
+    Update,
+    WindowPage,
+    WindowPageRequest,
+    WindowStore,
+)
 from services.query.store.window_store import LmdbWindowStore
 
 __all__ = [
@@ -18,7 +26,7 @@ __all__ = [
     "EntryPage",
     "LmdbStore",
     "LmdbWindowStore",
-    "Position",
+    "ScanPosition",
     "StatePartition",
     "Store",
     "StoreError",

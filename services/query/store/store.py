@@ -33,7 +33,7 @@ class EntryPage(NamedTuple):
     after: str | None
 
 
-class Position(NamedTuple):
+class ScanPosition(NamedTuple):
     """A place in the keys of a window: by the number of a field and then by key; or, with number 0, by key alone."""
 
     number: float
@@ -49,7 +49,7 @@ class WindowPageRequest(NamedTuple):
 
     time: int
     prefix: str
-    after: Position | None
+    after: ScanPosition | None
     limit: int
     where: Mapping[str, str]
     partitions: Collection[int]
@@ -64,8 +64,8 @@ class WindowPage(NamedTuple):
     """
 
     window_start: int | None
-    items: Sequence[tuple[Position, Entry]]
-    after: Position | None
+    items: Sequence[tuple[ScanPosition, Entry]]
+    after: ScanPosition | None
 
 
 class Store(Protocol):

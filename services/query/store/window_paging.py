@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from contracts.types.key import LARGEST_KEY
 from services.query.store.packing import hash_at, order, partition, unpack, value_hash
 from services.query.store.paging import MAX_SKIPPED, first_name
-from services.query.store.store import EntryPage, Position, WindowPage
+from services.query.store.store import EntryPage, ScanPosition, WindowPage
 from services.query.store.window_keys import key_prefix, split_entry_key, window_entry_key, windows_end
 from services.query.store.window_range import last_before
 
@@ -69,7 +69,7 @@ class WindowPager:
         """Return the next keys of a window, which is in this slot."""
         wanted = EntryFilter(self._paths, request.where, request.partitions)
         prefix = request.prefix.encode(errors="surrogatepass")
-        items: list[tuple[Position, Entry]] = []
+        items: list[tuple[ScanPosition, Entry]] = []
         skipped = 0
         for number, name in self._walk(window, request, prefix):
             is_within = name.startswith(prefix)
@@ -78,11 +78,11 @@ class WindowPager:
             entry_key = window_entry_key(name, window.window_start)
             data = window.txn.get(entry_key, db=slot.entries) if is_within else None
             if data is not None and wanted.passes(data):
-                items.append((Position(number, name.decode()), unpack(data, self._columns)))
+                items.append((ScanPosition(number, name.decode()), unpack(data, self._columns)))
             else:
                 skipped += 1
             if len(items) == request.limit or skipped == MAX_SKIPPED:
-                return WindowPage(window.window_start, items, Position(number, name.decode()))
+                return WindowPage(window.window_start, items, ScanPosition(number, name.decode()))
         return WindowPage(window.window_start, items, None)
 
     def _walk(self, window: IndexedWindow, request: WindowPageRequest, prefix: bytes) -> Iterator[tuple[float, bytes]]:

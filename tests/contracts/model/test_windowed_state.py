@@ -45,8 +45,8 @@ def test_windows_follow_each_other_unless_they_hop() -> None:
 
 
 def test_a_state_with_a_lifetime_has_no_windows_of_the_clock() -> None:
-    lasting = state(lifetime=HOUR)
-    assert (lasting.is_windowed, lasting.window, lasting.every) == (False, None, None)
+    with_lifetime = state(lifetime=HOUR)
+    assert (with_lifetime.is_windowed, with_lifetime.window, with_lifetime.every) == (False, None, None)
 
 
 def test_a_subclass_inherits_the_arguments_and_may_change_its_span() -> None:
@@ -133,7 +133,7 @@ class Numbered(View):
 
 
 @pytest.mark.parametrize("event", [View, Numbered])
-def test_copies_of_an_event_are_known_by_its_identity(event: type[BaseEvent]) -> None:
+def test_duplicates_of_an_event_are_known_by_its_identity(event: type[BaseEvent]) -> None:
     windowed = state(key="page", window=HOUR)
     with pytest.raises(DeclarationError, match="Write `event_id: str`, or Application"):
         of(windowed, event, deduplicate=True)

@@ -81,7 +81,7 @@ fast = field("speed") > 10
     ],
 )
 def test_a_filter_has_the_three_values_of_sql(declared: Filter, values: Any, result: bool | None) -> None:  # noqa: FBT001
-    assert declared.holds(values) is result
+    assert declared.matches(values) is result
 
 
 def test_a_filter_knows_its_fields_and_reads_as_it_is_declared() -> None:

@@ -57,7 +57,7 @@ def test_the_check_waits_for_a_broker_that_does_not_answer(fake: Broker, checked
         fake.check(checked)
 
 
-def test_topics_that_exist_are_looked_up_seldom(fake: Broker, checked: TopicCheck) -> None:
+def test_topics_that_exist_are_looked_up_rarely(fake: Broker, checked: TopicCheck) -> None:
     fake.topics = set()
     fake.check(checked)
     fake.topics = {*TOPICS, "another"}

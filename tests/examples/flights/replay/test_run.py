@@ -20,7 +20,7 @@ DAYS = tables.days(date(2013, 1, 1), 1)
 
 
 @pytest.fixture(scope="module")
-def places() -> list[Place]:
+def positions() -> list[Place]:
     return [place(event) for event in stream(DAYS)]
 
 
@@ -62,15 +62,15 @@ def replay(file: Path, producer: FakeProducer, stop: Stop | None = None, pace: P
     return run.run(stream_after(DAYS, position.read()), lambda *_: None)
 
 
-def test_all_events_are_sent_in_order(tmp_path: Path, places: list[Place]) -> None:
+def test_all_events_are_sent_in_order(tmp_path: Path, positions: list[Place]) -> None:
     producer = FakeProducer()
     assert replay(tmp_path / "p", producer)
-    assert producer.delivered == places
+    assert producer.delivered == positions
 
 
 @pytest.mark.parametrize("last_first", [False, True])
 def test_stopped_again_and_again_it_sends_each_event_once(
-    tmp_path: Path, places: list[Place], *, last_first: bool
+    tmp_path: Path, positions: list[Place], *, last_first: bool
 ) -> None:
     sent = []
     for asked in (1, 10, 500, 700, None):
@@ -78,8 +78,8 @@ def test_stopped_again_and_again_it_sends_each_event_once(
         ended = replay(tmp_path / "p", producer, Stop(asked))
         assert ended == (asked is None)
         delivered = set(producer.delivered)
-        sent += [one for one in places if one in delivered]
-    assert sent == places
+        sent += [one for one in positions if one in delivered]
+    assert sent == positions
 
 
 def test_after_the_end_nothing_is_left(tmp_path: Path) -> None:
@@ -89,21 +89,21 @@ def test_after_the_end_nothing_is_left(tmp_path: Path) -> None:
     assert again.delivered == []
 
 
-def test_only_what_was_delivered_with_all_before_it_is_remembered(tmp_path: Path, places: list[Place]) -> None:
+def test_only_what_was_delivered_with_all_before_it_is_remembered(tmp_path: Path, positions: list[Place]) -> None:
     producer = FakeProducer(room=10, refuse_at=5, last_first=True)
     with pytest.raises(DeliveryError, match="run the replay again"):
         replay(tmp_path / "p", producer)
     assert len(producer.delivered) == 5
-    assert places[0] not in producer.delivered
+    assert positions[0] not in producer.delivered
     assert PositionFile(tmp_path / "p", DAYS[0], 1).read() is None
 
 
-def test_a_refused_event_is_sent_by_the_next_replay(tmp_path: Path, places: list[Place]) -> None:
+def test_a_refused_event_is_sent_by_the_next_replay(tmp_path: Path, positions: list[Place]) -> None:
     with pytest.raises(DeliveryError):
         replay(tmp_path / "p", FakeProducer(refuse_at=100))
     producer = FakeProducer()
     assert replay(tmp_path / "p", producer)
-    assert producer.delivered == places[100:]
+    assert producer.delivered == positions[100:]
 
 
 def test_a_broker_that_is_away_does_not_keep_it_from_stopping(tmp_path: Path) -> None:
@@ -111,19 +111,19 @@ def test_a_broker_that_is_away_does_not_keep_it_from_stopping(tmp_path: Path) ->
     assert PositionFile(tmp_path / "p", DAYS[0], 1).read() is None
 
 
-def test_records_are_what_the_job_reads(tmp_path: Path, places: list[Place]) -> None:
+def test_records_are_what_the_job_reads(tmp_path: Path, positions: list[Place]) -> None:
     producer = FakeProducer()
     replay(tmp_path / "p", producer)
     decoder = Decoder(app)
-    for (topic, value, key, timestamp), here in zip(producer.records, places, strict=True):
+    for (topic, value, key, timestamp), here in zip(producer.records, positions, strict=True):
         assert (topic, key.decode(), timestamp) == ("t", here[1], here[0].timestamp() * 1000)
         assert None not in orjson.loads(value).values()
         (delta,) = decoder.event(Record("t", 0, 0, here[0], key, value))
         assert (delta.ts, delta.device_id, delta.delta_id) == (*here[:2], f"event/{here[2]}")
 
 
-def test_it_waits_until_an_event_is_due(tmp_path: Path, places: list[Place]) -> None:
+def test_it_waits_until_an_event_is_due(tmp_path: Path, positions: list[Place]) -> None:
     producer = Slow()
     assert replay(tmp_path / "p", producer, pace=Pace(3600, lambda: producer.now))
-    span = (places[-1][0] - places[0][0]).total_seconds()
+    span = (positions[-1][0] - positions[0][0]).total_seconds()
     assert producer.now == pytest.approx(span / 3600, abs=0.5)

@@ -79,7 +79,7 @@ async def test_older_windows_are_a_page_away(windows: Visit) -> None:
     await windows.until(f"{BARS} === 48")
 
 
-async def test_a_chosen_window_is_shown_and_has_an_address(windows: Visit, windowed: WindowedState) -> None:
+async def test_a_chosen_window_appears_and_has_an_address(windows: Visit, windowed: WindowedState) -> None:
     await windows.go("#/device/departures/JFK")
     await windows.until(f"{BARS} === 48")
     await windows.page.click(".windows summary")

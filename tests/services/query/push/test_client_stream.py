@@ -9,7 +9,7 @@ import pytest
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.lookup.problems import Problem
 from services.query.push.client_stream import ClientStream
-from services.query.push.filter import Filter
+from services.query.push.filter import SubscriptionFilter
 from services.query.push.notification import Notification, NotificationKind
 from services.query.push.send_queue import SendQueue
 from services.query.push.stream_items import SubscriptionDenied
@@ -29,7 +29,7 @@ def stream() -> ClientStream:
 
 
 def subscription(stream: ClientStream, name: str) -> Subscription:
-    found = Subscription(name, Filter("flights", "a"), stream, current=True, limit=10)
+    found = Subscription(name, SubscriptionFilter("flights", "a"), stream, current=True, limit=10)
     stream.add(found)
     return found
 

@@ -8,7 +8,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.query.push.filter import Filter, RecordFields
+from services.query.push.filter import RecordFields, SubscriptionFilter
 from services.query.push.filter_index import FilterIndex
 
 KEYS = st.text("ab", max_size=4)
@@ -18,12 +18,12 @@ FIELDS = st.fixed_dictionaries(
 )
 WHERE = st.dictionaries(st.sampled_from(["a", "b.c", "b", "a.z"]), VALUES, max_size=2)
 INTERESTS = st.one_of(
-    st.builds(Filter, st.just("s"), KEYS),
-    st.builds(lambda prefix, where: Filter("s", None, prefix, tuple(sorted(where.items()))), KEYS, WHERE),
+    st.builds(SubscriptionFilter, st.just("s"), KEYS),
+    st.builds(lambda prefix, where: SubscriptionFilter("s", None, prefix, tuple(sorted(where.items()))), KEYS, WHERE),
 )
 
 
-def concerned(wanted: Filter, key: str, record: RecordFields) -> bool:
+def concerned(wanted: SubscriptionFilter, key: str, record: RecordFields) -> bool:
     """What an index stands for: one wanted, looked at by itself."""
     if wanted.key is not None:
         return wanted.key == key
@@ -31,7 +31,9 @@ def concerned(wanted: Filter, key: str, record: RecordFields) -> bool:
 
 
 @given(st.lists(st.tuples(INTERESTS, st.booleans()), max_size=20), KEYS, FIELDS)
-def test_the_index_finds_what_a_scan_finds(asked: list[tuple[Filter, bool]], key: str, fields: object) -> None:
+def test_the_index_finds_what_a_scan_finds(
+    asked: list[tuple[SubscriptionFilter, bool]], key: str, fields: object
+) -> None:
     index: FilterIndex[int] = FilterIndex()
     for number, (wanted, _) in enumerate(asked):
         index.add(wanted, number)
@@ -46,7 +48,7 @@ def test_the_index_finds_what_a_scan_finds(asked: list[tuple[Filter, bool]], key
 
 
 @given(st.lists(INTERESTS, max_size=10))
-def test_removed_subscriptions_leave_nothing_behind(asked: list[Filter]) -> None:
+def test_removed_subscriptions_leave_nothing_behind(asked: list[SubscriptionFilter]) -> None:
     index: FilterIndex[int] = FilterIndex()
     for number, wanted in enumerate(asked):
         index.add(wanted, number)
@@ -65,7 +67,7 @@ def test_a_record_is_parsed_only_when_it_is_looked_at() -> None:
     broken = RecordFields(b"no JSON")
     assert list(_index(10).by_fields("key-1", broken)) == []
     index: FilterIndex[int] = FilterIndex()
-    index.add(Filter("s", None, "", (("a.b", "x"),)), 1)
+    index.add(SubscriptionFilter("s", None, "", (("a.b", "x"),)), 1)
     assert list(index.by_fields("k", broken)) == []
     assert list(index.by_fields("k", RecordFields(b'{"a":{"b":"x"}}'))) == [1]
 
@@ -73,9 +75,9 @@ def test_a_record_is_parsed_only_when_it_is_looked_at() -> None:
 def _index(number: int) -> FilterIndex[int]:
     index: FilterIndex[int] = FilterIndex()
     for one in range(number):
-        index.add(Filter("s", f"key-{one}"), one)
-        index.add(Filter("s", None, f"prefix-{one:06}"), number + one)
-        index.add(Filter("s", None, "", (("a", f"{one}"),)), 2 * number + one)
+        index.add(SubscriptionFilter("s", f"key-{one}"), one)
+        index.add(SubscriptionFilter("s", None, f"prefix-{one:06}"), number + one)
+        index.add(SubscriptionFilter("s", None, "", (("a", f"{one}"),)), 2 * number + one)
     return index
 
 

@@ -11,7 +11,7 @@ import orjson
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
-from services.query.push.filter import Filter
+from services.query.push.filter import SubscriptionFilter
 from services.query.push.peer_relay import PeerRelay
 from services.query.push.subscription import Subscription
 from tests.services.query.push.null_sink import NullSink
@@ -58,7 +58,7 @@ async def relaying(
     peer: Peer, *, on_delivered: Callable[[], None] = lambda: None, since: Callable[[Subscription], Any] | None = None
 ) -> AsyncIterator[tuple[PeerRelay, Subscription]]:
     """A relay to it, and what is watched over that."""
-    one = Subscription("a", Filter("flights", None, "key-"), NullSink(), current=False, limit=10)
+    one = Subscription("a", SubscriptionFilter("flights", None, "key-"), NullSink(), current=False, limit=10)
     application = web.Application()
     application.router.add_get("/v1/watch", peer.watch)
     async with TestServer(application) as server, ClientSession() as session:

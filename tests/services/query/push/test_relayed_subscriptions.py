@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.query.push.filter import Filter
+from services.query.push.filter import SubscriptionFilter
 from services.query.push.relayed_subscriptions import RelayedSubscriptions
 from services.query.push.subscription import Subscription
 from tests.services.query.push.null_sink import NullSink
@@ -25,7 +25,7 @@ ALL = dict.fromkeys(range(4))
 
 
 def subscription(*, current: bool = False) -> Subscription:
-    return Subscription("a", Filter("flights", None, "key-"), NullSink(), current=current, limit=10)
+    return Subscription("a", SubscriptionFilter("flights", None, "key-"), NullSink(), current=current, limit=10)
 
 
 class Heard:

@@ -14,7 +14,7 @@ from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.push.client_stream import ClientStream
 from services.query.push.fanout import ChangeFanout
-from services.query.push.filter import Filter
+from services.query.push.filter import SubscriptionFilter
 from services.query.push.notification import NotificationKind
 from services.query.push.peer_relays import PeerRelays
 from services.query.push.routing_table import LOCAL, RoutingTable
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 KEYS = ["a1", "a2", "b1", "b2"]
 STATUSES = ["landed", "flying"]
 FILTERS = [
-    Filter("flights", "a1"),
-    Filter("flights", None, "a"),
-    Filter("flights", None, ""),
-    Filter("flights", None, "", (("status", "landed"),)),
-    Filter("flights", None, "b", (("status", "landed"),)),
+    SubscriptionFilter("flights", "a1"),
+    SubscriptionFilter("flights", None, "a"),
+    SubscriptionFilter("flights", None, ""),
+    SubscriptionFilter("flights", None, "", (("status", "landed"),)),
+    SubscriptionFilter("flights", None, "b", (("status", "landed"),)),
 ]
 STEPS = st.one_of(
     st.tuples(st.just("record"), st.sampled_from(KEYS), st.sampled_from(STATUSES)),

@@ -64,7 +64,7 @@ async def messages(client: Client, number: int) -> list[tuple[str, str, int]]:
     return [seen(await client.next()) for _ in range(number)]
 
 
-async def test_a_late_change_is_not_shown_as_the_newest_window(watched: Watched) -> None:
+async def test_a_late_change_is_not_sent_as_the_newest_window(watched: Watched) -> None:
     watched.put("JFK", 0)
     async with watching(watched.instance, PATH) as events:
         assert seen((await events.next()).data) == ("JFK", "0", 1)
@@ -81,7 +81,7 @@ async def test_a_late_change_is_not_shown_as_the_newest_window(watched: Watched)
 
 
 @pytest.mark.parametrize("query", ["?current=false", ""])
-async def test_a_late_change_is_not_shown_first(watched: Watched, query: str) -> None:
+async def test_a_late_change_is_not_sent_first(watched: Watched, query: str) -> None:
     async with watching(watched.instance, f"{PATH}{query}") as events:
         if not query:
             assert (await events.next()).data == {"state": "departures", "key": "JFK", "window_start": None}

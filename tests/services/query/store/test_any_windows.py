@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from services.query.store import lmdb_store
 from services.query.store.buckets import time_buckets
-from services.query.store.store import Position, WindowPageRequest
+from services.query.store.store import ScanPosition, WindowPageRequest
 from services.query.store.window_store import LmdbWindowStore
 from tests.services.query.store.declared import HISTORY, named, removal, update
 from tests.services.query.store.window_model import WindowModel
@@ -173,7 +173,7 @@ class Windows(RuleBasedStateMachine):
             found += [(position.key, entry) for position, entry in page.items]
             if page.after is None:
                 return found
-            assert isinstance(page.after, Position)
+            assert isinstance(page.after, ScanPosition)
             request = request._replace(after=page.after)
 
 
