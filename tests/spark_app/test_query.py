@@ -125,7 +125,7 @@ def test_a_checkpoint_of_other_topics_is_refused_by_the_job(topics: Topics, tmp_
     assert job.wait() == 1
     (ended,) = job.lines("ended")
     assert "belongs to another job: its state has 9 partitions, this job 2; it read topic" in ended["why"]
-    assert "set STATELOOP_CHECKPOINT" in ended["why"]
+    assert "run `stateloop rebuild`" in ended["why"]
 
 
 def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(topics: Topics, tmp_path: Path) -> None:
