@@ -31,7 +31,6 @@ def published(rows: DataFrame, application: Application, epoch: int, partitions:
     topics = application.topics
     snapshot = F.to_json(_snapshot(application, epoch), TIMESTAMP_FORMAT).alias("snapshot")
     dead = F.coalesce(DEAD_LETTER, _too_large(topics.snapshots, epoch)).alias("dead")
-    rows = rows.where(f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL")  # the others are heartbeats
     place = F.expr(partition_sql(DEVICE_ID, partitions)) if application.state.is_windowed else F.col("partition")
     own = (DEVICE_ID, FIRST_SEEN)
     written = rows.select(*own, "as_of", DEAD_LETTER, snapshot, place.alias("place")).select(

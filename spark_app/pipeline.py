@@ -10,7 +10,7 @@ from contracts.model.application import Application
 from contracts.model.emit import Emit
 from contracts.model.policy import NO_TIME
 from spark_app import lift
-from spark_app.columns import DEAD_LETTER, DEDUPLICATION, FIRST_SEEN
+from spark_app.columns import DEAD_LETTER, DEDUPLICATION, DEVICE_ID, FIRST_SEEN
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import dead_letters, merged, published
 from spark_app.settings import JobSettings
@@ -80,6 +80,8 @@ def states(found: DataFrame, application: Application, longer: timedelta = NO_TI
     found = found.withWatermark(FIRST_SEEN, interval(kept_for + longer))
     if application.deduplicate:
         found = found.dropDuplicates(DEDUPLICATION)
+    # Heartbeats have moved the watermark. They must not enter the state, which a query without a sink also builds.
+    found = found.where(f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL")
     return merged(found, application)
 
 
