@@ -37,6 +37,7 @@ def findings() -> Iterator[Finding]:
         topics, found = checks.topics(own, application)
         yield from found
         if topics:
+            yield from checks.owners(own, application)
             yield from checks.broker_clock(own, application, time.time())
             yield from checks.checkpoint(own, application, topics)
     try:

@@ -151,9 +151,10 @@ def test_a_newest_record_from_the_future_is_a_warning(
 def test_topics_of_another_application_fail_with_its_name(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
-    Cluster(broker.bootstrap, topics_prefix, tmp_path)
-    here = settings(tmp_path).model_copy(update={"kafka": broker.bootstrap})
     ours, theirs = rival("ours", topics_prefix), rival("theirs", topics_prefix)
+    cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)
+    cluster.create(*(ours.topics.derived(one.name) for one in ours.derived))
+    here = settings(tmp_path).model_copy(update={"kafka": broker.bootstrap})
     (free,) = checks.owners(here, ours)
     assert (free.result, "no other application" in free.text) == (CheckResult.OK, True)
     TopicOwners(theirs, here.client(), pytest.fail).claim()
