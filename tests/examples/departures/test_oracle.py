@@ -82,7 +82,7 @@ def test_a_window_that_is_as_expected_has_no_differences() -> None:
         {"mean_delay": 10.3},
         {"worst_delay": None},
         {"delays": [0.0, 40.0]},
-        {"delays": [-2.0, 40.0, 40.0]},
+        {"delays": [40.0, 40.0, 40.0]},
         {"delays": [1.0, 40.0, 40.0]},
         {"destinations": STATE["destinations"][:2]},
         {"more": 1},
@@ -98,6 +98,6 @@ def test_quantiles_may_be_off_by_their_bound() -> None:
     expected = Expected(len(delays), 0, 0, delays, {})
     state: dict[str, Any] = {"flights": 300, "cancelled": 0, "late": 0, "total_delay": sum(delays), "mean_delay": 149.5}
     state |= {"worst_delay": 299, "destinations": []}
-    for values, wrong in (([149, 269, 296], 0), ([152, 266, 299], 0), ([153, 269, 296], 1), ([149, 265, 296], 1)):
+    for values, wrong in (([145, 265, 292], 0), ([153, 273, 299], 0), ([154, 269, 296], 1), ([149, 264, 296], 1)):
         found = snapshot(300).model_copy(update={"state": state | {"delays": values}})
         assert len(differences(expected, found)) == wrong, values
