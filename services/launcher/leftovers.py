@@ -26,7 +26,10 @@ def noted(run: Path) -> dict[str, int]:
     """Return the recorded processes that still run, by name; ids that were reused are ignored."""
     found = {}
     for path in sorted(run.glob("*.pid")):
-        pid, _, identity = path.read_text().strip().partition("\n")
+        try:
+            pid, _, identity = path.read_text().strip().partition("\n")
+        except FileNotFoundError:  # the process was forgotten meanwhile
+            continue
         if pid.isdecimal() and processes.alive(int(pid), identity):
             found[path.stem] = int(pid)
     return found

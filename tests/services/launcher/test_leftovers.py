@@ -41,3 +41,8 @@ def test_a_process_has_one_identity_while_it_runs() -> None:
         assert processes.alive(process.pid, identity)
         process.kill()
     assert processes.identity(process.pid) is None
+
+
+def test_a_record_that_is_removed_while_it_is_read_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "gone.pid").symlink_to(tmp_path / "removed")
+    assert leftovers.noted(tmp_path) == {}
