@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from itertools import zip_longest
 from operator import and_, or_
 from typing import Any
 
@@ -90,6 +91,23 @@ def test_spark_and_python_give_the_same_of_true_false_and_null(
     for row, results in zip(values, found, strict=True):
         for number, one in enumerate(declared):
             assert results[number] is one.matches(row), f"{one!r} of {row}"
+
+
+def test_numbers_at_the_edges_compare_alike(spark: SparkSession) -> None:
+    whole = [0, WIDE, WIDE + 1, -WIDE - 1, (1 << 63) - 1, -(1 << 63)]
+    floating = [0.0, -0.0, float(WIDE), -float(WIDE), float(1 << 63), 0.5, math.nan, math.inf, -math.inf]
+    operands = [*whole, *filter(math.isfinite, floating)]
+    declared = [
+        compare(field(name), operand)
+        for name in ("load", "speed")
+        for operand in operands
+        for compare in COMPARISONS.values()
+    ]
+    values = [{"load": load, "speed": speed} for load, speed in zip_longest(whole, floating)]
+    table = spark.createDataFrame([(row["load"], row["speed"]) for row in values], "load BIGINT, speed DOUBLE")
+    found = table.selectExpr(*(f"{one.sql(str)} AS c{number}" for number, one in enumerate(declared))).collect()
+    for row, results in zip(values, found, strict=True):
+        assert {repr(one): one.matches(row) for one in declared} == dict(zip(map(repr, declared), results, strict=True))
 
 
 def test_a_column_may_have_any_name(spark: SparkSession) -> None:
