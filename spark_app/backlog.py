@@ -93,9 +93,14 @@ def compared(
 
 def committed_positions(checkpoint: CheckpointFolder) -> Positions | None:
     """Return where the last committed batch ends; None where there is none."""
-    batches = [int(name) for name in checkpoint.names(COMMITS) if name.isdecimal()]
-    content = checkpoint.read(f"{OFFSETS}/{max(batches)}") if batches else None
+    batch = last_batch(checkpoint)
+    content = None if batch is None else checkpoint.read(f"{OFFSETS}/{batch}")
     return None if content is None else parsed(content)
+
+
+def last_batch(checkpoint: CheckpointFolder) -> int | None:
+    """Return the number of the last committed batch; None where there is none."""
+    return max((int(name) for name in checkpoint.names(COMMITS) if name.isdecimal()), default=None)
 
 
 def parsed(offsets: str) -> Positions:

@@ -16,11 +16,6 @@ VERSION = re.compile(r"\.?(\d+)(?:_[0-9a-f-]+)?(?:\.\w+)*")
 """A file of one version of the state, such as `7_5cf2714d-….changelog` or `7_5cf2714d-….zip`, or its checksum."""
 
 
-def last_batch(folder: CheckpointFolder) -> int | None:
-    """Return the number of the last committed batch; None where there is none."""
-    return max((int(name) for name in folder.names(COMMITS) if name.isdecimal()), default=None)
-
-
 def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
     """Yield the paths of all files that the state after this batch needs, and of older versions."""
     for name in folder.names():

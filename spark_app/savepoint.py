@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from spark_app.backlog import Positions, committed_positions
+from spark_app.backlog import Positions, committed_positions, last_batch
 from spark_app.checkpoint import CheckpointIdentity, found_at, write
-from spark_app.commit_files import commit_files, last_batch
+from spark_app.commit_files import commit_files
 from spark_app.errors import EmptyCheckpointError, FolderNotEmptyError, RestoreRefusedError, UnreadableSavepointError
 from spark_app.folder import CheckpointFolder
 from spark_app.republish import request_republication
@@ -89,19 +89,19 @@ def restore(
     source: CheckpointFolder,
     checkpoint: CheckpointFolder,
     mine: CheckpointIdentity,
-    held: Mapping[tuple[str, int], tuple[int, int]],
+    ranges: Mapping[tuple[str, int], tuple[int, int]],
     now_ms: int,
 ) -> Savepoint:
     """Make a checkpoint of a savepoint; return the savepoint.
 
-    `mine` is the identity of the application on the topics as they are now. `held` has the first and the end offset of
-    each of their partitions. Raises RestoreRefusedError, with each reason, and UnreadableSavepointError.
+    `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
+    of each of their partitions. Raises RestoreRefusedError, with each reason, and UnreadableSavepointError.
     """
     content = source.read(FILE)
     if content is None:
         raise UnreadableSavepointError(source.path, f"it has no {FILE}")
     savepoint = parse(content, source.path)
-    reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, held)]
+    reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, ranges)]
     if checkpoint.names():
         reasons.append(f"the checkpoint {checkpoint.path} is not empty")
     if reasons:
@@ -123,10 +123,10 @@ def parse(content: str, path: str) -> Savepoint:
         raise UnreadableSavepointError(path, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
 
 
-def _lost(positions: Positions, held: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[str]:
+def _lost(positions: Positions, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[str]:
     """Yield why the job cannot continue from these positions, for each partition."""
     for (topic, number), position in sorted(positions.items()):
-        first, end = held.get((topic, number), (0, 0))
+        first, end = ranges.get((topic, number), (0, 0))
         if position < first:
             yield (
                 f"the savepoint ends at offset {position} of partition {number} of {topic}, which now begins at "

@@ -127,21 +127,27 @@ def field(name: str) -> FieldReference:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Filter):
-    """A field compared with an operand."""
+class FieldFilter(Filter):
+    """A filter of one field."""
 
     name: str
+
+    @property
+    @override
+    def fields(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(FieldFilter):
+    """A field compared with an operand."""
+
     sign: str
     operand: Operand
 
     @override
     def __repr__(self) -> str:
         return f"field({self.name!r}) {self.sign} {self.operand!r}"
-
-    @property
-    @override
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.name,))
 
     @override
     def sql(self, column: Column) -> str:
@@ -161,20 +167,14 @@ class Comparison(Filter):
 
 
 @dataclass(frozen=True, repr=False)
-class IsIn(Filter):
+class IsIn(FieldFilter):
     """A field that equals one of some operands."""
 
-    name: str
     operands: tuple[Operand, ...]
 
     @override
     def __repr__(self) -> str:
         return f"field({self.name!r}).is_in({', '.join(map(repr, self.operands))})"
-
-    @property
-    @override
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.name,))
 
     @override
     def sql(self, column: Column) -> str:
@@ -196,20 +196,14 @@ class IsIn(Filter):
 
 
 @dataclass(frozen=True, repr=False)
-class NullTest(Filter):
+class NullTest(FieldFilter):
     """A field that has no value, or that has one. It is never null itself."""
 
-    name: str
     is_null: bool
 
     @override
     def __repr__(self) -> str:
         return f"field({self.name!r}).{'is_null' if self.is_null else 'is_not_null'}()"
-
-    @property
-    @override
-    def fields(self) -> frozenset[str]:
-        return frozenset((self.name,))
 
     @override
     def sql(self, column: Column) -> str:

@@ -13,9 +13,8 @@ from services.query.http.forwarding import sequence_response
 from services.query.http.parameters import PageParameters, parse_query
 from services.query.http.partition_reads import PartitionReads, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
-from services.query.http.request_context import charge, principal
+from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
-from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
 
 if TYPE_CHECKING:
@@ -56,9 +55,7 @@ class PageRoutes:
         reader = self._readers.get(request.match_info["name"], sender)
         query = parse_query(PageParameters, request)
         sender.check(reader.state.name, query.prefix)
-        if query.limit > (most := self._dependencies.settings.max_page_keys):
-            raise ProblemError(Problem("bad_request", f"limit: at most {most} keys"))
-        charge(request, query.limit)
+        charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "keys")
         where = parse_where(reader, query.where)
         local, others = self._partitions.divide(request, reader, query.partitions)
         own = self._read(reader, query, where, local)  # before the others answer: a partition may move meanwhile

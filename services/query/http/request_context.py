@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode
 from aiohttp import web
 
 from services.query.lookup.authentication import Principal
+from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.rate_limit import RateMeter
 
 BEARER = "stateloop.bearer."
@@ -32,6 +33,13 @@ def charge(request: web.Request, keys: int) -> None:
     if (more := keys - request.get(CHARGED, 1)) > 0:
         request[METER].charge(more)
         request[CHARGED] = keys
+
+
+def charge_page(request: web.Request, limit: int, most: int, unit: str) -> None:
+    """Charge the request for a page of so many keys or windows. Raises ProblemError for more than `most`."""
+    if limit > most:
+        raise ProblemError(Problem("bad_request", f"limit: at most {most} {unit}"))
+    charge(request, limit)
 
 
 def credentials_of(request: web.Request) -> str | None:

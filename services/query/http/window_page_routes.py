@@ -17,7 +17,7 @@ from services.query.http.forwarding import sequence_response
 from services.query.http.parameters import WindowPageParameters, milliseconds_at, parse_query, unquote_segment
 from services.query.http.partition_reads import PartitionReads, indexes_of, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
-from services.query.http.request_context import charge, principal
+from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
 from services.query.lookup.decision import iso
 from services.query.lookup.problems import Problem, ProblemError
@@ -68,9 +68,7 @@ class WindowPageRoutes:
         reader = self._readers.get(request.match_info["name"], sender)
         query = parse_query(WindowPageParameters, request)
         sender.check(reader.state.name, query.prefix)
-        if query.limit > (most := self._dependencies.settings.max_page_keys):
-            raise ProblemError(Problem("bad_request", f"limit: at most {most} keys"))
-        charge(request, query.limit)
+        charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "keys")
         local, others = self._partitions.divide(request, reader, query.partitions)
         wanted = self._page_request(request, reader, query)._replace(partitions=local)
         own = self._read(reader, wanted, query.fields)  # before the others answer: a partition may move meanwhile

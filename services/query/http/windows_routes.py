@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from contracts.metrics import query as metrics
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
 from services.query.http.parameters import WindowsParameters, key_of_request, milliseconds_at, parse_query
-from services.query.http.request_context import charge, principal
+from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
@@ -47,9 +47,7 @@ class WindowsRoutes:
         reader = self._readers.get(request.match_info["name"], sender)
         sender.check(reader.state.name, key)
         query = parse_query(WindowsParameters, request)
-        if query.limit > (most := self._dependencies.settings.max_page_keys):
-            raise ProblemError(Problem("bad_request", f"limit: at most {most} windows"))
-        charge(request, query.limit)
+        charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "windows")
         self._dependencies.counts.add(metrics.KEYS, reader.state.name)
         found = reader.read_windows(key, _windows_request(query))
         if found.belongs_to_peer and self._forwarder.can_forward(request):
