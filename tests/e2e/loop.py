@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from http import HTTPStatus
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from contracts.model.topics import PARTITIONER
 from contracts.wire import Snapshot
+from tests.e2e.times import now
 from tests.services.query.ingest.ingesting import COMPACTED
 from tests.spark_app.running import CHECKOUT, PATIENCE_S, everything, until
 
@@ -100,7 +100,7 @@ class Loop:
         """Wait until the broker has left so many records; each write may close a segment."""
 
         def enough() -> list[Message] | None:
-            pad = Snapshot(device_id=PAD.decode(), first_seen=START, version=1, as_of=START, state={})
+            pad = Snapshot(device_id=PAD.decode(), first_seen=now(), version=1, as_of=now(), state={})
             for number in range(PARTITIONS):
                 self.send(topic, PAD, pad.encode() if topic == "snapshots" else b"{}", number)
             found = self.records(topic)
@@ -111,9 +111,6 @@ class Loop:
 
     def _group(self, module: str) -> str:
         return f"{self.prefix}{module}"
-
-
-START = datetime.now(UTC)
 
 
 def ask(port: str, path: str) -> dict[str, Any] | None:

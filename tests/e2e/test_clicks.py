@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import orjson
@@ -18,6 +18,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from tests import clicks
 from tests.e2e.loop import PARTITIONS, Loop
+from tests.e2e.times import now
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.running import Job, record_of, until
 
@@ -34,8 +35,10 @@ AGES = {0: 2, 10: 2, 20: 1, 40: 1, 50: 0, 200: 0}
 """Of the clicks, in minutes, with the number of their windows: they start 15 and 45 minutes before the test, and those
 of 75 minutes before are over. So none ends while it runs."""
 
-NOW = datetime.now(UTC)
-OFFSET = (NOW.minute + 15) % 30
+
+def offset() -> int:
+    """Return the minutes of an hour at which windows start."""
+    return (now().minute + 15) % 30
 
 
 @pytest.fixture
@@ -43,14 +46,14 @@ def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch
     """Give topics of which the broker stamps the records, as in production."""
     monkeypatch.setenv("CLICKS_PREFIX", topics_prefix)
     monkeypatch.setenv("CLICKS_REPLAY", "0")
-    monkeypatch.setenv("CLICKS_OFFSET", str(OFFSET))
+    monkeypatch.setenv("CLICKS_OFFSET", str(offset()))
     return Loop(broker, topics_prefix, tmp_path, APPLICATION)
 
 
 async def test_each_window_has_its_clicks_and_its_answer(loop: Loop) -> None:
     for number, (page, age) in enumerate((page, age) for page in PAGES for age in AGES):
         click = {"click": "c", "event_id": str(number), "page": page, "country": "US"}
-        times = {"ts": NOW - timedelta(minutes=age)}
+        times = {"ts": now() - timedelta(minutes=age)}
         loop.send("events", str(number), orjson.dumps(click | times))
     fold, late = folded(loop)
     assert (len(fold.windows), late) == (2 * len(PAGES), 2 * len(PAGES)), "as the ages are chosen"
@@ -85,7 +88,7 @@ def home(snapshot: Snapshot) -> int:
 
 def folded(loop: Loop) -> tuple[Fold, int]:
     """The fold of the clicks as the broker has stamped them, and how many are late."""
-    application = clicks.owned_by(timedelta(minutes=OFFSET))
+    application = clicks.owned_by(timedelta(minutes=offset()))
     decoder, fold = Decoder(application), Fold(application)
     late = 0
     for one in loop.records("events"):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.fleet import Fleet, application, following
+from tests.e2e.times import newer, older
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.running import CHECKOUT
 from tests.spark_app.running import until as until_within
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
-NOW = datetime.now(UTC)
-OLDER, NEWER = NOW - timedelta(minutes=20), NOW - timedelta(minutes=1)
 DEVICES = [f"m{number}" for number in range(10)]
 until = partial(until_within, patience_s=300.0)
 
@@ -53,12 +51,12 @@ def test_a_rebuild_that_is_killed_continues(fleet: Fleet) -> None:
     """A field is added while devices send. The former job runs until the new generation is active."""
     with fleet.job("before", "shared") as job:
         for device in DEVICES:
-            fleet.event(device, OLDER)
+            fleet.event(device, older())
         until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
         until(lambda: fleet.is_complete("before", job), "states of the former application")
         for point in (planned, begun, read, committed):
             kill_at(fleet, "after", point)
-            fleet.event(DEVICES[0], NEWER)
+            fleet.event(DEVICES[0], newer())
         assert not job.ended(), "the job runs until the new generation is active"
         kill_at(fleet, "after", requested)
         assert rebuild(fleet, "after").wait(300) == 0, output(fleet)
@@ -77,28 +75,30 @@ def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
     with following(fleet, "reader") as places:
         with fleet.job("before", "shared") as job, fleet.worker(registry.url):
             for number, device in enumerate(DEVICES):
-                fleet.event(device, OLDER, f"P{number}")
-                fleet.event(device, NEWER)
+                fleet.event(device, older(), f"P{number}")
+                fleet.event(device, newer())
             until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
             until(lambda: fleet.is_complete("before", job), "states of the former application")
             calls = registry.raw.copy()
             assert rebuild(fleet, "after").wait(300) == 0, output(fleet)
             until(job.ended, "the end of the former job")
-            fleet.event(DEVICES[1], NEWER)
+            fleet.event(DEVICES[1], newer())
         with fleet.job("after", "shared") as job, fleet.worker(registry.url, application=application("after")):
             until(lambda: fleet.is_complete("after", job), "rebuilt states, of quiet windows too")
-            fleet.event(DEVICES[2], NEWER)
+            fleet.event(DEVICES[2], newer())
             until(lambda: fleet.is_complete("after", job), "an event after the rebuild")
             until(fleet.has_no_lag, "no lag")
         assert rebuild(fleet, "before", "--rollback").wait(300) == 0, output(fleet)
-        fleet.event(DEVICES[3], NEWER)
+        fleet.event(DEVICES[3], newer())
         with fleet.job("before", "shared") as job, fleet.worker(registry.url):
             until(lambda: fleet.is_complete("before", job), "the states of the former application again")
             until(fleet.has_no_lag, "no lag")
         assert registry.raw == calls, "no call is repeated"
         assert max(Counter(registry.raw).values()) == 1
         newest = {window: snapshot.order for window, snapshot in fleet.newest().items()}
-        until(lambda: all(places()[device][-1] == (NEWER, *newest[device, NEWER]) for device in DEVICES), "the reader")
+        until(
+            lambda: all(places()[device][-1] == (newer(), *newest[device, newer()]) for device in DEVICES), "the reader"
+        )
         assert all(now > then for found in places().values() for then, now in pairwise(found))
 
 

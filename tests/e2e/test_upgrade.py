@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import pytest
 
 from tests.e2e.fleet import Fleet, application, following
 from tests.e2e.loop import ask
+from tests.e2e.times import newer, older
 from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.running import until as until_within
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
-NOW = datetime.now(UTC)
-OLDER, NEWER = NOW - timedelta(minutes=20), NOW - timedelta(minutes=1)
 DEVICES = [f"m{number}" for number in range(10)]
 UNKNOWN, REFUSED = "missing-1", "forbidden-1"
 """Plates to which the API answers 404 and 403."""
@@ -69,11 +67,11 @@ def crash_and_rebuild(fleet: Fleet, registry: Registry, open_gate: Callable[[], 
         with fleet.job("after") as job, fleet.worker(registry.url, application=application("after")):
             until(lambda: job.lines("catching_up") and fleet.is_complete("after", job), "the rebuilt windows")
             for device in DEVICES[::2]:
-                fleet.event(device, NEWER)
+                fleet.event(device, newer())
             until(lambda: fleet.is_complete("after", job), "events after the rebuild")
         after = fleet.compacted_windows()
         assert [after[window].enrichments for window in before] == [one.enrichments for one in before.values()]
-        newest = {device: (NEWER, *after[device, NEWER].order) for device in DEVICES}
+        newest = {device: (newer(), *after[device, newer()].order) for device in DEVICES}
         until(lambda: last(first()) == newest, "the newest snapshots")
         assert all(now > then for places in first().values() for then, now in pairwise(places))
     with following(fleet, "second") as second:
@@ -83,12 +81,12 @@ def crash_and_rebuild(fleet: Fleet, registry: Registry, open_gate: Callable[[], 
 def send_windows(fleet: Fleet, registry: Registry, job: Job) -> None:
     """Send events of two windows of each device; the newer is published before the calls for the older are answered."""
     for number, device in enumerate(DEVICES):
-        fleet.event(device, OLDER, f"P{number}")
+        fleet.event(device, older(), f"P{number}")
     until(lambda: len(registry.calls) == len(DEVICES), "calls for the older windows")
     for device in DEVICES:
-        fleet.event(device, NEWER)
-    newer = [(device, NEWER) for device in DEVICES]
-    until(lambda: fleet.is_complete("before", job, newer), "snapshots of the newer windows")
+        fleet.event(device, newer())
+    second = [(device, newer()) for device in DEVICES]
+    until(lambda: fleet.is_complete("before", job, second), "snapshots of the newer windows")
 
 
 def last(places: dict[str, list[Place]]) -> dict[str, Place]:
@@ -100,7 +98,7 @@ def publishes_again_after_a_crash(fleet: Fleet, job: Job) -> bool:
     """Kill the job as soon as it has published, and start it again; whether it had not committed what it published."""
     for crashes in (True, False):
         for device in DEVICES:
-            fleet.event(device, NEWER)
+            fleet.event(device, newer())
         until(lambda: fleet.is_complete("before", job), "snapshots of the events")
         if crashes:
             job.kill()
@@ -118,8 +116,8 @@ def upgrade(fleet: Fleet, registry: Registry, open_gate: Callable[[], object]) -
     *quiet, late, later = DEVICES
     with fleet.job("before") as job, services(fleet, registry, "before") as port:
         for device, plate in zip(quiet, (UNKNOWN, REFUSED, "P0", "P1", "P2", "P3", "P4", "P5"), strict=True):
-            fleet.event(device, NEWER, plate)
-            fleet.event(device, NEWER)
+            fleet.event(device, newer(), plate)
+            fleet.event(device, newer())
             fleet.send("events", device, b"{")
         until(lambda: len(registry.calls) == len(quiet), "calls")
         open_gate()
@@ -130,7 +128,7 @@ def upgrade(fleet: Fleet, registry: Registry, open_gate: Callable[[], object]) -
         assert {epoch for *_, epoch in refused} == {job.epoch()}
         registry.gate.clear()
         for device in (late, later):
-            fleet.event(device, NEWER, f"P-{device}")
+            fleet.event(device, newer(), f"P-{device}")
         until(lambda: {f"/owners/P-{late}", f"/owners/P-{later}"} <= registry.calls.keys(), "late calls")
         job.stop()
         open_gate()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import orjson
@@ -14,19 +13,19 @@ from contracts.wire import Feedback
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from tests.e2e.loop import PARTITIONS, Loop, ask
+from tests.e2e.times import newer, now, older
 from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.running import Job, until
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
-NOW = datetime.now(UTC)
-OLDER, NEWER = NOW - timedelta(minutes=20), NOW - timedelta(minutes=1)
 DEVICE, OLD_PLATE, NEW_PLATE = "m1", "OLD", "NEW"
 HOME = partition(DEVICE.encode(), PARTITIONS)
 
@@ -50,11 +49,11 @@ def late_answer() -> bytes:
     """The answer for the older window, which no worker gave: so no request of it is known."""
     return Feedback(
         device_id=DEVICE,
-        first_seen=OLDER,
+        first_seen=older(),
         enrichment="owner",
         version=1,
         status="absence",
-        ts=NOW,
+        ts=now(),
         fingerprint="late",
         reason="404",
     ).encode()
@@ -63,7 +62,7 @@ def late_answer() -> bytes:
 async def test_nothing_of_the_newer_window_is_lost(loop: Loop) -> None:
     job = Job(loop.bootstrap, loop.folder, "tests.e2e.windows:app", loop.environment).start()
     try:
-        for window, plate in ((OLDER, OLD_PLATE), (NEWER, NEW_PLATE)):
+        for window, plate in ((older(), OLD_PLATE), (newer(), NEW_PLATE)):
             loop.send("events", DEVICE, event(window, plate))
         until(lambda: job.ended() or len(loop.records("snapshots")) == 2, "a snapshot of each window")
         loop.send("feedback", DEVICE, late_answer())
@@ -71,7 +70,7 @@ async def test_nothing_of_the_newer_window_is_lost(loop: Loop) -> None:
     finally:
         job.stop()
     left = loop.compacted("snapshots", 2)
-    assert {one.key() for one in left} == {window_key(DEVICE, OLDER), window_key(DEVICE, NEWER)}
+    assert {one.key() for one in left} == {window_key(DEVICE, older()), window_key(DEVICE, newer())}
     assert {one.partition() for one in left} == {HOME}
     async with Registry().serving() as registry:
         await asyncio.to_thread(readers, loop, registry.url)
@@ -83,7 +82,7 @@ def readers(loop: Loop, registry: str) -> None:
     with ExitStack() as running:
         running.enter_context(loop.service("services.derive"))
         sites = until(lambda: len(found := loop.records("sites")) >= 2 and found, "derived records")
-        assert {one.key() for one in sites} == {derived_key("site", DEVICE, start) for start in (OLDER, NEWER)}
+        assert {one.key() for one in sites} == {derived_key("site", DEVICE, start) for start in (older(), newer())}
         loop.compacted("sites", 2)
         port = str(free_port_pair())
         data = str(loop.folder / "data")
@@ -92,7 +91,7 @@ def readers(loop: Loop, registry: str) -> None:
         assert state["value"]["state"]["plate"] == NEW_PLATE
         assert until(lambda: ask(port, "sites/site"), "the derived state")["value"]["value"]["plate"] == NEW_PLATE
         running.enter_context(loop.worker(registry))
-        until(lambda: fed(loop, NEWER), "the newer window's answer")
+        until(lambda: fed(loop, newer()), "the newer window's answer")
 
 
 def fed(loop: Loop, first_seen: datetime) -> bool:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-NOW = datetime.now(UTC)
-NOW_MS = round(NOW.timestamp() * 1000)
-
 
 @pytest.fixture
 def rebuild(spark: SparkSession, now_topics: Topics, tmp_path: Path) -> Rebuild:
@@ -35,30 +32,37 @@ def rebuild(spark: SparkSession, now_topics: Topics, tmp_path: Path) -> Rebuild:
     return Rebuild(spark, everything.application(), settings)
 
 
-def events(count: int) -> list[dict[str, object]]:
-    """Events of as many devices."""
-    return [{"device_id": f"d{n}", "event_id": "1", "first_seen": NOW, "ts": NOW} for n in range(count)]
+def events(count: int, time: datetime) -> list[dict[str, object]]:
+    """Events of as many devices, at one time."""
+    return [{"device_id": f"d{n}", "event_id": "1", "first_seen": time, "ts": time} for n in range(count)]
+
+
+def milliseconds(time: datetime) -> int:
+    """Since 1970, as the clock of a rebuild gives them."""
+    return round(time.timestamp() * 1000)
 
 
 def test_a_plan_counts_the_records_that_a_live_window_can_have(rebuild: Rebuild, now_topics: Topics) -> None:
-    now_topics.send(now_topics.names.events, map(event_record, events(10)))
-    plan = rebuild.plan(NOW_MS)
+    now = datetime.now(UTC)
+    now_topics.send(now_topics.names.events, map(event_record, events(10, now)))
+    plan = rebuild.plan(milliseconds(now))
     assert (plan.differences, plan.records, plan.missing) == (["there is no checkpoint"], 10, [])
     assert not plan.is_begun
     app = everything.application()
-    later = NOW + app.kept_for + app.skew + CLOCKS + timedelta(minutes=1)
-    assert rebuild.plan(round(later.timestamp() * 1000)).records == 0
+    later = now + app.kept_for + app.skew + CLOCKS + timedelta(minutes=1)
+    assert rebuild.plan(milliseconds(later)).records == 0
 
 
 def test_a_plan_names_what_the_topics_do_not_hold_any_more(rebuild: Rebuild, now_topics: Topics) -> None:
-    now_topics.send(now_topics.names.events, map(event_record, events(20)))
+    now = datetime.now(UTC)
+    now_topics.send(now_topics.names.events, map(event_record, events(20, now)))
     admin = AdminClient({"bootstrap.servers": now_topics.kafka})
     (deleted,) = admin.delete_records([TopicPartition(now_topics.names.events, 0, 1)]).values()
     deleted.result(30)
-    (missing,) = rebuild.plan(NOW_MS).missing
+    (missing,) = rebuild.plan(milliseconds(now)).missing
     assert missing == f"partition 0 of {now_topics.names.events} begins at offset 1: records before it are gone"
 
 
 def test_a_checkpoint_that_was_never_rebuilt_has_no_way_back(rebuild: Rebuild) -> None:
     with pytest.raises(NoGenerationError):
-        rebuild.roll_back(NOW_MS)
+        rebuild.roll_back(milliseconds(datetime.now(UTC)))
