@@ -76,6 +76,17 @@ class Derived:
 
 
 @dataclass(frozen=True)
+class CoverageField:
+    """A field of a windowed state that lists the steps of its window with data, as the reducer Coverage publishes it.
+
+    Its value is an array of half-open pairs of step numbers, counted from the start of the window.
+    """
+
+    path: str
+    step: timedelta
+
+
+@dataclass(frozen=True)
 class NamedState:
     """A keyed topic that can be queried. `window_start`, `epoch`, `version` and `event_time` are paths in its records.
 
@@ -113,6 +124,8 @@ class NamedState:
     """The size of the windows, where a key has several: then they are aligned to the clock. `lifetime` has it too."""
     every: timedelta | None = None
     """The time from the start of a window to that of the next; less than `window` where windows overlap."""
+    coverage: tuple[CoverageField, ...] = ()
+    """Of a windowed state: the fields from which queries of coverage are answered."""
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     "Query the state": {
         "get": Command("services.client", "print the state of a key", passes_name=True),
+        "coverage": Command("services.client", "print where a key has data, and where gaps", passes_name=True),
         "watch": Command("services.client", "print changes of a key, or of keys with a prefix", passes_name=True),
         "keys": Command("services.client", "print the keys of a state", passes_name=True),
         "states": Command("services.client", "print the named states", passes_name=True),
@@ -58,7 +59,7 @@ def usage() -> str:
     for title, commands in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {name:{NAME_WIDTH}}{one.help}" for name, one in commands.items())]
     lines += ["", "Settings are environment variables with the prefix STATELOOP_. `stateloop COMMAND --help` lists"]
-    lines += ["the arguments of a command. Options of get, watch, keys and states may stand before the command."]
+    lines += ["the arguments of a command. Options of the queries may stand before the command."]
     return "\n".join(lines)
 
 

@@ -31,7 +31,7 @@ one that has expired, and 130 after Ctrl-C.
 
 
 def arguments(given: Sequence[str]) -> Namespace:
-    """`command` (get, watch, keys, states), and what each of them needs."""
+    """`command` (get, coverage, watch, keys, states), and what each of them needs."""
     parser = ArgumentParser(
         prog="stateloop",
         description="Ask the named states of a query service.",
@@ -40,12 +40,13 @@ def arguments(given: Sequence[str]) -> Namespace:
         allow_abbrev=False,  # or --token would be taken for --token-file
     )
     _common(parser)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="get|watch|keys|states")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="get|coverage|watch|keys|states")
     # Without a default of its own, a subcommand leaves the value of an option that came before it.
     common = ArgumentParser(add_help=False, argument_default=SUPPRESS)
     _common(common)
     add = partial(commands.add_parser, allow_abbrev=False, parents=[common])
     _get(add("get", help="what is known of a key, in one window or in several"))
+    _coverage(add("coverage", help="where a key has data, and where gaps, over its windows"))
     _watch(add("watch", help="what becomes of a key, or of all keys with a prefix, as it happens"))
     _keys(add("keys", help="the keys of a state, one a line"))
     add("states", help="the states that may be asked")
@@ -101,6 +102,14 @@ def _get(parser: ArgumentParser) -> None:
     parser.add_argument("--to", type=_time, dest="end", metavar="TIME", help="and before this time")
     parser.add_argument("--newest-first", action="store_true", help="the newest window first, with --from or --to")
     parser.add_argument("--limit", type=_count, metavar="N", help="only the first N windows, with --from or --to")
+
+
+def _coverage(parser: ArgumentParser) -> None:
+    _place(parser)
+    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("--from", type=_time, dest="start", metavar="TIME", help="start of the range")
+    parser.add_argument("--to", type=_time, dest="end", metavar="TIME", help="end of the range")
+    parser.add_argument("--field", metavar="PATH", help="the Coverage field, where the state has several")
 
 
 def _watch(parser: ArgumentParser) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from services.client import pages
-from services.client.answers import Found
+from services.client.answers import Found, NeverSeen
 from services.client.batch import BatchRead, MultiGet
+from services.client.coverage import coverage_part
 from services.client.decoding import Value, reader
 from services.client.discovery import Discovery
 from services.client.errors import StaleReadError
@@ -24,6 +25,7 @@ from services.client.request_targets import (
     ReadOptions,
     WindowFilter,
     WindowRange,
+    coverage_target,
     key_target,
     page_target,
     watch_target,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from services.client.answers import Answer
+    from services.client.coverage import Coverage
     from services.client.pages import Page, StateInfo
     from services.client.subscriptions import WatchFilter
     from services.client.transport import InstanceResponse
@@ -207,6 +210,32 @@ class Client:
 
         async for item in _following(page, limit):
             yield item
+
+    async def coverage(  # noqa: PLR0913  # as the service's own query
+        self,
+        state: str,
+        key: str,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        field: str | None = None,
+        deadline: float | None = None,
+    ) -> Coverage | NeverSeen:
+        """Return where a key of a windowed state has data, gaps, and time that has not passed, from `start` to `end`.
+
+        By default the range is that of all windows of the key that are remembered. `field` is the path of a Coverage
+        field, where the state has several. The deadline is that of each request: a long range is read in parts.
+        """
+        found: Coverage | None = None
+        while True:
+            call = self._call(f"{state}/{key}", coverage_target(state, key, start, end, field), deadline, (state, key))
+            part = await self._sender.send(call, lambda reply: coverage_part(reply, state, key))
+            if isinstance(part, NeverSeen):
+                return part
+            found = part.coverage if found is None else found.joined(part.coverage)
+            if part.next is None:
+                return found
+            start = part.next
 
     async def window_items(  # noqa: PLR0913  # as the service's own query
         self,

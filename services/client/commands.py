@@ -15,7 +15,7 @@ from services.client.flat import rows, text
 from services.client.json_lines import line
 from services.client.paths import has_path, unknown_path, value_at
 from services.client.subscriptions import WatchFilter
-from services.client.tables import fields, happened, heading, missing, states, windows
+from services.client.tables import coverage, fields, happened, heading, missing, states, windows
 from services.client.watch_updates import Mark
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class Commands:
                 return await self._get_windows(options)
             case "get":
                 return await self._get(options)
+            case "coverage":
+                return await self._coverage(options)
             case "watch":
                 return await self._watch(options)
             case "keys":
@@ -103,6 +105,16 @@ class Commands:
         if not options.json:
             self.console.print(windows(options.key, found, options.fields))
         return Code.FOUND if found else Code.NEVER_SEEN
+
+    async def _coverage(self, options: Namespace) -> Code:
+        found = await self.client.coverage(
+            options.state, options.key, start=options.start, end=options.end, field=options.field
+        )
+        if options.json:
+            self.write(line(found))
+        else:
+            self.console.print(missing(found) if isinstance(found, NeverSeen) else coverage(found))
+        return Code.NEVER_SEEN if isinstance(found, NeverSeen) else Code.FOUND
 
     async def _check_fields(self, state: str, missing: Sequence[str]) -> None:
         """Raise UnknownFieldError for a path that no record of the state has, not one that this record lacks."""

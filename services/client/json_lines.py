@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from services.client.answers import Expired, Found, NeverSeen, NoWindow
+from services.client.coverage import Coverage
 from services.client.watch_updates import Left, Mark, Removed
 
 if TYPE_CHECKING:
@@ -24,12 +25,24 @@ RESULTS = {
 }
 
 
-def line(value: Answer[Any] | Update[Any] | Mark | StateInfo | str) -> str:
+def line(value: Answer[Any] | Update[Any] | Mark | StateInfo | Coverage | str) -> str:
     """One line of JSON. What was found has `result` "found", and so on."""
     return orjson.dumps(value if isinstance(value, str) else _members(value)).decode()
 
 
-def _members(value: Answer[Any] | Update[Any] | Mark | StateInfo) -> Any:
+def _members(value: Answer[Any] | Update[Any] | Mark | StateInfo | Coverage) -> Any:
+    if isinstance(value, Coverage):
+        return {
+            "result": "found",
+            "state": value.state,
+            "key": value.key,
+            "field": value.field,
+            "step_s": value.step.total_seconds(),
+            "from": value.start,
+            "to": value.end,
+            "final_until": value.final_until,
+            "intervals": [{"kind": one.kind, "from": one.start, "to": one.end} for one in value.intervals],
+        }
     if isinstance(value, Found):
         return {
             "result": "found",

@@ -93,6 +93,12 @@ def windows_target(state: str, key: str, wanted: WindowRange, cursor: str | None
     return f"{state_target(state)}/{quote(key, safe='')}/windows{query(given)}"
 
 
+def coverage_target(state: str, key: str, start: datetime | None, end: datetime | None, field: str | None) -> str:
+    """Of the coverage of a key."""
+    given = {"from": time_text(start), "to": time_text(end), "field": field}
+    return f"{state_target(state)}/{quote(key, safe='')}/coverage{query(given)}"
+
+
 def window_target(state: str, at: datetime | None, wanted: WindowFilter, cursor: str | None, limit: int | None) -> str:
     """Of a page of the keys of the window that contains a time; None for the present time."""
     filters = [("where", f"{path}:{value}") for path, value in wanted.where.items()]

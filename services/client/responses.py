@@ -38,8 +38,8 @@ def answer(reply: InstanceResponse, state: str, key: str, read: Callable[[Any], 
     facts = reply.body if isinstance(reply.body, Mapping) else {}
     if reply.status == HTTPStatus.GONE:
         return Expired(state, key, facts)
-    if reply.status == HTTPStatus.NOT_FOUND and kind(facts) == NEVER_SEEN:
-        return NeverSeen(state, key, facts)
+    if (missing := never_seen(reply)) is not None:
+        return NeverSeen(state, key, missing)
     if reply.status == HTTPStatus.NOT_FOUND and kind(facts) == NO_WINDOW:
         return NoWindow(state, key, facts)
     body = content(reply, f"{state}/{key}")
@@ -50,6 +50,12 @@ def answer(reply: InstanceResponse, state: str, key: str, read: Callable[[Any], 
     if (answered.state, answered.key) != (state, key):
         raise InvalidResponseError(reply.url, f"{answered.state}/{answered.key}, asked for {state}/{key}")
     return answered
+
+
+def never_seen(reply: InstanceResponse) -> Mapping[str, Any] | None:
+    """Return the members of the problem of a key that was never seen; None for any other response."""
+    is_missing = isinstance(reply.body, Mapping) and reply.status == HTTPStatus.NOT_FOUND
+    return reply.body if is_missing and kind(reply.body) == NEVER_SEEN else None
 
 
 def content(reply: InstanceResponse, what: str) -> Mapping[str, Any]:

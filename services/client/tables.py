@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from services.client.coverage import Coverage, Kind
     from services.client.pages import StateInfo
     from services.client.watch_updates import Update
 
@@ -26,6 +27,8 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 TIME = "%Y-%m-%d %H:%M:%S"
 STATE = "state."
+COVERAGE: Mapping[Kind, str] = {"data": "green", "gap": "bold red", "open": "dim", "unknown": "yellow"}
+"""The style of each kind of interval."""
 ITS_ORDER = ("device_id", "key", "first_seen", "epoch", "version", "as_of")
 """Fields that repeat the beginning of a line of a watch, or change each time."""
 
@@ -70,6 +73,22 @@ def windows(key: str, found: Sequence[Found[Any]], paths: Sequence[str]) -> Rend
         start = Text(f"{one.window_start:{TIME}}" if one.window_start else "", style="bold")
         is_open = Text("open", style="green") if one.is_open else Text("")
         table.add_row(start, is_open, str(one.version), *(Text(_cell(value_at(one.value, path))) for path in shown))
+    return table
+
+
+def coverage(found: Coverage) -> Table:
+    """Return a table with a row for each interval, and the total of each kind below it."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("from (UTC)", no_wrap=True)
+    table.add_column("to", no_wrap=True)
+    table.add_column("")
+    table.add_column("duration", justify="right")
+    for kind, start, end in found.intervals:
+        table.add_row(f"{start:{TIME}}", f"{end:{TIME}}", Text(kind, style=COVERAGE[kind]), f"{end - start}")
+    table.add_section()
+    for kind, style in COVERAGE.items():
+        if total := found.total(kind):
+            table.add_row("", "", Text(kind, style=style), f"{total}")
     return table
 
 

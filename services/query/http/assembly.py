@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.http.batch_routes import BatchRoutes
+from services.query.http.coverage_routes import CoverageRoutes
 from services.query.http.fast_path import FastPath
 from services.query.http.forwarding import Forwarder
 from services.query.http.key_routes import KeyRoutes
@@ -49,6 +50,7 @@ def state_api(dependencies: Dependencies, authenticator: Authenticator, peers: P
         PageRoutes(dependencies, readers, forwarder),
         KeyRoutes(dependencies, readers, forwarder, waiters),
         WindowsRoutes(dependencies, readers, forwarder),
+        CoverageRoutes(dependencies, readers, forwarder),
         WindowPageRoutes(dependencies, readers, forwarder),
     ]
     return StateApi(guard, routes, FastPath(dependencies, readers, guard, batches), waiters)

@@ -58,6 +58,14 @@ STATES = (
         at=(NAME, KEY),
     ),
     Operation(
+        "/v1/states/{name}/{key}/coverage",
+        "Where a key of a windowed state has data, and where gaps",
+        models.CoverageAnswer,
+        (*READS, "never_seen", "expired", "misplaced"),
+        parameters.CoverageParameters,
+        at=(NAME, KEY),
+    ),
+    Operation(
         "/v1/states/{name}/windows/{time}",
         "The keys of one window of a windowed state",
         models.WindowPageAnswer,

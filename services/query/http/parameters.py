@@ -125,6 +125,23 @@ class WindowsParameters(Parameters):
     fields: Fields = None
 
 
+class CoverageParameters(Parameters):
+    """Parameters of a GET of the coverage of a key."""
+
+    start: AwareDatetime | None = Field(
+        default=None, alias="from", description="Start of the range; by default that of the key's oldest window"
+    )
+    end: AwareDatetime | None = Field(
+        default=None,
+        alias="to",
+        description="End of the range; by default that of the newest or the present window",
+    )
+    field: str | None = Field(
+        default=None, max_length=256, description="Path of a Coverage field; not needed if there is one only"
+    )
+    limit: Limit = Field(default=100, description="The largest number of windows that are read")
+
+
 class PageParameters(Parameters):
     """Parameters of a GET of a page of keys."""
 

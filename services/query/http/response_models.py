@@ -95,6 +95,31 @@ class WindowsAnswer(ResponseModel):
     cursor: str | None = Field(description="Write it as cursor= to get the next page; null: there is none")
 
 
+class CoverageInterval(ResponseModel):
+    """A half-open interval of time: with data, without data, not passed yet, or not remembered."""
+
+    kind: Literal["data", "gap", "open", "unknown"]
+    start: AwareDatetime = Field(alias="from")
+    end: AwareDatetime = Field(alias="to")
+
+
+class CoverageAnswer(ResponseModel):
+    """The intervals of a time range, which follow each other without holes."""
+
+    state: str
+    key: str
+    field: str = Field(description="Path of the Coverage field")
+    step_s: float = Field(gt=0, description="The resolution in seconds: a step with any data is covered")
+    start: AwareDatetime = Field(alias="from")
+    end: AwareDatetime = Field(alias="to", description="To where the range is answered")
+    next: AwareDatetime | None = Field(description="Write it as from= to get the rest; null: there is none")
+    final_until: AwareDatetime = Field(description="Before it, all windows are closed: the intervals change no more")
+    intervals: tuple[CoverageInterval, ...]
+    lag: Lag
+    role: RoleName = Field(description="What the instance is to the key's partition")
+    instance: str = Field(description="The instance that answered")
+
+
 class WindowPageAnswer(ResponseModel):
     """The next keys of a window. The window is null if there are none on this page."""
 
@@ -111,6 +136,13 @@ class PartitionAnswer(ResponseModel):
     partition: int
     role: RoleName
     lag: Lag
+
+
+class CoverageFieldAnswer(ResponseModel):
+    """A Coverage field of a windowed state."""
+
+    path: str
+    step_s: float = Field(gt=0)
 
 
 class StateAnswer(ResponseModel):
@@ -134,6 +166,7 @@ class StateAnswer(ResponseModel):
     stale_after_s: float
     history: int
     indexes: tuple[str, ...]
+    coverage: tuple[CoverageFieldAnswer, ...] = Field(description="The Coverage fields, of which coverage is queried")
     json_schema: dict[str, Any] = Field(alias="schema", description="The JSON Schema of the records")
 
 

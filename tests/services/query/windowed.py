@@ -54,9 +54,9 @@ class Departures:
     def __init__(self, store: LmdbWindowStore) -> None:
         self.store = store
 
-    def put(self, key: str, hour: int, version: int = 1, epoch: int = 0, **state: Any) -> list[Change]:
+    def put(self, key: str, hour: float, version: int = 1, epoch: int = 0, **state: Any) -> list[Change]:
         """A snapshot of the window that begins so many hours after noon."""
-        start = NOON + hour * HOUR
+        start = NOON + round(hour * HOUR)
         number = partition(key.encode(), DEPARTURES.partitions)
         value = orjson.dumps({"device_id": key, "version": version, "state": state})
         entry = Entry(start, epoch, version, start, number, self.store.position(number) or 0, value)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from contracts.model.named_state import NamedState
+
 
 class TwoInstances(NamedTuple):
     """The instances, and what tests write to them."""
@@ -30,7 +32,7 @@ class TwoInstances(NamedTuple):
 
 
 @asynccontextmanager
-async def two_instances(folder: Path) -> AsyncIterator[TwoInstances]:
+async def two_instances(folder: Path, state: NamedState = DEPARTURES) -> AsyncIterator[TwoInstances]:
     """Two instances, each of which answers for every key."""
     peers, made, written = Peers(), [], []
     with ExitStack() as stack:
@@ -38,7 +40,9 @@ async def two_instances(folder: Path) -> AsyncIterator[TwoInstances]:
             routing = MemoryRouting()
             routing.others = {number: PartitionStatus(Role.ELSEWHERE, 0) for number in range(4) if number % 2 != own}
             routing.known = [Member(("two", "one")[own], "http://unused")]
-            dependencies, store = stack.enter_context(departures(folder / name, routing=routing, instance=name))
+            dependencies, store = stack.enter_context(
+                departures(folder / name, routing=routing, instance=name, state=state)
+            )
             made.append(dependencies)
             written.append(store)
         async with (
