@@ -31,13 +31,15 @@ class QueryOptions:
     The query service stores `history` versions of a key. `indexes` has the paths of fields that a query can filter by.
     A client may cache an answer for `stale_after`. An expired key is answered as expired for `remember` (by default
     the state's lifetime), and as never seen after that. Of a windowed state, closed windows are stored for `remember`
-    (by default a day).
+    (by default a day). With `silence`, the service indexes the keys by their event time: queries and watches can select
+    those without a record for some time.
     """
 
     history: int = 1
     indexes: tuple[str, ...] = ()
     stale_after: timedelta = NO_TIME
     remember: timedelta | None = None
+    silence: bool = False
 
     @property
     def closed_windows(self) -> timedelta:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
 from aiohttp import web
 
 from services.query.http.forwarding import sequence_response
-from services.query.http.parameters import PageParameters, parse_query
+from services.query.http.page_items import PageItems, merge_pages
+from services.query.http.parameters import PageParameters, parse_query, seconds_of
 from services.query.http.partition_reads import PartitionReads, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
+from services.query.http.silent_pages import SilentPages
 from services.query.lookup.projection import parse_paths, project
 
 if TYPE_CHECKING:
@@ -29,13 +31,6 @@ if TYPE_CHECKING:
 PATH = "/v1/states/{name:[^/:]+}"
 
 
-class PageItems(NamedTuple):
-    """Keys with their answers, in order and complete up to `after`; None if there are no further keys."""
-
-    items: Sequence[tuple[str, bytes]]
-    after: str | None
-
-
 class PageRoutes:
     """Answers requests for pages of keys."""
 
@@ -44,18 +39,24 @@ class PageRoutes:
         self._readers = readers
         self._forwarder = forwarder
         self._partitions = PartitionReads(dependencies, forwarder)
+        self._silent = SilentPages(dependencies, forwarder, self._partitions)
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
         return [web.get(PATH, self.get)]
 
     async def get(self, request: web.Request) -> web.Response:
-        """The next keys with this prefix and these values, with their entries. Raises ProblemError."""
+        """The next keys with this prefix and these values, or the next silent ones, with their entries.
+
+        Raises ProblemError.
+        """
         sender = principal(request)
         reader = self._readers.get(request.match_info["name"], sender)
         query = parse_query(PageParameters, request)
         sender.check(reader.state.name, query.prefix)
         charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "keys")
+        if query.silent_for is not None:
+            return (await self._silent.respond(request, reader, query, seconds_of(query.silent_for))).response()
         where = parse_where(reader, query.where)
         local, others = self._partitions.divide(request, reader, query.partitions)
         own = self._read(reader, query, where, local)  # before the others answer: a partition may move meanwhile
@@ -65,7 +66,7 @@ class PageRoutes:
 
     def _read(
         self, reader: StateReader, query: PageParameters, where: Mapping[str, str], partitions: Sequence[int]
-    ) -> PageItems:
+    ) -> PageItems[str]:
         """The page of this instance. Raises ProblemError (503) if a partition moved while it was read."""
         page = reader.store.page(
             prefix=query.prefix, after=query.after, limit=query.limit, where=where, partitions=partitions
@@ -81,21 +82,14 @@ class PageRoutes:
 
     async def _forward(
         self, owners: Sequence[Member], reader: StateReader, query: PageParameters, partitions: Sequence[int]
-    ) -> PageItems:
+    ) -> PageItems[str]:
         members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
         target = f"/v1/states/{reader.state.name}?{urlencode(members, doseq=True)}"
         (after, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
         return PageItems([(orjson.loads(one)["key"], one) for one in texts], orjson.loads(after))
 
 
-def merge_pages(found: Sequence[PageItems], limit: int) -> PageItems:
-    """The first keys of all pages, up to the key to which every page is complete."""
-    bound = min((one.after for one in found if one.after is not None), default=None)
-    items = sorted(item for one in found for item in one.items if bound is None or item[0] <= bound)
-    return PageItems(items[:limit], items[limit - 1][0] if len(items) > limit else bound)
-
-
-def _respond(found: PageItems, *, forwarded: bool) -> HttpResponse:
+def _respond(found: PageItems[str], *, forwarded: bool) -> HttpResponse:
     texts = [text for _, text in found.items]
     after = orjson.dumps(found.after)
     if forwarded:

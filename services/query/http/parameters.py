@@ -25,6 +25,8 @@ NAME_MAX = 100
 KEY_SEGMENT = 4
 """The segment of /v1/states/{name}/{key} that is the key."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SPAN = r"^[0-9]{1,9}[smhd]?$"
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 PARTITION_AND_OFFSET = r"^[0-9]{1,9}:[0-9]{1,19}$"
 
 
@@ -147,10 +149,16 @@ class PageParameters(Parameters):
 
     prefix: Text = Field(default="", max_length=4096, description="Keys with this prefix")
     after: Text | None = Field(
-        default=None, max_length=4096, description="Keys after this one: `after` of the last page"
+        default=None, max_length=4096, description="`after` of the last page: without silent_for, keys after this one"
     )
     limit: Limit = Field(default=100, description="The largest number of keys")
     where: Where = ()
+    silent_for: str | None = Field(
+        default=None,
+        pattern=SPAN,
+        description="Only keys without a record for longer than this, as 30s, 5m, 2h or 1d, those silent longest first;"
+        " of a state with QueryOptions(silence=True)",
+    )
     fields: Fields = None
     partitions: Partitions = None
 
@@ -224,6 +232,12 @@ def milliseconds_at(time: datetime | None) -> int | None: ...
 def milliseconds_at(time: datetime | None) -> int | None:
     """A time in milliseconds since 1970."""
     return None if time is None else (time - _EPOCH) // timedelta(milliseconds=1)
+
+
+def seconds_of(span: str) -> int:
+    """The seconds of a text that matches SPAN; without a unit, they are meant."""
+    unit = SECONDS.get(span[-1])
+    return int(span) if unit is None else int(span[:-1]) * unit
 
 
 def unquote_segment(raw: str) -> str:

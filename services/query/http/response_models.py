@@ -76,7 +76,7 @@ class BatchAnswer(ResponseModel):
 
 
 class PageAnswer(ResponseModel):
-    """The next keys in their order."""
+    """The next keys in their order; with `silent_for`, those silent longest first."""
 
     items: tuple[WindowAnswer | KeyAnswer, ...]
     after: str | None = Field(description="Write it as after= to get the next page; null: there is none")
@@ -166,6 +166,7 @@ class StateAnswer(ResponseModel):
     stale_after_s: float
     history: int
     indexes: tuple[str, ...]
+    silence: bool = Field(description="Whether keys can be selected by the time since their last record: silent_for")
     coverage: tuple[CoverageFieldAnswer, ...] = Field(description="The Coverage fields, of which coverage is queried")
     json_schema: dict[str, Any] = Field(alias="schema", description="The JSON Schema of the records")
 

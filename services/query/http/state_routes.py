@@ -58,6 +58,7 @@ class StateRoutes:
             "stale_after_s": options.stale_after.total_seconds(),
             "history": options.history,
             "indexes": options.indexes,
+            "silence": options.silence,
             "coverage": [{"path": one.path, "step_s": one.step.total_seconds()} for one in state.coverage],
             "schema": state.schema,
         }

@@ -11,6 +11,8 @@ from services.query.store.lmdb_store import LmdbStore
 from services.query.store.store import (
     EntryPage,
     ScanPosition,
+    SilentPage,
+    SilentPageRequest,
     Store,
     Update,
     WindowPage,
@@ -27,6 +29,8 @@ __all__ = [
     "LmdbStore",
     "LmdbWindowStore",
     "ScanPosition",
+    "SilentPage",
+    "SilentPageRequest",
     "StatePartition",
     "Store",
     "StoreError",

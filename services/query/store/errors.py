@@ -85,6 +85,13 @@ class StoreClosedError(StoreError, RetryableError):
         self.folder = folder
 
 
+class NoSilenceError(StoreError, PermanentError):
+    """The state has no index of event times."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"{state} has no index of event times: declare QueryOptions(silence=True)")
+
+
 class NotIndexedError(StoreError, PermanentError):
     """The state is filtered by a field that has no index."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,14 @@ import lmdb
 
 from services.query.store.buckets import SLOTS, time_buckets
 from services.query.store.environment import Databases
-from services.query.store.errors import NotIndexedError
+from services.query.store.errors import NoSilenceError, NotIndexedError
+from services.query.store.event_time_index import EventTimeIndex
 from services.query.store.field_index import FieldIndex
 from services.query.store.folder import StoreFolder
 from services.query.store.history import History
-from services.query.store.packing import unpack
+from services.query.store.packing import order, unpack
 from services.query.store.paging import Pager, PageRequest
+from services.query.store.silent_paging import SilentPager
 from services.query.store.store_metadata import StoreMetadata
 from services.query.store.write_batch import SPACE_CHECK_SIZE, WriteBatch
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from services.query.store.buckets import TimeBuckets
     from services.query.store.entry import Change, Entry
     from services.query.store.environment import Slot
-    from services.query.store.store import EntryPage, Update
+    from services.query.store.store import EntryPage, SilentPage, SilentPageRequest, Update
 
 BULK_SIZE = 1000
 """A batch of at least so many updates is written in key order: neighbours are on one page of the file."""
@@ -49,6 +52,7 @@ class LmdbStore:
         self._state = state
         self._buckets = time_buckets(state)
         self._paths = state.query.indexes
+        self._times = EventTimeIndex() if state.query.silence else None
         self._folder = StoreFolder(folder, _shape(state, self._buckets), boot)
         try:
             self._databases = self._open_databases(folder)
@@ -107,6 +111,13 @@ class LmdbStore:
                 PageRequest(prefix, after, limit, where, partitions),
                 lambda window_start: self._buckets.is_expired(window_start, watermark),
             )
+
+    def silent_page(self, request: SilentPageRequest) -> SilentPage:
+        """See `Store`."""
+        self._check_indexed(request.where)
+        with self._begin() as txn:
+            slots = self._live_slots(txn)
+            return self._silent_pager().page(txn, slots, request, partial(self._find_alive, txn, slots))
 
     def key_count(self) -> int:
         """See `Store`."""
@@ -211,7 +222,7 @@ class LmdbStore:
         self._folder.close()
 
     def _open_databases(self, folder: Path) -> Databases:
-        return Databases(folder, len(self._paths), history=self._state.query.history > 1)
+        return Databases(folder, len(self._paths) + self._state.query.silence, history=self._state.query.history > 1)
 
     def _bind_index(self) -> None:
         self._index = FieldIndex(self._paths)
@@ -231,6 +242,17 @@ class LmdbStore:
         except (UnicodeEncodeError, lmdb.BadValsizeError):
             pass  # no record has such a key
         return None, None
+
+    def _find_alive(self, txn: Transaction[bytes], slots: Sequence[Slot], name: bytes) -> bytes | None:
+        """Return the packed entry of a key, unless its window has expired."""
+        found = (txn.get(name, db=slot.entries) for slot in slots)
+        data = next((one for one in found if one is not None), None)
+        return None if data is None or order(data)[0] < self.oldest_live_window() else data
+
+    def _silent_pager(self, columns: int | None = None) -> SilentPager:
+        if self._times is None:
+            raise NoSilenceError(self._state.name)
+        return SilentPager(self._paths, len(self._paths) if columns is None else columns, self._times)
 
     def _in_newest(self, txn: Transaction[bytes], keys: Sequence[str]) -> Sequence[bytes | None]:
         """Return the entries in the newest bucket, where most keys are."""
@@ -268,7 +290,15 @@ class LmdbStore:
         return {bucket: self._databases.slots[slot] for slot, bucket in buckets.items()}
 
     def _batch(self, txn: Transaction[bytes], slots: Mapping[int, Slot], *, bulk: bool) -> WriteBatch:
-        return WriteBatch(txn, slots, state=self._state.name, index=self._index, history=self._history, bulk=bulk)
+        return WriteBatch(
+            txn,
+            slots,
+            state=self._state.name,
+            index=self._index,
+            times=self._times,
+            history=self._history,
+            bulk=bulk,
+        )
 
     def _ordered(self) -> tuple[Slot, ...]:
         """Return all slots in use, the newest bucket first. A reader may see a newer bucket than is known here."""
@@ -290,4 +320,5 @@ def _shape(state: NamedState, times: TimeBuckets) -> dict[str, Any]:
         "indexes": list(state.query.indexes),
         "history": state.query.history > 1,
         "remembered_ms": times.remembered,
+        **({"silence": True} if state.query.silence else {}),
     } | ({"window_ms": times.window, "bucket_ms": times.width} if times.window else {})

@@ -20,6 +20,8 @@ HEADER = struct.Struct("<qqqqqi")
 """Window start, epoch, version, event time, offset, partition."""
 ORDER = struct.Struct("<qqq")
 PARTITION = struct.Struct("<i")
+TIME = struct.Struct("<q")
+TIME_AT = ORDER.size
 PARTITION_AT = HEADER.size - PARTITION.size
 HASH_SIZE = 8
 COLUMN_SIZE = HASH_SIZE
@@ -49,6 +51,11 @@ def order(data: bytes) -> EntryOrder:
 def partition(data: bytes) -> int:
     """Return the partition of a packed entry."""
     return PARTITION.unpack_from(data, PARTITION_AT)[0]  # type: ignore[no-any-return]
+
+
+def event_time(data: bytes) -> int:
+    """Return the event time of a packed entry."""
+    return TIME.unpack_from(data, TIME_AT)[0]  # type: ignore[no-any-return]
 
 
 def hash_at(data: bytes, index: int) -> bytes:

@@ -68,6 +68,29 @@ class WindowPage(NamedTuple):
     after: ScanPosition | None
 
 
+class SilentPageRequest(NamedTuple):
+    """The next keys whose event time is in [since, until), in whole seconds since 1970: those silent longest first.
+
+    They have this prefix and these values of indexed fields, and are in these partitions. The number of a position is
+    the second.
+    """
+
+    since: int
+    until: int
+    prefix: str
+    after: ScanPosition | None
+    limit: int
+    where: Mapping[str, str]
+    partitions: Collection[int]
+
+
+class SilentPage(NamedTuple):
+    """Keys with their entries. `after` is the cursor of the next page; None: the last one. See `EntryPage`."""
+
+    items: Sequence[tuple[ScanPosition, Entry]]
+    after: ScanPosition | None
+
+
 class Store(Protocol):
     """The entries of one named state, of all partitions that this instance ever read.
 
@@ -87,6 +110,9 @@ class Store(Protocol):
         self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
     ) -> EntryPage:
         """Return the next unexpired keys with this prefix and these values of indexed fields, in these partitions."""
+
+    def silent_page(self, request: SilentPageRequest) -> SilentPage:
+        """Return the next unexpired keys by the event time of their latest entry. The state declares `silence`."""
 
     def key_count(self) -> int:
         """Return the approximate number of stored keys, with remembered expired windows; cheap."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from services.query.store.window_keys import split_entry_key, window_entry_key, windows_prefix
+from services.query.store.packing import event_time
+from services.query.store.window_keys import (
+    FIRST_START,
+    LAST_START,
+    split_entry_key,
+    window_entry_key,
+    windows_prefix,
+)
+from services.query.store.window_range import latest_window
 from services.query.store.write_batch import WriteBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from services.query.store.entry import Entry
     from services.query.store.environment import Slot
 
@@ -36,6 +47,26 @@ class WindowBatch(WriteBatch):
                         break
                     found.append((name, data))
         return found
+
+    @override
+    def _move_time(self, name: bytes, slot: Slot, old: int | None, new: int | None) -> None:
+        """Only the newest window of a key is in the index of event times: its neighbours enter and leave with it."""
+        if self._times is None:
+            return
+        key, start = split_entry_key(name)
+        if latest_window(self._txn, self._newest_first, key, start + 1, LAST_START) is not None:
+            return
+        if old is None or new is None:
+            before = latest_window(self._txn, self._newest_first, key, FIRST_START, start)
+            if before is not None:
+                _, data, other = before
+                times = (event_time(data), None) if old is None else (None, event_time(data))
+                self._times.move(self._txn, other.index, key, *times)
+        self._times.move(self._txn, slot.index, key, old, new)
+
+    @cached_property
+    def _newest_first(self) -> Sequence[Slot]:
+        return [self._slots[bucket] for bucket in sorted(self._slots, reverse=True)]
 
     @override
     def _name(self, key: str, entry: Entry) -> bytes:

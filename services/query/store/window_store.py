@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.store.entry import Entry
     from services.query.store.environment import Slot
+    from services.query.store.silent_paging import SilentPager
     from services.query.store.store import EntryPage, WindowPageRequest
 
 
@@ -108,6 +109,16 @@ class LmdbWindowStore(LmdbStore):
                     return self._window_pager.window(IndexedWindow(txn, slot.index, start), slot, request)
         return WindowPage(None, (), None)
 
+    @override
+    def _find_alive(self, txn: Transaction[bytes], slots: Sequence[Slot], name: bytes) -> bytes | None:
+        """Return the packed entry of the key's newest window."""
+        found = latest_window(txn, slots, name, self.oldest_live_window(), LAST_START)
+        return None if found is None else found[1]
+
+    @override
+    def _silent_pager(self, columns: int | None = None) -> SilentPager:
+        return super()._silent_pager(self._columns if columns is None else columns)
+
     def _latest(self, keys: Sequence[str], first: int, end: int) -> list[Entry | None]:
         """Return the entry of the latest window in [first, end) of each key."""
         first = max(first, self.oldest_live_window())
@@ -130,7 +141,7 @@ class LmdbWindowStore(LmdbStore):
     @override
     def _open_databases(self, folder: Path) -> Databases:
         history = self._state.query.history > 1
-        return Databases(folder, 1 + len(self._paths), history=history, windowed=True)
+        return Databases(folder, 1 + len(self._paths) + self._state.query.silence, history=history, windowed=True)
 
     @override
     def _bind_index(self) -> None:
@@ -139,5 +150,12 @@ class LmdbWindowStore(LmdbStore):
 
     @override
     def _batch(self, txn: Transaction[bytes], slots: Mapping[int, Slot], *, bulk: bool) -> WindowBatch:
-        index, history = self._window_index, self._history
-        return WindowBatch(txn, slots, state=self._state.name, index=index, history=history, bulk=bulk)
+        return WindowBatch(
+            txn,
+            slots,
+            state=self._state.name,
+            index=self._window_index,
+            times=self._times,
+            history=self._history,
+            bulk=bulk,
+        )

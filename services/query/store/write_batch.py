@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from services.query.store.entry import Change, make_tuple
-from services.query.store.packing import order, pack
+from services.query.store.packing import event_time, order, pack
 from services.query.store.packing import partition as partition_of
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from services.query.store.entry import Entry
     from services.query.store.environment import Slot
+    from services.query.store.event_time_index import EventTimeIndex
     from services.query.store.history import History
 
 CLEAR_SIZE = 5_000
@@ -51,6 +52,7 @@ class WriteBatch:
         *,
         state: str,
         index: EntryIndex,
+        times: EventTimeIndex | None,
         history: History,
         bulk: bool,
     ) -> None:
@@ -59,6 +61,7 @@ class WriteBatch:
         self._others = self._other_slots()
         self._state = state
         self._index = index
+        self._times = times
         self._history = history
         self._bulk = bulk
         self._changes: dict[bytes, Change] = {}
@@ -78,13 +81,13 @@ class WriteBatch:
                 self._changed(name, key, entry)
                 return
         data = txn.get(name, db=home.entries)
-        old = None
+        old = old_time = None
         if data is not None:
             before = order(data)
             if entry.order <= before:
                 return
             if before[0] == entry.window_start:
-                old = self._index.columns_of(data)
+                old, old_time = self._index.columns_of(data), event_time(data)
                 self._history.push(txn, home.history, name, before, data)
             else:
                 self._discard(name, data, home)
@@ -93,6 +96,7 @@ class WriteBatch:
         new = self._index.columns(entry.value)
         txn.put(name, pack(entry, new), db=home.entries)
         self._index.move(txn, home.index, name, old, new)
+        self._move_time(name, home, old_time, entry.event_time)
         self._changed(name, key, entry)
 
     def _put_new(self, name: bytes, entry: Entry, home: Slot) -> bool:
@@ -100,6 +104,7 @@ class WriteBatch:
         if not self._txn.put(name, pack(entry, new), db=home.entries, overwrite=False):
             return False
         self._index.move(self._txn, home.index, name, None, new)
+        self._move_time(name, home, None, entry.event_time)
         return True
 
     def delete(self, key: str, window_start: int | None) -> None:
@@ -159,6 +164,12 @@ class WriteBatch:
         self._txn.delete(name, db=slot.entries)
         self._history.clear(self._txn, slot.history, name)
         self._index.move(self._txn, slot.index, name, self._index.columns_of(data), None)
+        self._move_time(name, slot, event_time(data), None)
+
+    def _move_time(self, name: bytes, slot: Slot, old: int | None, new: int | None) -> None:
+        """Replace the event time of an entry that was written or deleted."""
+        if self._times is not None:
+            self._times.move(self._txn, slot.index, name, old, new)
 
     def _changed(self, name: bytes, key: str, entry: Entry | None, window_start: int | None = None) -> None:
         self._changes.pop(name, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from contracts.metrics.counts import Counts
@@ -12,7 +13,16 @@ from contracts.model.named_state import NamedState, QueryOptions
 from services.query.cluster.routing import Member, PartitionStatus, Role
 from services.query.dependencies import Dependencies
 from services.query.settings import QuerySettings
-from services.query.store import Change, Entry, EntryPage, Store, Update
+from services.query.store import (
+    Change,
+    Entry,
+    EntryPage,
+    ScanPosition,
+    SilentPage,
+    SilentPageRequest,
+    Store,
+    Update,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -52,6 +62,20 @@ class MemoryStore:
             (key, one) for key, one in asked if all(f'"{value}"'.encode() in one.value for value in where.values())
         ]
         return EntryPage(asked[:limit], asked[limit - 1][0] if len(asked) > limit else None)
+
+    def silent_page(self, request: SilentPageRequest) -> SilentPage:
+        found = [(ScanPosition(one[-1].event_time // 1000, key), one[-1]) for key, one in self.entries.items()]
+        wanted = [
+            (at, one)
+            for at, one in sorted(found, key=itemgetter(0))
+            if request.since <= at.number < request.until
+            and at.key.startswith(request.prefix)
+            and one.partition in request.partitions
+            and not self.is_expired(one)
+            and (request.after is None or at > request.after)
+        ]
+        limit = request.limit
+        return SilentPage(wanted[:limit], wanted[limit - 1][0] if len(wanted) > limit else None)
 
     def key_count(self) -> int:
         return len(self.entries)

@@ -62,10 +62,10 @@ class Departures:
         entry = Entry(start, epoch, version, start, number, self.store.position(number) or 0, value)
         return self._apply(Update(key, number, entry.offset, entry))
 
-    def remove(self, key: str, hour: int) -> list[Change]:
+    def remove(self, key: str, hour: float) -> list[Change]:
         """A tombstone of that window."""
         number = partition(key.encode(), DEPARTURES.partitions)
-        return self._apply(Update(key, number, self.store.position(number) or 0, None, NOON + hour * HOUR))
+        return self._apply(Update(key, number, self.store.position(number) or 0, None, NOON + round(hour * HOUR)))
 
     def _apply(self, update: Update) -> list[Change]:
         return self.store.apply([update], {update.partition: update.offset + 1})

@@ -26,7 +26,7 @@ class TwoInstances(NamedTuple):
     other: Instance
     written: tuple[Departures, Departures]
 
-    def put(self, key: str, hour: int, **facts: Any) -> None:
+    def put(self, key: str, hour: float, **facts: Any) -> None:
         """Write a snapshot to the owner of the key."""
         self.written[owner_of(key)].put(key, hour, **facts)
 

@@ -31,18 +31,18 @@ def named(
         partitions=2,
         window_start=None if lifetime is None else "first_seen",
         lifetime=None if lifetime is None else timedelta(milliseconds=lifetime),
-        query=QueryOptions(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER)),
+        query=QueryOptions(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER), silence=True),
     )
 
 
 def update(key: str, window_start: int, version: int, *, epoch: int = 0, partition: int = 0, **state: object) -> Update:
-    """A record of a key, read; its offset comes of its version."""
+    """A record of a key, read; its offset and its event time come of its version."""
     value = orjson.dumps({"epoch": epoch, "version": version, "state": state})
     return Update(
         key,
         partition,
         abs(version) % 1000,
-        Entry(window_start, epoch, version, 1000, partition, abs(version) % 1000, value),
+        Entry(window_start, epoch, version, 700 * (version * 3 % 5) + epoch, partition, abs(version) % 1000, value),
     )
 
 

@@ -17,6 +17,7 @@ from services.query.store import lmdb_store
 from services.query.store.buckets import time_buckets
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import SilentPageRequest
 from tests.services.query.store.declared import HISTORY, named, removal, update
 from tests.services.query.store.model import Model
 
@@ -117,6 +118,20 @@ class Stores(RuleBasedStateMachine):
                     assert self._pages(prefix, where, partitions) == expected
 
     @invariant()
+    def silent_keys_are_the_same(self) -> None:
+        everything = self.model.page("", {}, {0, 1})
+        for since, until, prefix, partitions in ((-9, 99, "", {0, 1}), (0, 2, "a", {0, 1}), (1, 3, "", {1})):
+            request = SilentPageRequest(since, until, prefix, None, 2, {}, partitions)
+            expected = [
+                (entry.event_time // 1000, key.encode(), entry)
+                for key, entry in everything
+                if since <= entry.event_time // 1000 < until
+                and key.startswith(prefix)
+                and entry.partition in partitions
+            ]
+            assert self._silent(request) == sorted(expected, key=lambda one: one[:2])
+
+    @invariant()
     def facts_are_the_same(self) -> None:
         assert self.store.watermark() == self.model.watermark
         assert [self.store.position(one) for one in (0, 1, 2)] == [self.model.positions.get(one) for one in (0, 1, 2)]
@@ -133,6 +148,16 @@ class Stores(RuleBasedStateMachine):
     def _last(self, key: str) -> Entry | None:
         kept = self.model.held.get(key)
         return kept[-1] if kept else None
+
+    def _silent(self, request: SilentPageRequest) -> list[tuple[int, bytes, Entry]]:
+        found: list[tuple[int, bytes, Entry]] = []
+        while True:
+            page = self.store.silent_page(request)
+            assert len(page.items) <= request.limit
+            found += [(int(at.number), at.key.encode(), entry) for at, entry in page.items]
+            if page.after is None:
+                return found
+            request = request._replace(after=page.after)
 
     def _pages(self, prefix: str, where: dict[str, str], partitions: set[int]) -> list[tuple[str, Entry]]:
         found: list[tuple[str, Entry]] = []

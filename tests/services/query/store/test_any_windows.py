@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from services.query.store import lmdb_store
 from services.query.store.buckets import time_buckets
-from services.query.store.store import ScanPosition, WindowPageRequest
+from services.query.store.store import ScanPosition, SilentPageRequest, WindowPageRequest
 from services.query.store.window_store import LmdbWindowStore
 from tests.services.query.store.declared import HISTORY, named, removal, update
 from tests.services.query.store.window_model import WindowModel
@@ -140,6 +140,20 @@ class Windows(RuleBasedStateMachine):
                         assert self._window(request) == expected
 
     @invariant()
+    def silent_keys_are_the_same(self) -> None:
+        everything = self.model.page("", {}, {0, 1})
+        for since, until, prefix, partitions in ((-9, 99, "", {0, 1}), (0, 2, "a", {0, 1}), (1, 3, "", {1})):
+            request = SilentPageRequest(since, until, prefix, None, 2, {}, partitions)
+            expected = [
+                (entry.event_time // 1000, key.encode(), entry)
+                for key, entry in everything
+                if since <= entry.event_time // 1000 < until
+                and key.startswith(prefix)
+                and entry.partition in partitions
+            ]
+            assert self._silent(request) == sorted(expected, key=lambda one: one[:2])
+
+    @invariant()
     def facts_are_the_same(self) -> None:
         assert self.store.watermark() == self.model.watermark
         assert [self.store.position(one) for one in (0, 1, 2)] == [self.model.positions.get(one) for one in (0, 1, 2)]
@@ -153,6 +167,16 @@ class Windows(RuleBasedStateMachine):
         expected = self.model.apply(batch, positions)
         visible = {name: one.entry for name, one in found.items() if name in expected or one.entry is not None}
         assert visible == expected
+
+    def _silent(self, request: SilentPageRequest) -> list[tuple[int, bytes, Entry]]:
+        found: list[tuple[int, bytes, Entry]] = []
+        while True:
+            page = self.store.silent_page(request)
+            assert len(page.items) <= request.limit
+            found += [(int(at.number), at.key.encode(), entry) for at, entry in page.items]
+            if page.after is None:
+                return found
+            request = request._replace(after=page.after)
 
     def _pages(self, prefix: str, where: dict[str, str], partitions: set[int]) -> list[tuple[str, Entry]]:
         found: list[tuple[str, Entry]] = []

@@ -1,0 +1,103 @@
+"""Pages of silent keys: those whose event time is older than a span, from all instances that own some of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import orjson
+from pydantic import TypeAdapter
+
+from services.query.http.cursor import Start, decode_cursor, encode_cursor
+from services.query.http.forwarding import sequence_response
+from services.query.http.page_items import PageItems, merge_pages
+from services.query.http.partition_reads import parse_where
+from services.query.http.peer_client import FORWARDED, ForwardedRequest
+from services.query.http.responses import uncached_response
+from services.query.lookup.problems import Problem, ProblemError
+from services.query.lookup.projection import parse_paths, project
+from services.query.store import ScanPosition, SilentPageRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aiohttp import web
+
+    from services.query.cluster import Member
+    from services.query.dependencies import Dependencies
+    from services.query.http.forwarding import Forwarder
+    from services.query.http.parameters import PageParameters
+    from services.query.http.partition_reads import PartitionReads
+    from services.query.http.responses import HttpResponse
+    from services.query.lookup.state_reader import StateReader
+
+CURSOR: TypeAdapter[tuple[Start, str]] = TypeAdapter(tuple[Start, str])
+"""The position of the last key of the page: the second of its event time, and the key."""
+FIRST_SECOND = -(1 << 62)
+"""Before every event time."""
+
+
+class SilentPages:
+    """Answers requests for pages of keys with `silent_for`."""
+
+    def __init__(self, dependencies: Dependencies, forwarder: Forwarder, partitions: PartitionReads) -> None:
+        self._dependencies = dependencies
+        self._forwarder = forwarder
+        self._partitions = partitions
+
+    async def respond(
+        self, request: web.Request, reader: StateReader, query: PageParameters, silent_for: int
+    ) -> HttpResponse:
+        """The next keys that have been silent for so many seconds, those silent longest first. Raises ProblemError."""
+        if not reader.state.query.silence:
+            detail = f"silent_for: {reader.state.name!r} does not declare QueryOptions(silence=True)"
+            raise ProblemError(Problem("bad_request", detail))
+        after = None if query.after is None else ScanPosition(*decode_cursor(CURSOR, query.after))
+        until, where = silent_until(self._dependencies.now(), silent_for), parse_where(reader, query.where)
+        local, others = self._partitions.divide(request, reader, query.partitions)
+        wanted = SilentPageRequest(FIRST_SECOND, until, query.prefix, after, query.limit, where, local)
+        own = self._read(reader, wanted, query.fields)  # before the others answer: a partition may move meanwhile
+        forwarded = (self._forward(one, reader, query, theirs) for one, theirs in others.items())
+        found = merge_pages([own, *await asyncio.gather(*forwarded)], query.limit)
+        return _respond_to_peer(found) if FORWARDED in request.headers else _respond(found)
+
+    def _read(self, reader: StateReader, wanted: SilentPageRequest, fields: str | None) -> PageItems[ScanPosition]:
+        """The page of this instance. Raises ProblemError (503) if a partition moved while it was read."""
+        page = reader.store.silent_page(wanted)
+        paths = None if fields is None else parse_paths(fields)
+        by_partition = self._partitions.statuses(reader, list(wanted.partitions))
+        now, encode = self._dependencies.now(), reader.encoder.encode
+        items = []
+        for position, entry in page.items:
+            value = None if paths is None else project(entry.value, paths)
+            items.append((position, encode(position.key, entry, by_partition[entry.partition], now, value)))
+        return PageItems(items, page.after)
+
+    async def _forward(
+        self, owners: Sequence[Member], reader: StateReader, query: PageParameters, partitions: Sequence[int]
+    ) -> PageItems[ScanPosition]:
+        members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
+        target = f"/v1/states/{reader.state.name}?{urlencode(members, doseq=True)}"
+        (head, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
+        facts = orjson.loads(head)
+        positions = (ScanPosition(*one) for one in facts["positions"])
+        after = None if facts["after"] is None else ScanPosition(*facts["after"])
+        return PageItems(list(zip(positions, texts, strict=True)), after)
+
+
+def silent_until(now: int, silent_for: int) -> int:
+    """The second before which the event times of silent keys are. `now` is in milliseconds since 1970."""
+    return now // 1000 - silent_for
+
+
+def _respond(found: PageItems[ScanPosition]) -> HttpResponse:
+    after = None if found.after is None else encode_cursor([int(found.after.number), found.after.key])
+    items = b",".join(text for _, text in found.items)
+    return uncached_response(b'{"items":[%b],"after":%b}' % (items, orjson.dumps(after)))
+
+
+def _respond_to_peer(found: PageItems[ScanPosition]) -> HttpResponse:
+    positions = [tuple(position) for position, _ in found.items]
+    facts = {"after": None if found.after is None else tuple(found.after), "positions": positions}
+    return sequence_response([orjson.dumps(facts), *(text for _, text in found.items)])
