@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from services.client.subscriptions import ALL, NEWEST
 
 if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
     from collections.abc import Sequence
 
     from services.client.subscriptions import Window
 
 OF_ONE_WINDOW = ("at", "version", "min_version", "min_offset", "wait")
 """Options of `get` that a range of windows does not have."""
+UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 VERSION = r"(-?\d+\.(\d+\.)?)?\d+"
 EPILOG = """\
 The service is at --url, STATELOOP_URL, or http://127.0.0.1:8090. Its token comes from --token-file,
@@ -116,7 +118,9 @@ def _watch(parser: ArgumentParser) -> None:
     _place(parser)
     parser.add_argument("key", metavar="KEY", nargs="?")
     parser.add_argument("--prefix", metavar="P", help="all keys that begin so; '' for all of the state")
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    _silent(which)
+    which.add_argument(
         "--window",
         type=_window,
         default=NEWEST,
@@ -129,7 +133,9 @@ def _watch(parser: ArgumentParser) -> None:
 def _keys(parser: ArgumentParser) -> None:
     _place(parser)
     parser.add_argument("--prefix", default="", metavar="P", help="only keys that begin so")
-    parser.add_argument("--window", type=_time, metavar="TIME", help="the keys of the window that contains this time")
+    which = parser.add_mutually_exclusive_group()
+    _silent(which)
+    which.add_argument("--window", type=_time, metavar="TIME", help="the keys of the window that contains this time")
     parser.add_argument("--by", metavar="PATH", help="the largest value of this indexed number first, with the value")
     parser.add_argument("--top", type=_count, metavar="N", help="only the first N keys, with --by")
     _where(parser)
@@ -142,6 +148,12 @@ def _place(parser: ArgumentParser) -> None:
 def _where(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--where", type=_filter, action="append", default=[], metavar="PATH:VALUE", help="only with this in this field"
+    )
+
+
+def _silent(options: _ArgumentGroup) -> None:
+    options.add_argument(
+        "--silent-for", type=_span, metavar="SPAN", help="only while the last record is older, as 30s, 5m, 2h or 1d"
     )
 
 
@@ -207,6 +219,13 @@ def _position(text: str) -> tuple[int, int]:
         return _whole(partition), _whole(offset)
     except ArgumentTypeError:
         raise ArgumentTypeError("write partition and offset of the event, as 2:1047") from None
+
+
+def _span(text: str) -> timedelta:
+    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if found is None:
+        raise ArgumentTypeError("write a span such as 30s, 5m, 2h or 1d")
+    return int(found[1]) * UNITS[found[2] or "s"]
 
 
 def _seconds(text: str) -> float:

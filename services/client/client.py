@@ -22,6 +22,7 @@ from services.client.reconnecting_stream import PATIENCE_S, ReconnectingStream
 from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender
 from services.client.request_targets import (
     ROOT,
+    KeyFilter,
     ReadOptions,
     WindowFilter,
     WindowRange,
@@ -39,7 +40,7 @@ from services.client.transport import ClientTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from services.client.answers import Answer
     from services.client.coverage import Coverage
@@ -160,30 +161,47 @@ class Client:
         *,
         prefix: str = "",
         where: Mapping[str, str] | None = None,
+        silent_for: timedelta | None = None,
         after: str | None = None,
         limit: int | None = None,
         deadline: float | None = None,
     ) -> Page[Value]:
-        """Return the next keys with this prefix and these values of indexed fields, in key order."""
-        call = self._call(state, page_target(state, prefix, where or {}, after, limit), deadline)
+        """Return the next keys with this prefix and these values of indexed fields, in key order.
+
+        With `silent_for`, only those whose last record is older: the ones silent longest first.
+        """
+        wanted = KeyFilter(prefix, where or {}, silent_for)
+        call = self._call(state, page_target(state, wanted, after, limit), deadline)
         return await self._sender.send(call, lambda reply: pages.page(reply, state, None))
 
     async def items(
-        self, state: str, *, prefix: str = "", where: Mapping[str, str] | None = None
+        self,
+        state: str,
+        *,
+        prefix: str = "",
+        where: Mapping[str, str] | None = None,
+        silent_for: timedelta | None = None,
     ) -> AsyncIterator[Found[Value]]:
         """Yield the items of all pages."""
         after: str | None = None
         while True:
-            page = await self.page(state, prefix=prefix, where=where, after=after)
+            page = await self.page(state, prefix=prefix, where=where, silent_for=silent_for, after=after)
             for item in page.items:
                 yield item
             after = page.after
             if after is None:
                 return
 
-    async def keys(self, state: str, *, prefix: str = "", where: Mapping[str, str] | None = None) -> AsyncIterator[str]:
+    async def keys(
+        self,
+        state: str,
+        *,
+        prefix: str = "",
+        where: Mapping[str, str] | None = None,
+        silent_for: timedelta | None = None,
+    ) -> AsyncIterator[str]:
         """Yield the keys of all pages."""
-        async for item in self.items(state, prefix=prefix, where=where):
+        async for item in self.items(state, prefix=prefix, where=where, silent_for=silent_for):
             yield item.key
 
     async def windows(  # noqa: PLR0913  # as the service's own query

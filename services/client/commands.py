@@ -131,7 +131,10 @@ class Commands:
         """Write the keys as they are, so that they can be piped; with --by, a tab and the number after each."""
         if options.window is not None:
             return await self._keys_of_window(options)
-        async for key in self.client.keys(options.state, prefix=options.prefix, where=dict(options.where)):
+        keys = self.client.keys(
+            options.state, prefix=options.prefix, where=dict(options.where), silent_for=options.silent_for
+        )
+        async for key in keys:
             self.write(line(key) if options.json else key)
         return Code.FOUND
 
@@ -161,10 +164,16 @@ class Commands:
 
     async def _watch(self, options: Namespace) -> Code:
         before: LRUCache[tuple[str, datetime | None], Mapping[str, str]] = LRUCache(MAX_WATCHED_KEYS)
-        if options.key is None:
-            updates = self.client.watch_many(
-                WatchFilter(options.state, prefix=options.prefix, where=dict(options.where), window=options.window)
+        if options.key is None or options.silent_for is not None:
+            wanted = WatchFilter(
+                options.state,
+                options.key,
+                prefix=options.prefix or "",
+                where=dict(options.where),
+                window=options.window,
+                silent_for=options.silent_for,
             )
+            updates = self.client.watch_many(wanted)
         else:
             updates = self.client.watch(options.state, options.key, window=options.window)
         async for update in updates:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
 ROOT = "/v1/states"
 
@@ -31,6 +31,17 @@ class ReadOptions(TypedDict, total=False):
     """The newest window that contains this time, of a windowed state; without it, the newest window of all."""
     deadline: float
     """The limit of all attempts together; by default that of the client."""
+
+
+class KeyFilter(NamedTuple):
+    """The keys with this prefix and these values of indexed fields.
+
+    With `silent_for`, only those whose last record is older, the ones silent longest first.
+    """
+
+    prefix: str
+    where: Mapping[str, str]
+    silent_for: timedelta | None = None
 
 
 class WindowRange(NamedTuple):
@@ -74,10 +85,11 @@ def watch_target(state: str, key: str, window: str | None) -> str:
     return f"{state_target(state)}/{quote(key, safe='')}/watch{query({'window': window})}"
 
 
-def page_target(state: str, prefix: str, where: Mapping[str, str], after: str | None, limit: int | None) -> str:
+def page_target(state: str, wanted: KeyFilter, after: str | None, limit: int | None) -> str:
     """Of a page of keys."""
-    filters = [("where", f"{path}:{value}") for path, value in where.items()]
-    return state_target(state) + query({"prefix": prefix, "after": after, "limit": limit}, filters)
+    filters = [("where", f"{path}:{value}") for path, value in wanted.where.items()]
+    given = {"prefix": wanted.prefix, "silent_for": span_text(wanted.silent_for), "after": after, "limit": limit}
+    return state_target(state) + query(given, filters)
 
 
 def windows_target(state: str, key: str, wanted: WindowRange, cursor: str | None, limit: int | None) -> str:
@@ -115,6 +127,11 @@ def window_target(state: str, at: datetime | None, wanted: WindowFilter, cursor:
 def time_text(time: datetime | None) -> str | None:
     """Return the time as the service reads it. It needs an offset from UTC, or the service rejects it."""
     return None if time is None else time.isoformat()
+
+
+def span_text(span: timedelta | None) -> str | None:
+    """Return the span as the service reads it, in whole seconds."""
+    return None if span is None else f"{round(span.total_seconds())}s"
 
 
 def state_target(state: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from services.query.http.parameters import SPAN
 from services.query.http.watch_commands import Subscribe, Unsubscribe
 from services.query.http.watch_models import MESSAGES
 from services.query.lookup.version_reference import TAG
@@ -19,7 +20,8 @@ PROBLEMS = ("bad_request", "no_token", "not_yours", "too_many", "failed")
 KEYED = (*PROBLEMS, "unknown_state")
 EVENTS = (
     "Server-sent events. `state`: the answer that a GET of the key returns; its id is the tag of the version. "
-    "`never_seen`, `removed`, `expired`: the key has no value. `mark`: how far the client and the instance are behind. "
+    "`never_seen`, `removed`, `expired`, `left`: the key has no value, or is not silent. "
+    "`mark`: how far the client and the instance are behind. "
     "`reset`: changes were lost. `problem`: the last event, when the token may not read the key any more."
 )
 CURRENT = {
@@ -36,6 +38,13 @@ WINDOW = {
         "anyOf": [{"enum": ["newest", "all"]}, {"type": "string", "format": "date-time"}],
         "default": "newest",
     },
+}
+SILENT = {
+    "name": "silent_for",
+    "in": "query",
+    "description": "`state` only while the last record of the key is older than this, as 30s, 5m, 2h or 1d, and `left` "
+    "when it is not any more",
+    "schema": {"type": "string", "pattern": SPAN},
 }
 LAST = {
     "name": "Last-Event-ID",
@@ -57,7 +66,7 @@ def event_stream(at: Sequence[dict[str, Any]], problems: dict[str, Any]) -> dict
     return {
         "operationId": "watchKey",
         "summary": "The value of a key, and its changes",
-        "parameters": [*at, CURRENT, WINDOW, LAST],
+        "parameters": [*at, CURRENT, WINDOW, SILENT, LAST],
         "responses": {"200": {"description": EVENTS, "content": content}, **problems},
         "security": [{}, {"token": []}],
     }

@@ -18,6 +18,7 @@ from services.query.http.responses import uncached_response
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
 from services.query.store import ScanPosition, SilentPageRequest
+from services.query.store.event_time_index import FIRST_SECOND, silent_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 CURSOR: TypeAdapter[tuple[Start, str]] = TypeAdapter(tuple[Start, str])
 """The position of the last key of the page: the second of its event time, and the key."""
-FIRST_SECOND = -(1 << 62)
-"""Before every event time."""
 
 
 class SilentPages:
@@ -84,11 +83,6 @@ class SilentPages:
         positions = (ScanPosition(*one) for one in facts["positions"])
         after = None if facts["after"] is None else ScanPosition(*facts["after"])
         return PageItems(list(zip(positions, texts, strict=True)), after)
-
-
-def silent_until(now: int, silent_for: int) -> int:
-    """The second before which the event times of silent keys are. `now` is in milliseconds since 1970."""
-    return now // 1000 - silent_for
 
 
 def _respond(found: PageItems[ScanPosition]) -> HttpResponse:

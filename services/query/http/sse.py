@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_event, event_of
-from services.query.http.parameters import key_of_request, milliseconds_at
+from services.query.http.parameters import SPAN, key_of_request, milliseconds_at, seconds_of
 from services.query.http.request_context import principal
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
@@ -43,7 +44,12 @@ class EventStreams:
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """The value of the key, and its changes. Raises ProblemError."""
-        wanted = SubscriptionFilter(request.match_info["name"], key_of_request(request), window=_parse_window(request))
+        wanted = SubscriptionFilter(
+            request.match_info["name"],
+            key_of_request(request),
+            window=_parse_window(request),
+            silent_for=_parse_silent_for(request),
+        )
         current, after = _parse_current(request), _parse_last_event(request)
         response = web.StreamResponse(headers=HEADERS)
         with self._push.stream(principal(request)) as stream:
@@ -80,6 +86,13 @@ def _parse_window(request: web.Request) -> WindowChoice:
     except ValidationError:
         detail = f"window={value[:100]}: write newest, all, or a time such as 2026-05-01T08:00:00Z, with its offset"
         raise ProblemError(Problem("bad_request", detail)) from None
+
+
+def _parse_silent_for(request: web.Request) -> int | None:
+    value = request.query.get("silent_for")
+    if value is not None and not re.fullmatch(SPAN, value):
+        raise ProblemError(Problem("bad_request", f"silent_for={value[:100]}: write 30s, 5m, 2h or 1d"))
+    return None if value is None else seconds_of(value)
 
 
 def _parse_current(request: web.Request) -> bool:

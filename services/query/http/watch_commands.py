@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from services.query.http.parameters import milliseconds_at
+from services.query.http.parameters import SPAN, milliseconds_at, seconds_of
 from services.query.lookup.version_reference import TAG
 from services.query.push.filter import SubscriptionFilter, WindowChoice
 
@@ -27,6 +27,7 @@ class Subscribe(WatchCommand):
     """Subscribe to one key, or to all with a prefix whose fields have these values. Replaces a subscription of this id.
 
     `window`: of a windowed state, the newest window of each key, all windows, or the one that contains a time.
+    `silent_for`: only while the last record of the key is older than this, as 30s, 5m, 2h or 1d.
     `current`: with the present values first. `after`: the client has the version of this tag, and does not need it.
     """
 
@@ -37,6 +38,7 @@ class Subscribe(WatchCommand):
     prefix: Key | None = None
     where: dict[Path, Key] = Field(default_factory=dict, max_length=PATHS_MAX)
     window: Literal["newest", "all"] | AwareDatetime = "newest"
+    silent_for: str | None = Field(default=None, pattern=SPAN)
     current: bool = True
     after: str | None = Field(default=None, pattern=TAG)
 
@@ -52,7 +54,8 @@ class Subscribe(WatchCommand):
         """The filter of the subscription."""
         window: WindowChoice
         window = milliseconds_at(self.window) if isinstance(self.window, datetime) else self.window
-        return SubscriptionFilter(self.state, self.key, self.prefix or "", tuple(sorted(self.where.items())), window)
+        where, silent_for = tuple(sorted(self.where.items())), self.silent_for and seconds_of(self.silent_for)
+        return SubscriptionFilter(self.state, self.key, self.prefix or "", where, window, silent_for or None)
 
 
 class Relay(Subscribe):

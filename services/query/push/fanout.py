@@ -12,6 +12,7 @@ from services.query.push.filter import RecordFields
 from services.query.push.filter_index import FilterIndex, FilterMatches
 from services.query.push.notification import Notification, NotificationKind, gone_window_body
 from services.query.push.routing_table import LOCAL
+from services.query.store.event_time_index import FIRST_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -49,6 +50,8 @@ class ChangeFanout:
         self._windows = windows
         self._indexes: dict[str, FilterIndex[Subscription]] = {name: FilterIndex() for name in states}
         self._matches: dict[str, FilterMatches[Subscription]] = {name: FilterMatches() for name in states}
+        self._silent_until: dict[str, int] = {}
+        """The latest `silent_until` by state: no key with a later record is silent for any subscription."""
         self._positions: dict[tuple[str, int], int] = {}
 
     def changed(self, changes: Iterable[Change]) -> None:
@@ -110,7 +113,7 @@ class ChangeFanout:
         state, key = subscription.filter[:2]
         self._indexes[state].add(subscription.filter, subscription)
         subscription.partition = None if key is None else self.partition(state, key)
-        if subscription.filter.where:
+        if subscription.filter.is_conditional:
             subscription.matches = self._matches[state]
 
     def remove(self, subscription: Subscription) -> None:
@@ -121,6 +124,15 @@ class ChangeFanout:
     def subscriptions(self, state: str) -> list[Subscription]:
         """All subscriptions to a state."""
         return list(self._indexes[state])
+
+    def set_silent_until(self, subscription: Subscription, until: int) -> None:
+        """Set the second before which the last records of silent keys are, for a subscription with `silent_for`."""
+        subscription.silent_until, state = until, subscription.filter.state
+        self._silent_until[state] = max(until, self._silent_until.get(state, FIRST_SECOND))
+
+    def silent_subscriptions(self, state: str) -> list[Subscription]:
+        """All subscriptions to silent keys of a state."""
+        return list(self._indexes[state].silent)
 
     def count(self, state: str) -> int:
         """The number of subscriptions to a state."""
@@ -174,7 +186,11 @@ class ChangeFanout:
     def _notify_filters(self, index: FilterIndex[Subscription], notification: Notification, entry: Entry) -> None:
         state, key = notification.state, notification.key
         is_concerned = self._concerned(state, key, entry.window_start)
-        passed = dict.fromkeys(filter(is_concerned, index.by_fields(key, RecordFields(entry.value))))
+        record = RecordFields(entry.value)
+        passed = dict.fromkeys(filter(is_concerned, index.by_fields(key, record)))
+        if entry.event_time // 1000 < self._silent_until.get(state, FIRST_SECOND):
+            silent = (one for one in index.silent if one.matches_entry(key, entry, record))
+            passed |= dict.fromkeys(filter(is_concerned, silent))
         for subscription in passed:
             subscription.deliver(notification)
         before = filter(is_concerned, self._matched(state, key, entry.window_start))
@@ -204,7 +220,11 @@ class ChangeFanout:
                 continue
             if present is None or not subscription.has_version(key, present.order):
                 subscription.deliver_gone(notification)
-                if subscription.filter.key is not None and newest is not None:
+                if (
+                    newest is not None
+                    and subscription.filter.key is not None
+                    and subscription.matches_entry(key, newest, RecordFields(newest.value))
+                ):
                     subscription.deliver(self.value_notification(state, key, newest, at))
 
 

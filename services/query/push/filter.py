@@ -17,6 +17,7 @@ WindowChoice = int | Literal["newest", "all"]
 class SubscriptionFilter(NamedTuple):
     """One key of a state; or, if that is None, all keys with this prefix whose fields have these values.
 
+    With `silent_for` it matches a key only while its last record is older than so many seconds.
     `where` has pairs of a path and the text of a value: a string as it is, any other value as JSON. In a state that is
     not windowed, the window is the newest one.
     """
@@ -26,11 +27,21 @@ class SubscriptionFilter(NamedTuple):
     prefix: str = ""
     where: tuple[tuple[str, str], ...] = ()
     window: WindowChoice = "newest"
+    silent_for: int | None = None
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether a key matches at some times only. The client learns when it stops."""
+        return bool(self.where) or self.silent_for is not None
 
     @property
     def scope(self) -> str:
         """The key, or the prefix of all keys that can match."""
         return self.prefix if self.key is None else self.key
+
+    def matches_key(self, key: str) -> bool:
+        """Whether this is the key, or one with the prefix."""
+        return key.startswith(self.prefix) if self.key is None else key == self.key
 
     def matches(self, record: RecordFields) -> bool:
         """Whether the record has these values."""

@@ -26,6 +26,8 @@ class FilterIndex(Generic[S]):
         self._keys: dict[str, dict[S, None]] = {}
         self._prefixes: dict[int, dict[str, dict[S, None]]] = {}
         self._filters: dict[str, dict[str, dict[S, SubscriptionFilter]]] = {}
+        self.silent: dict[S, None] = {}
+        """The subscriptions to silent keys."""
         self._all: set[S] = set()
 
     def __len__(self) -> int:
@@ -37,7 +39,9 @@ class FilterIndex(Generic[S]):
     def add(self, wanted: SubscriptionFilter, subscription: S) -> None:
         """Add a subscription."""
         self._all.add(subscription)
-        if wanted.key is not None:
+        if wanted.silent_for is not None:
+            self.silent[subscription] = None
+        elif wanted.key is not None:
             self._keys.setdefault(wanted.key, {})[subscription] = None
         elif wanted.where:
             path, value = wanted.where[0]
@@ -49,7 +53,9 @@ class FilterIndex(Generic[S]):
     def remove(self, wanted: SubscriptionFilter, subscription: S) -> None:
         """Remove a subscription, with entries that no other one needs."""
         self._all.discard(subscription)
-        if wanted.key is not None:
+        if wanted.silent_for is not None:
+            del self.silent[subscription]
+        elif wanted.key is not None:
             _drop(self._keys, wanted.key, subscription)
         elif wanted.where:
             path, value = wanted.where[0]
@@ -61,8 +67,8 @@ class FilterIndex(Generic[S]):
 
     @property
     def has_filters(self) -> bool:
-        """Whether a subscription filters by fields. Otherwise records need not be parsed."""
-        return bool(self._filters)
+        """Whether a subscription filters by fields or by silence, so that a key may stop to match it."""
+        return bool(self._filters or self.silent)
 
     def by_key(self, key: str) -> Iterator[S]:
         """The subscriptions to the key or to a prefix of it, whatever the fields of the record are."""

@@ -19,6 +19,7 @@ from services.query.push.state_windows import StateWindows
 from services.query.push.store_scanner import StoreScanner
 from services.query.push.subscription import Subscription
 from services.query.push.subscription_router import SubscriptionRouter
+from services.query.store.event_time_index import silent_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,6 +62,7 @@ class PushService:
         self._streams: dict[ClientStream, None] = {}
         self._unflushed: dict[ClientStream, None] = {}
         self._ticks = 0.0
+        self._second = 0
         self._connections: Counter[str] = Counter()
         self.refresh()
 
@@ -90,6 +92,7 @@ class PushService:
             for subscription in self.fanout.subscriptions(change.state):
                 self._router.move(subscription, change)
         self._router.refresh_members()
+        self._deliver_silent()
         self._flush()
         self._dependencies.counts.set(metrics.WAITING_BYTES, self._budget.used)
 
@@ -190,11 +193,24 @@ class PushService:
                 states[name]["positions"] = {str(one): at for one, at in self.fanout.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
 
+    def _deliver_silent(self) -> None:
+        """Once a second, deliver the keys that have become silent."""
+        now = self._dependencies.now()
+        if self._second == now // 1000:
+            return
+        self._second = now // 1000
+        for name in self._dependencies.states:
+            for subscription in self.fanout.silent_subscriptions(name):
+                self._scanner.deliver_silent(subscription, silent_until(now, subscription.filter.silent_for or 0))
+
     def _add(self, stream: ClientStream, name: str, wanted: SubscriptionFilter, *, current: bool) -> Subscription:
         stream.principal.check(wanted.state, wanted.scope)
         self._check(wanted, current=current)
         self.unsubscribe(stream, name)
         subscription = Subscription(name, wanted, stream, current=current, limit=self.limits.remembered)
+        if wanted.silent_for is not None:
+            until = silent_until(self._dependencies.now(), wanted.silent_for)
+            self.fanout.set_silent_until(subscription, until)
         stream.add(subscription)
         self.fanout.add(subscription)
         self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(wanted.state), wanted.state)
@@ -208,6 +224,9 @@ class PushService:
             raise ProblemError(Problem("unknown_state", detail))
         if wanted.window != "newest" and state.window is None:
             detail = f"window: {wanted.state!r} is not windowed, and has one window of a key at a time"
+            raise ProblemError(Problem("bad_request", detail))
+        if wanted.silent_for is not None and (not state.query.silence or wanted.window != "newest"):
+            detail = f"silent_for: needs QueryOptions(silence=True) of {wanted.state!r}, and goes with window=newest"
             raise ProblemError(Problem("bad_request", detail))
         missing = [path for path, _ in wanted.where if path not in state.query.indexes]
         if current and missing:

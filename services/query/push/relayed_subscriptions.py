@@ -119,5 +119,7 @@ def _filter_of(subscription: Subscription) -> dict[str, Any]:
     )
     if wanted.window != "newest":  # an instance of an earlier release does not know the member
         what["window"] = iso(wanted.window) if isinstance(wanted.window, int) else wanted.window
+    if wanted.silent_for is not None:
+        what["silent_for"] = f"{wanted.silent_for}s"
     current = subscription.current or (wanted.key is not None and bool(subscription.started))
     return {"state": wanted.state, **what, "current": current}

@@ -8,7 +8,9 @@ from services.query.push.fanout import NO_WINDOWS
 from services.query.push.filter import RecordFields
 from services.query.push.notification import NotificationKind
 from services.query.push.routing_table import LOCAL
-from services.query.store import Entry
+from services.query.push.subscription import StoreScan
+from services.query.store import Entry, SilentPageRequest
+from services.query.store.event_time_index import FIRST_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from services.query.push.notification import Notification
     from services.query.push.routing_table import RoutingTable
     from services.query.push.state_windows import StateWindows
-    from services.query.push.subscription import StoreScan, Subscription
+    from services.query.push.subscription import Subscription
     from services.query.store import Store
 
 PAGE_MAX = 100
@@ -54,13 +56,14 @@ class StoreScanner:
         elif store.is_expired(entry := entries[-1]):
             subscription.mark_delivered(key, entry.order)
             subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.EXPIRED, state, key, entry))
-        else:
-            subscription.deliver(self._fanout.value_notification(state, key, entry))
+        elif not self._deliver_if_matching(subscription, key, entry):
+            subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.LEFT, state, key, entry))
 
     def skip_key(self, subscription: Subscription, key: str) -> None:
         """Record the present value as delivered: the client wants later ones only."""
         for entry in self._entries(subscription, key):
-            subscription.mark_delivered(key, entry.order)
+            if subscription.matches_entry(key, entry, RecordFields(entry.value)):
+                subscription.mark_delivered(key, entry.order)
 
     def earlier_versions(self, subscription: Subscription, key: str) -> list[Notification]:
         """The earlier versions kept of a key that the client does not have; they are recorded as delivered.
@@ -68,7 +71,7 @@ class StoreScanner:
         Only of its newest window.
         """
         state = subscription.filter.state
-        if subscription.filter.window != "newest":
+        if subscription.filter.window != "newest" or subscription.filter.silent_for is not None:
             return []
         earlier = list(self._stores[state].versions(key))[:-1]
         return [
@@ -82,15 +85,21 @@ class StoreScanner:
         wanted = scan.subscription.filter
         scan.partitions = [one for one in scan.partitions if self._is_active(scan, one)]
         where = dict(wanted.where) if scan.since is None else {}
-        items, scan.after = self._read_page(scan, where)
+        if wanted.silent_for is not None and scan.since is None:
+            items, is_last = self._read_silent_page(scan)
+        else:
+            items, scan.after = self._read_page(scan, where)
+            is_last = scan.after is None
         for key, entry in items:
             if scan.since is None or entry.offset > scan.since:
                 self._deliver(scan.subscription, key, entry)
+            elif wanted.silent_for is not None:  # the client has this entry, which may have become silent
+                self._deliver_if_matching(scan.subscription, key, entry)
         size, keys = sum(len(entry.value) for _, entry in items), len({key for key, _ in items})
         scan.limit = max(1, min(PAGE_MAX, PAGE_BYTES * keys // (size or 1)))
-        if scan.after is None:
+        if is_last:
             scan.done = True
-            for one in scan.partitions:
+            for one in scan.partitions if scan.silent_since is None else ():
                 scan.subscription.started.add(one)
                 del scan.subscription.scans[one]
 
@@ -107,6 +116,45 @@ class StoreScanner:
         for key, start in expired:
             gone = self._fanout.gone_notification(NotificationKind.EXPIRED, state, key, window_start=start)
             subscription.deliver_gone(gone)
+
+    def deliver_silent(self, subscription: Subscription, until: int) -> None:
+        """Deliver the keys that have become silent since the last call: their last record is before this second."""
+        since = subscription.silent_until
+        if until <= since:
+            return
+        self._fanout.set_silent_until(subscription, until)
+        wanted, key = subscription.filter, subscription.filter.key
+        if key is not None:
+            entry = self._stores[wanted.state].get(key)
+            if entry is not None and since <= entry.event_time // 1000 < until and self._is_local(subscription):
+                self.deliver_key(subscription, key)
+        elif subscription.silence_scan is None or subscription.silence_scan.done:
+            partitions = self._routing.local_partitions(wanted.state)
+            request = SilentPageRequest(since, until, wanted.prefix, None, 1, {}, partitions)
+            page = self._stores[wanted.state].silent_page(request)
+            if page.items or page.after is not None:
+                subscription.silence_scan = StoreScan(subscription, partitions, silent_since=since)
+                subscription.sink.scan(subscription.silence_scan)
+
+    def _read_silent_page(self, scan: StoreScan) -> tuple[Sequence[tuple[str, Entry]], bool]:
+        """The next silent keys with the prefix, and whether there are no more."""
+        wanted, since = scan.subscription.filter, scan.silent_since
+        page = self._stores[wanted.state].silent_page(
+            SilentPageRequest(
+                FIRST_SECOND if since is None else since,
+                scan.subscription.silent_until,
+                wanted.prefix,
+                scan.silent_after,
+                scan.limit,
+                {},
+                scan.partitions,
+            )
+        )
+        scan.silent_after = page.after
+        return [(position.key, entry) for position, entry in page.items], page.after is None
+
+    def _is_local(self, subscription: Subscription) -> bool:
+        return self._routing.route(subscription.filter.state, subscription.partition or 0) == LOCAL
 
     def _entries(self, subscription: Subscription, key: str) -> Sequence[Entry]:
         """The present entries of the key that the subscription receives, oldest first."""
@@ -129,11 +177,18 @@ class StoreScanner:
 
     def _is_active(self, scan: StoreScan, partition: int) -> bool:
         local = self._routing.route(scan.subscription.filter.state, partition) == LOCAL
-        return local and scan.subscription.scans.get(partition) is scan
+        is_present = scan.silent_since is not None or scan.subscription.scans.get(partition) is scan
+        return local and is_present
+
+    def _deliver_if_matching(self, subscription: Subscription, key: str, entry: Entry) -> bool:
+        is_match = subscription.matches_entry(key, entry, RecordFields(entry.value))
+        if is_match:
+            subscription.deliver(self._fanout.value_notification(subscription.filter.state, key, entry))
+        return is_match
 
     def _deliver(self, subscription: Subscription, key: str, entry: Entry) -> None:
         state = subscription.filter.state
-        if subscription.filter.matches(RecordFields(entry.value)):
-            subscription.deliver(self._fanout.value_notification(state, key, entry))
-        elif subscription.is_relayed or subscription.was_delivered(key, entry.window_start):
+        if self._deliver_if_matching(subscription, key, entry):
+            return
+        if subscription.is_relayed or subscription.was_delivered(key, entry.window_start):
             subscription.deliver_gone(self._fanout.gone_notification(NotificationKind.LEFT, state, key, entry))

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from services.query.push.delivered_versions import DeliveredKey
-    from services.query.push.filter import SubscriptionFilter
+    from services.query.push.filter import RecordFields, SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
-    from services.query.store import EntryOrder
+    from services.query.store import Entry, EntryOrder, ScanPosition
 
 FIRST_PAGE = 10
 """Keys of the first page of a scan: values may be large."""
@@ -26,7 +26,8 @@ class StoreScan:
     """A scan of some partitions for a subscription, page by page.
 
     With `since` it sends only entries after that offset: the client has the others. `is_initial`: the client requested
-    these values, and is notified when it has them all.
+    these values, and is notified when it has them all. With `silent_since` it sends the keys whose last record is of
+    that second or later, as they become silent.
     """
 
     subscription: Subscription
@@ -34,7 +35,9 @@ class StoreScan:
     since: int | None = None
     is_initial: bool = False
     limit: int = FIRST_PAGE
+    silent_since: int | None = None
     after: str | None = None
+    silent_after: ScanPosition | None = None
     done: bool = False
 
 
@@ -88,8 +91,17 @@ class Subscription:
         self.started: set[int] = set()
         """The partitions whose present values were delivered, or are not wanted."""
         self.matches: FilterMatches[Subscription] | None = None
-        """Where its keys are recorded while it filters by fields."""
+        """Where its keys are recorded while it filters by fields or by silence."""
+        self.silent_until = 0
+        """With `silent_for`: keys whose last record is of an earlier second are silent, in seconds since 1970."""
+        self.silence_scan: StoreScan | None = None
+        """The scan of the keys that have become silent."""
         self._delivered = DeliveredVersions(limit, self._unmatch)
+
+    def matches_entry(self, key: str, entry: Entry, record: RecordFields) -> bool:
+        """Whether the entry of a key matches the filter now, whose key or prefix it has."""
+        is_silent = self.filter.silent_for is None or entry.event_time // 1000 < self.silent_until
+        return is_silent and self.filter.matches_key(key) and self.filter.matches(record)
 
     def deliver(self, notification: Notification) -> None:
         """Queue the value of a key, unless the client has it or a newer one."""
@@ -108,7 +120,7 @@ class Subscription:
         if notification.kind is not NotificationKind.EXPIRED:  # an expired window must not be delivered again
             self._delivered.forget(name)
         self._unmatch(name)
-        if delivered or self.is_relayed or not self.filter.where:
+        if delivered or self.is_relayed or self.filter.key is not None or not self.filter.is_conditional:
             self.sink.put(self, notification)
 
     def mark_delivered(self, key: str, order: EntryOrder) -> bool:
@@ -145,6 +157,7 @@ class Subscription:
     def reset(self) -> None:
         """Forget all delivered versions: the client reads anew."""
         self._delivered.clear()
+        self.silence_scan = None
 
     def _advance(self, notification: Notification) -> None:
         if notification.offset >= 0:

@@ -16,6 +16,8 @@ HEAD = b"\xfe"
 LISTED = b"\1"
 """The value of every entry: LMDB has no empty value among sorted duplicates."""
 SECOND = 1000
+FIRST_SECOND = -(1 << 62)
+"""Before every event time."""
 KEY_AT = len(HEAD) + NUMBER.size
 
 
@@ -46,6 +48,11 @@ class EventTimeIndex:
                     if name >= bound:
                         return
                     yield unpack_start(name[len(HEAD) : KEY_AT]), name[KEY_AT:]
+
+
+def silent_until(now: int, silent_for: int) -> int:
+    """Return the second before which the event times of keys are that have been silent for so many seconds."""
+    return now // SECOND - silent_for
 
 
 def _head(second: int) -> bytes:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
 import pytest
 
-from services.client import Client, InvalidResponseError, RejectedError
+from services.client import Client, Found, InvalidResponseError, Left, RejectedError, WatchFilter
+from services.client.__main__ import main
 from tests.services.client.fake_service import SCHEMA, Fake, entry, saying, telling
+from tests.services.client.streaming import message
+from tests.services.client.test_key_watch import following
+from tests.services.client.test_windows import answered
+
+if TYPE_CHECKING:
+    from tests.services.client.streaming import Streaming
 
 
 async def test_keys_come_page_by_page(fake: Fake) -> None:
@@ -64,3 +76,31 @@ async def test_malformed_responses_raise(fake: Fake, body: bytes) -> None:
             await states.versions("flights", "k")
         with pytest.raises(InvalidResponseError):
             await states.states()
+
+
+async def test_silent_keys(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.put(*(entry(key, 1) for key in ("a", "b")))
+    async with Client(fake.url) as states:
+        assert [key async for key in states.keys("flights", silent_for=timedelta(minutes=5))] == ["a", "b"]
+    assert fake.requests == ["/v1/states/flights?silent_for=300s"]
+    given = ["keys", "flights", "--silent-for", "5m", "--url", fake.url]
+    assert await asyncio.to_thread(main, given) == 0
+    assert capsys.readouterr().out == "a\nb\n"
+    assert fake.requests[1:] == fake.requests[:1]
+    for wrong in (["--silent-for", "soon"], ["--silent-for", "5m", "--window", "now"]):
+        with pytest.raises(SystemExit):
+            main(["keys", "flights", *wrong])
+
+
+async def test_a_watch_of_silent_keys(streaming: Streaming) -> None:
+    wanted = WatchFilter("flights", prefix="UA", silent_for=timedelta(seconds=30))
+    async with Client(streaming.url) as states, aclosing(states.watch_many(wanted)) as updates:
+        reading = asyncio.create_task(following(updates, 3))
+        opened = await streaming.connection(0)
+        place = {"state": "flights", "key": "UA1"}
+        opened.queue.put_nowait(message(answered(entry("UA1", 1)), "0"))
+        opened.queue.put_nowait(message(place, "0", kind="left"))
+        opened.queue.put_nowait(message(answered(entry("UA1", 1)), "0"))
+        found = await reading
+    assert opened.heard[0]["silent_for"] == "30s"
+    assert [type(one) for one in found] == [Found, Left, Found]

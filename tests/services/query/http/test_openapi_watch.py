@@ -106,4 +106,4 @@ async def test_problems_are_those_of_the_document(
 
 def test_the_parameters_of_a_stream_are_all_there() -> None:
     found = [one["name"] for one in described(KEY)["parameters"]]
-    assert found == ["name", "key", "current", "window", "Last-Event-ID"]
+    assert found == ["name", "key", "current", "window", "silent_for", "Last-Event-ID"]
