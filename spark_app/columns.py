@@ -61,6 +61,11 @@ def event_column(name: str) -> str:
     return MEASURED_AT if name == "ts" else f"event_{name}"
 
 
+def lifted_column(name: str) -> str:
+    """Return the column of a delta with what the reducer of this field of the state merges, if that is no field."""
+    return f"lifted_{name}"
+
+
 def answer_column(name: str) -> str:
     """Return the column of a delta, and of the merged state, with the answer of this enrichment."""
     return f"answer_{name}"

@@ -11,13 +11,14 @@ from contracts.wire.partition import partition_sql
 from contracts.wire.window_key import SUFFIX_BYTES, window_key_sql
 from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column, state_column, state_key
 from spark_app.lift import TIMESTAMP_FORMAT
-from spark_app.state_model import aggregates
+from spark_app.state_model import aggregates, lifted
 
 
 def merged(deltas: DataFrame, application: Application) -> DataFrame:
     """Return one row for each window: its version, and the columns of its state."""
     columns = [F.expr(sql).alias(name) for name, sql in aggregates(application).items()]
-    rows = deltas.groupBy(*state_key(application)).agg(*columns)
+    prepared = {name: F.expr(sql) for name, sql in lifted(application).items()}
+    rows = deltas.withColumns(prepared).groupBy(*state_key(application)).agg(*columns)
     return rows if DEAD_LETTER in rows.columns else rows.withColumn(DEAD_LETTER, F.lit(None).cast("string"))
 
 

@@ -21,6 +21,7 @@ from spark_app.columns import (
     answer_column,
     delta_types,
     event_column,
+    lifted_column,
     state_column,
     state_key,
 )
@@ -36,6 +37,7 @@ class StateField(BaseModel):
     reducer: str
     """The reducer as the application declares it, for messages. `sql` is what has to be equal."""
     sql: str
+    """The aggregate, and what it aggregates, if that is no field of the event."""
 
 
 class StateModel(BaseModel):
@@ -126,12 +128,25 @@ def _windows(application: Application) -> dict[str, str]:
     return {name: str(getattr(state, name)) for name in ("window", "every", "offset")} if state.is_windowed else {}
 
 
+def lifted(application: Application) -> dict[str, str]:
+    """Return the SQL of the columns that reducers compute of each event, before they aggregate."""
+    return {
+        lifted_column(name): sql
+        for name in sorted(application.sources)
+        if (sql := application.reducers[name].lift_sql(_values(application, name))) != _values(application, name)
+    }
+
+
 def _aggregate(application: Application, name: str) -> str:
-    """Return the SQL of a field's reducer, over the values of the events that pass its filter."""
-    reducer, column = application.reducers[name], _source(application, name)
-    if reducer.where is None:
-        return reducer.sql(column)
-    return reducer.sql(f"CASE WHEN {reducer.where.sql(event_column)} THEN {column} END")
+    """Return the SQL of a field's reducer, over what it lifts."""
+    is_lifted = lifted_column(name) in lifted(application)
+    return application.reducers[name].sql(lifted_column(name) if is_lifted else _values(application, name))
+
+
+def _values(application: Application, name: str) -> str:
+    """Return the SQL of the values that a field is reduced from: those of the events that pass its filter."""
+    where, column = application.reducers[name].where, _source(application, name)
+    return column if where is None else f"CASE WHEN {where.sql(event_column)} THEN {column} END"
 
 
 def _source(application: Application, name: str) -> str:
@@ -141,8 +156,10 @@ def _source(application: Application, name: str) -> str:
 
 
 def _field(application: Application, name: str) -> StateField:
-    kind = delta_types(application)[_source(application, name)]
-    return StateField(type=kind, reducer=str(application.reducers[name]), sql=_aggregate(application, name))
+    kind, sql = delta_types(application)[_source(application, name)], _aggregate(application, name)
+    own = lifted(application).get(lifted_column(name))
+    meaning = sql if own is None else f"{sql}, {lifted_column(name)}: {own}"
+    return StateField(type=kind, reducer=str(application.reducers[name]), sql=meaning)
 
 
 def _field_differences(name: str, then: StateField | None, now: StateField | None) -> list[str]:

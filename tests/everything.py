@@ -15,6 +15,7 @@ from contracts import (
     Bitmap,
     Collect,
     Count,
+    Coverage,
     Distinct,
     DistinctApprox,
     Earliest,
@@ -105,6 +106,7 @@ class Everything(State, lifetime=timedelta(hours=1)):
     histogram: Annotated[list[int], Histogram((-1.5, 0.0, 10.0), of="speed")]
     median: Annotated[list[float], Quantiles((0.0, 0.5, 1.0), of="speed", accuracy=10_000)]
     rate: Annotated[float | None, Rate()]
+    covered: Annotated[list[list[int]], Coverage(timedelta(seconds=1), of="load", unit=timedelta(milliseconds=100))]
     top_names: Annotated[list[ValueCount[str]], TopK(2, of="name")]
     fast: Annotated[int, Count(where=field("speed") > 100)]
     last_on: Annotated[float | None, Latest(of="speed", where=(field("on") == True) | field("load").is_null())]  # noqa: E712

@@ -72,6 +72,7 @@ class Application:
         self.largest_record = _checked_size(name, largest_record)
         _check_event(event, state, deduplicate=deduplicate)
         self.sources = _sources(event, state)
+        _check_largest(state, largest_record)
         _check_filter(f"{state.__name__}(where=…)", state.where, event)
         self.traced = traced
         if traced:
@@ -207,6 +208,16 @@ def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
         _check_filter(where, reducer.where, event)
         found[name] = source
     return found
+
+
+def _check_largest(state: type[State], largest_record: int) -> None:
+    """Refuse reducers whose values would be larger together than a record may be."""
+    sizes = {name: reducer.largest or 0 for name, (reducer, _) in reducers(state).items()}
+    if sum(sizes.values()) > largest_record:
+        largest = max(sizes, key=lambda name: sizes[name])
+        problem = f"may have {sizes[largest]} bytes, and a snapshot has {largest_record} at most"
+        write = "Write a shorter window, or a larger Application(largest_record=…)"
+        raise DeclarationError(f"{state.__name__}.{largest}", problem, write)
 
 
 def _check_filter(where: str, declared: Filter | None, event: type[BaseEvent]) -> None:

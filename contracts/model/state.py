@@ -113,7 +113,7 @@ def _check_window(where: str, window: timedelta, every: timedelta, offset: timed
 def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
     """Each field's reducer and annotation (without the reducer), in the order of declaration.
 
-    Raises DeclarationError for a field without a reducer, or with two.
+    Raises DeclarationError for a field without a reducer, or with two, and for one that its window is too large for.
     """
     found: dict[str, tuple[Reducer, Any]] = {}
     for name, annotation in get_type_hints(state, include_extras=True).items():
@@ -129,7 +129,7 @@ def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
                 f"has {len(declared)} reducers",
                 f"Write {name}: Annotated[<type>, <one reducer, such as Latest()>]",
             )
-        found[name] = (declared[0], parts[0])
+        found[name] = (declared[0].within(state.lifetime), parts[0])
     return found
 
 

@@ -31,7 +31,7 @@ def lift(application: Application, delta: Delta) -> Partial:
     else:
         reduced = {name: (application.reducers[name], source) for name, source in application.sources.items()}
         fields = {
-            name: reducer.lift(delta.values[source], delta.ts)
+            name: reducer.lift(delta.values[source], delta.ts, delta.first_seen)
             for name, (reducer, source) in reduced.items()
             if delta.ts is not None
             and delta.values.get(source) is not None

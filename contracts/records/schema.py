@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, Field, create_model
 
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
@@ -32,7 +32,10 @@ def schemas(application: Application) -> dict[str, dict[str, Any]]:
 def snapshot_shape(application: Application) -> type[BaseModel]:
     """The model of this application's snapshots: its state without the slots, and an answer for each enrichment."""
     fields = application.state.model_fields
-    kept: dict[str, Any] = {name: (_missing(fields[name].annotation), None) for name in application.sources}
+    kept: dict[str, Any] = {
+        name: (_missing(fields[name].annotation), Field(None, json_schema_extra=application.reducers[name].schema))
+        for name in application.sources
+    }
     given: dict[str, Any] = {one.name: (_answer(one.name, one.result) | None, None) for one in application.enrichments}
     state, answers = create_model(application.state.__name__, **kept), create_model("Enrichments", **given)
     own: dict[str, Any] = {"state": (state, ...), "enrichments": (answers, ...)}

@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
-from datetime import datetime
-from typing import Any, ClassVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
@@ -19,9 +19,10 @@ NUMBERS = (int, float)
 class Reducer(ABC):
     """One way to merge the values of an event field. `of` names that field; by default it has the state field's name.
 
-    The job reduces by `sql`, an aggregate expression. The fold, which tests run, reduces in Python: `lift` makes a
-    partial of each value, `merge` one partial of two, `present` the published value. Both give the same result for the
-    same values, in any order and grouping, so `merge` is associative and commutative. Neither sees a null.
+    The job reduces by `lift_sql`, an expression of each value, and `sql`, an aggregate expression. The fold, which
+    tests run, reduces in Python: `lift` makes a partial of each value, `merge` one partial of two, `present` the
+    published value. Both give the same result for the same values, in any order and grouping, so `merge` is
+    associative and commutative. Neither sees a null.
 
     A reducer is a frozen dataclass that declares `of` as a field. `contracts.testing.reducers.check_reducer` checks
     one: the SQL against the fold, and the laws of `merge`.
@@ -48,9 +49,23 @@ class Reducer(ABC):
         Raises TypeError if the event field does not fit; the message completes "<reducer> …".
         """
 
+    def within(self, window: timedelta) -> Self:  # noqa: ARG002  # only reducers of positions in the window need it
+        """The reducer for windows of this size. Raises DeclarationError for a size that it cannot reduce."""
+        return self
+
+    @property
+    def largest(self) -> int | None:
+        """The size of the largest published value, in bytes of JSON; None if the declaration does not bound it."""
+        return None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What the JSON Schema of the published value has beyond its type, such as a unit, under names with `x-`."""
+        return {}
+
     @abstractmethod
-    def lift(self, value: Any, ts: datetime) -> Any:
-        """The partial of one value, which is never None, of an event at `ts`."""
+    def lift(self, value: Any, ts: datetime, start: datetime) -> Any:
+        """The partial of one value, which is never None, of an event at `ts` in the window that starts at `start`."""
 
     @abstractmethod
     def merge(self, one: Any, other: Any) -> Any:
@@ -60,18 +75,26 @@ class Reducer(ABC):
     def present(self, partial: Any | None) -> Any:
         """The published value of a partial; of None when no value was seen."""
 
+    def lift_sql(self, x: str) -> str:
+        """The Spark SQL of what `sql` takes as its `x`, computed once for each event; by default the value itself.
+
+        It is over the expression `x` of the value and the columns `ts` and `first_seen`, of type TIMESTAMP: the time
+        of the event and the start of the window. The expression `x` is null for an event without the value, and in
+        every row that is no event.
+        """
+        return x
+
     @abstractmethod
     def sql(self, x: str) -> str:
         """The Spark SQL of the published value: aggregates over the expression `x` and the column `ts`.
 
-        `ts` is the time of the event, a TIMESTAMP. The expression `x` is null for an event without the value, and in
-        every row that is no event. Real-time mode runs built-in functions only, no Python.
+        The expression `x` is that of `lift_sql`. Real-time mode runs built-in functions only, no Python.
         """
 
     @override
     def __str__(self) -> str:
         """The reducer as it is declared, without the defaults."""
-        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self) if one.repr)
         spelled = ", ".join(f"{name}={value!r}" for name, value, default in given if value != default)
         return f"{type(self).__name__}({spelled})"
 

@@ -38,7 +38,7 @@ class Enriched(Reducer):
         return source
 
     @override
-    def lift(self, value: Any, ts: datetime) -> Any:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> Any:
         return value
 
     @override

@@ -47,7 +47,7 @@ class TopK(Reducer):
         return list[ValueCount[kind]]  # type: ignore[valid-type]  # the value's type is known at run time only
 
     @override
-    def lift(self, value: Any, ts: datetime) -> dict[Any, int]:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> dict[Any, int]:
         return {value: 1}
 
     @override

@@ -26,7 +26,7 @@ class Count(Reducer):
         return int
 
     @override
-    def lift(self, value: Any, ts: datetime) -> int:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> int:
         return 1
 
     @override
@@ -57,7 +57,7 @@ class Sum(Reducer):
         return needs_type(source, NUMBERS)
 
     @override
-    def lift(self, value: float, ts: datetime) -> float:
+    def lift(self, value: float, ts: datetime, start: datetime) -> float:
         return value
 
     @override
@@ -85,7 +85,7 @@ class Min(Reducer):
         return needs_type(source, ORDERED) | None
 
     @override
-    def lift(self, value: Any, ts: datetime) -> Any:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> Any:
         return value
 
     @override
@@ -127,7 +127,7 @@ class Mean(Reducer):
         return float | None
 
     @override
-    def lift(self, value: float, ts: datetime) -> tuple[int, float]:
+    def lift(self, value: float, ts: datetime, start: datetime) -> tuple[int, float]:
         return 1, float(value)
 
     @override
@@ -159,7 +159,7 @@ class Variance(Reducer):
         return float | None
 
     @override
-    def lift(self, value: float, ts: datetime) -> tuple[int, float, float]:
+    def lift(self, value: float, ts: datetime, start: datetime) -> tuple[int, float, float]:
         return 1, float(value), 0.0
 
     @override
@@ -196,7 +196,7 @@ class Histogram(Reducer):
         return list[int]
 
     @override
-    def lift(self, value: float, ts: datetime) -> tuple[int, ...]:
+    def lift(self, value: float, ts: datetime, start: datetime) -> tuple[int, ...]:
         place = bisect.bisect_right(self.bounds, value)
         return tuple(int(i == place) for i in range(len(self.bounds) + 1))
 
@@ -242,7 +242,7 @@ class Quantiles(Reducer):
         return list[float]
 
     @override
-    def lift(self, value: float, ts: datetime) -> tuple[float, ...]:
+    def lift(self, value: float, ts: datetime, start: datetime) -> tuple[float, ...]:
         return (float(value),)
 
     @override

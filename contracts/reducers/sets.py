@@ -30,7 +30,7 @@ class Distinct(Reducer):
         return list[needs_type(source, ORDERED)]  # type: ignore[misc]  # the element's type is known at run time only
 
     @override
-    def lift(self, value: Any, ts: datetime) -> list[Any]:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> list[Any]:
         return [value]
 
     @override
@@ -65,7 +65,7 @@ class DistinctApprox(Reducer):
         return int
 
     @override
-    def lift(self, value: Any, ts: datetime) -> frozenset[Any]:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> frozenset[Any]:
         return frozenset([value])
 
     @override
@@ -106,7 +106,7 @@ class Bitmap(Reducer):
         return list[int]
 
     @override
-    def lift(self, value: int, ts: datetime) -> int:
+    def lift(self, value: int, ts: datetime, start: datetime) -> int:
         return 1 << value if 0 <= value < self.bits else 0
 
     @override

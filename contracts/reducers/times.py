@@ -26,7 +26,7 @@ class Latest(Reducer):
         return comparable(source) | None
 
     @override
-    def lift(self, value: Any, ts: datetime) -> tuple[datetime, Any, Any]:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> tuple[datetime, Any, Any]:
         return ts, order(value), value
 
     @override
@@ -70,7 +70,7 @@ class Recent(Reducer):
         return list[comparable(source)]  # type: ignore[misc]  # the element's type is known at run time only
 
     @override
-    def lift(self, value: Any, ts: datetime) -> list[tuple[datetime, Any, Any]]:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> list[tuple[datetime, Any, Any]]:
         return [(ts, order(value), value)]
 
     @override
@@ -114,7 +114,7 @@ class Rate(Reducer):
         return float | None
 
     @override
-    def lift(self, value: Any, ts: datetime) -> tuple[int, datetime, datetime]:
+    def lift(self, value: Any, ts: datetime, start: datetime) -> tuple[int, datetime, datetime]:
         return 1, ts, ts
 
     @override

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TIMES = st.integers(0, 12).map(lambda n: START + timedelta(seconds=n // 2, microseconds=n % 2))
 """Few, so that several values have one time."""
+WINDOW_START = START + timedelta(seconds=1)
+"""An event of a device may be earlier than its initial one."""
 MOST_VALUES = 12
 """Of one key."""
 MOST_KEYS = 40
@@ -52,15 +54,17 @@ def check_reducer(  # noqa: PLR0913
     *,
     same: Same | None = None,
     jobs: int = 2,
+    window: timedelta = timedelta(hours=1),
 ) -> None:
     """Check a reducer of an event field with the annotation `source`, on these values. Raises AssertionError.
 
     `values` are as JSON has them (a model is a dict), and are decoded as an event's field. Nulls and times are added.
     The published value must have the type that `gives` returns. SQL and fold must publish equal values; floats may
     differ by rounding if the reducer depends on the order. `same` compares the published values otherwise, for example
-    those of a sketch. `jobs` is the number of Spark jobs, each with up to 40 keys.
+    those of a sketch. `jobs` is the number of Spark jobs, each with up to 40 keys. The `window` starts a second after
+    the first of the times, and the last of them is 6 s later.
     """
-    published = _Published(reducer, source, same)
+    published = _Published(reducer.within(window), source, same)
     decoded = values.map(_decoder(source))
     deltas = st.lists(st.tuples(TIMES, st.none() | decoded), max_size=MOST_VALUES)
     _check_merge(published, st.tuples(TIMES, decoded))
@@ -79,7 +83,7 @@ def _check_merge(published: _Published, delta: SearchStrategy[tuple[datetime, An
     @_settings(100, Phase.generate, Phase.shrink)
     @given(st.tuples(delta, delta, delta))
     def laws(deltas: tuple[tuple[datetime, Any], ...]) -> None:
-        a, b, c = (lift(value, ts) for ts, value in deltas)
+        a, b, c = (lift(value, ts, WINDOW_START) for ts, value in deltas)
         published.expect_same(f"merge is not commutative for {deltas[:2]}", merge(a, b), merge(b, a))
         published.expect_same(f"merge is not associative for {deltas}", merge(merge(a, b), c), merge(a, merge(b, c)))
 
@@ -94,7 +98,10 @@ def _check_sql(
     reducer = published.reducer
     schema = f"key INT, ts TIMESTAMP, x {sql_type(published.source, 'x', times='TIMESTAMP')}"
     document = f"to_json(struct({reducer.sql(EXPRESSION)} AS value), map('timestampFormat', {text(PATTERN)}))"
-    query = f"SELECT key, {document} FROM {{deltas}} GROUP BY key"  # noqa: S608  # the reducer's own SQL
+    start = f"timestamp_seconds({int(WINDOW_START.timestamp())})"
+    rows = f"SELECT *, {start} AS first_seen FROM {{deltas}}"  # noqa: S608  # a constant
+    lifted = f"SELECT key, ts, {reducer.lift_sql(EXPRESSION)} AS x FROM ({rows})"  # noqa: S608  # the reducer's own SQL
+    query = f"SELECT key, {document} FROM ({lifted}) GROUP BY key"  # noqa: S608  # as above
 
     @_settings(jobs, Phase.generate)  # to shrink an example would be hundreds of jobs
     @given(st.lists(deltas, min_size=MOST_KEYS // 4, max_size=MOST_KEYS))
@@ -103,7 +110,7 @@ def _check_sql(
         table = spark.createDataFrame(rows, schema).repartition(2)  # so that Spark merges partial aggregates
         found: dict[int, str] = dict(row for row in spark.sql(query, deltas=table).collect())
         for key in sorted(found, key=lambda key: len(keys[key])):  # the first to fail is the smallest
-            partials = [reducer.lift(value, ts) for ts, value in keys[key] if value is not None]
+            partials = [reducer.lift(value, ts, WINDOW_START) for ts, value in keys[key] if value is not None]
             folded = reduce(reducer.merge, partials) if partials else None
             problem = f"SQL and fold differ for {keys[key]}"
             published.expect_equal(problem, json.loads(found[key]).get("value"), folded)

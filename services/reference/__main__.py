@@ -4,9 +4,9 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from pathlib import Path
 from textwrap import dedent
@@ -41,7 +41,17 @@ SECTIONS = {
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
     "Policies of APIs": ("Policy", "RateLimit", "Breaker", "Cache"),
 }
-ARGUMENTS: dict[str, Any] = {"n": 1, "k": 1, "bounds": (1.0,), "bits": 1, "probabilities": (0.5,)}
+ARGUMENTS: dict[str, Any] = {
+    "n": 1,
+    "k": 1,
+    "bounds": (1.0,),
+    "bits": 1,
+    "probabilities": (0.5,),
+    "step": timedelta(seconds=1),
+    "rate": 1.0,
+}
+ELSEWHERE = ("where", "window")
+"""The heading describes the one, and the state sets the other."""
 
 Model = create_model("Model")
 SOURCES = {
@@ -103,7 +113,7 @@ def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:
 
 def _reducer(kind: type[reducers.Reducer]) -> str:
     signature = inspect.signature(kind)
-    own = [one for name, one in signature.parameters.items() if name != "where"]  # all have it, as the heading says
+    own = [one for name, one in signature.parameters.items() if name not in ELSEWHERE]
     signature = signature.replace(parameters=own)
     required = {name: ARGUMENTS[name] for name, one in signature.parameters.items() if one.default is one.empty}
     taken, given = _results(kind(**required))
@@ -114,10 +124,10 @@ def _reducer(kind: type[reducers.Reducer]) -> str:
 
 def _results(reducer: reducers.Reducer) -> tuple[str, str]:
     """The types of fields that a reducer takes, and the type that it gives."""
-    found: dict[Any, Any] = {}
-    for source in SOURCES:
-        with suppress(TypeError):
-            found[source] = reducer.gives(source | None)
+    found = _given(reducer, SOURCES)
+    if not found:
+        lists = _given(reducer, (list[int], list[float]))
+        return ", ".join(f"`{source}`" for source in lists), ", ".join(f"`{result}`" for result in lists.values())
     given = {re.sub("<class '(.*)'>", r"\1", str(result)) for result in found.values()}
     if len(given) > 1 or list(found) == [Model]:
         source, result = next(iter(found.items()))
@@ -125,6 +135,15 @@ def _results(reducer: reducers.Reducer) -> tuple[str, str]:
         counted = {list[ValueCount[source]]: "list[ValueCount[T]]"}  # type: ignore[valid-type]
         given = {(named | counted)[result]}
     return ", ".join(f"`{SOURCES[source]}`" for source in found), f"`{given.pop()}`"
+
+
+def _given(reducer: reducers.Reducer, sources: Iterable[Any]) -> dict[Any, Any]:
+    """The type that a reducer gives, by each type of a field that it takes."""
+    found: dict[Any, Any] = {}
+    for source in sources:
+        with suppress(TypeError):
+            found[source] = reducer.gives(source | None)
+    return found
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class GeometricMean(Reducer):
             raise TypeError("takes a field of type float")
         return float | None
 
-    def lift(self, value: float, ts: datetime) -> tuple[int, float]:
+    def lift(self, value: float, ts: datetime, start: datetime) -> tuple[int, float]:
         """One value: the count, and the sum of logarithms."""
         return 1, math.log(value)
 

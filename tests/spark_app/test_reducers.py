@@ -1,7 +1,7 @@
 """Each reducer's SQL against its fold, and the laws of its merge, by the test kit; and that the kit sees wrong ones."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -13,6 +13,7 @@ from contracts import (
     Bitmap,
     Collect,
     Count,
+    Coverage,
     Distinct,
     DistinctApprox,
     Earliest,
@@ -25,6 +26,7 @@ from contracts import (
     Rate,
     Recent,
     Reducer,
+    Series,
     Sum,
     TopK,
     ValueCount,
@@ -77,6 +79,25 @@ STATUSES = Literal["new", "old"]
 )
 def test_sql_and_fold_agree(spark: SparkSession, reducer: Reducer, source: Any, values: Any) -> None:
     check_reducer(spark, reducer, source | None, values)
+
+
+@pytest.mark.parametrize(
+    ("reducer", "source", "values"),
+    [
+        (Coverage(timedelta(milliseconds=70)), datetime, times),
+        (Coverage(timedelta(milliseconds=15), of="x", duration=timedelta(milliseconds=700)), str, texts),
+        (Coverage(timedelta(milliseconds=15), of="x", rate=3), list[int], st.lists(wholes, max_size=20)),
+        (Coverage(timedelta(seconds=1), of="x", unit=timedelta(milliseconds=7)), int, st.integers(-99, 999)),
+        (Coverage(timedelta(milliseconds=70), of="x", unit=timedelta(seconds=1)), float, st.floats(-1, 9)),
+        (Series(3), list[int], st.lists(st.none() | wholes, max_size=7)),
+        (Series(1.3, unit="mV"), list[float], st.lists(eighths, max_size=20)),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Reducer) else "",
+)
+def test_sql_and_fold_agree_on_positions_in_a_window(
+    spark: SparkSession, reducer: Reducer, source: Any, values: Any
+) -> None:
+    check_reducer(spark, reducer, source | None, values, window=timedelta(seconds=4.5))
 
 
 @dataclass(frozen=True)
