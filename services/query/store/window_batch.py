@@ -56,13 +56,14 @@ class WindowBatch(WriteBatch):
         key, start = split_entry_key(name)
         if latest_window(self._txn, self._newest_first, key, start + 1, LAST_START) is not None:
             return
+        before = None
         if old is None or new is None:
             before = latest_window(self._txn, self._newest_first, key, FIRST_START, start)
-            if before is not None:
-                _, data, other = before
-                times = (event_time(data), None) if old is None else (None, event_time(data))
-                self._times.move(self._txn, other.index, key, *times)
+        if before is not None and old is None:
+            self._times.move(self._txn, before[2].index, key, event_time(before[1]), None)
         self._times.move(self._txn, slot.index, key, old, new)
+        if before is not None and new is None:  # after the entry of the other window, which may be equal
+            self._times.move(self._txn, before[2].index, key, None, event_time(before[1]))
 
     @cached_property
     def _newest_first(self) -> Sequence[Slot]:
