@@ -11,6 +11,7 @@ from contracts.model.named_state import Derived, NamedState, QueryOptions
 from contracts.model.policy import Breaker, Cache, Policy, RateLimit
 from contracts.model.state import State
 from contracts.model.suite import Suite
+from contracts.model.table import Table
 from contracts.model.topics import Topics
 from contracts.reducers import (
     Bitmap,
@@ -86,6 +87,7 @@ __all__ = [
     "StateloopError",
     "Suite",
     "Sum",
+    "Table",
     "TopK",
     "Topics",
     "ValueCount",

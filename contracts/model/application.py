@@ -18,6 +18,7 @@ from contracts.model.graph import ordered
 from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
 from contracts.model.policy import Policy
 from contracts.model.state import State, reducers, slots
+from contracts.model.table import Table
 from contracts.model.topics import Topic, Topics
 from contracts.model.tracing import check_event
 from contracts.reducers import Enriched, Reducer
@@ -39,7 +40,7 @@ class Application:
     is delivered twice, with the same `event_id`. `largest_record` is in bytes. `traced` carries the trace context of
     events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
     interval of `Emit.BATCH` and `Emit.CLOSE`. `query` has the options of queries of the state, under the application's
-    name; `derived` and `states` are further states that can be queried.
+    name; `derived` and `states` are further states that can be queried. `tables` are reference tables.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -60,6 +61,7 @@ class Application:
         emit_interval: timedelta = EMIT_INTERVAL,
         query: QueryOptions | None = None,
         derived: tuple[Derived, ...] = (),
+        tables: tuple[Table, ...] = (),
         states: tuple[NamedState, ...] = (),
     ) -> None:
         self.name = name
@@ -84,6 +86,7 @@ class Application:
         self.apis = _policies(name, enrichments, apis or {})
         self.query = query or QueryOptions()
         self.derived = derived
+        self.tables = tables
         self.states = states
         check_names(self.state_names)
 
@@ -102,19 +105,24 @@ class Application:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """The names of its states: its own, those derived from it, and other topics."""
-        return (self.name, *(one.name for one in self.derived), *(one.name for one in self.states))
+        """The names of its states: its own, those derived from it, its tables, and other topics."""
+        return (self.name, *(one.name for one in (*self.derived, *self.tables, *self.states)))
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The topics that it writes. Other applications may read its events, and none writes these."""
         topics = self.topics
         derived = (topics.derived(one.name) for one in self.derived)
-        return (topics.feedback, topics.snapshots, topics.dead_letters, topics.instances, *derived)
+        tables = (topics.table(one) for one in self.tables)
+        return (topics.feedback, topics.snapshots, topics.dead_letters, topics.instances, *derived, *tables)
 
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all its topics with their settings."""
-        return (*self.topics.catalogue(self.state, self.query), *self.topics.query_topics(self.state, self.derived))
+        return (
+            *self.topics.catalogue(self.state, self.query),
+            *self.topics.table_topics(self.tables),
+            *self.topics.query_topics(self.state, self.derived),
+        )
 
     @property
     def key_name(self) -> str:

@@ -9,6 +9,7 @@ from typing import Self
 from contracts.errors import DeclarationError, TopicConfigError
 from contracts.model.named_state import NO_TIME, Derived, QueryOptions
 from contracts.model.state import State
+from contracts.model.table import Table
 
 FOREVER = timedelta(milliseconds=-1)
 PARTITIONER = "murmur2_random"
@@ -107,6 +108,16 @@ class Topics:
     def derived(self, name: str) -> str:
         """The topic of a derived state."""
         return f"{self.prefix}{name}"
+
+    def table(self, table: Table) -> str:
+        """The topic of a reference table."""
+        return table.topic or f"{self.prefix}{table.name}"
+
+    def table_topics(self, tables: Sequence[Table]) -> tuple[Topic, ...]:
+        """The topics of reference tables, with their settings. They keep the last record of each key."""
+        return tuple(
+            Topic(self.table(one), "key", "table", "compact", FOREVER, Stamp.BROKER, self.partitions) for one in tables
+        )
 
     def query_topics(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
         """The topics that only queries need, with their settings: of the derived states, and of the instances."""

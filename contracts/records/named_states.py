@@ -1,4 +1,4 @@
-"""The named states of an application: its own, those derived from it, and other topics that it declares."""
+"""The named states of an application: its own, those derived from it, its tables, and other topics that it declares."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pydantic import create_model
 
 from contracts.model.named_state import NamedState
 from contracts.records.schema import schemas
+from contracts.records.tables import table_shape
 from contracts.wire import DerivedRecord
 
 if TYPE_CHECKING:
     from contracts.model.application import Application
     from contracts.model.named_state import Derived
     from contracts.model.suite import Suite
+    from contracts.model.table import Table
 
 
 def named(application: Application) -> dict[str, NamedState]:
@@ -34,7 +36,8 @@ def named(application: Application) -> dict[str, NamedState]:
         every=application.state.every,
     )
     derived = (_derived(application, one) for one in application.derived)
-    return {one.name: one for one in (own, *derived, *application.states)}
+    tables = (_table(application, one) for one in application.tables)
+    return {one.name: one for one in (own, *derived, *tables, *application.states)}
 
 
 def named_in(suite: Suite) -> dict[str, NamedState]:
@@ -58,5 +61,20 @@ def _derived(application: Application, one: Derived) -> NamedState:
         lifetime=one.lifetime or application.state.lifetime,
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,
+        query=one.query,
+    )
+
+
+def _table(application: Application, one: Table) -> NamedState:
+    """The versions are the offsets, and a row stays until it is removed."""
+    return NamedState(
+        name=one.name,
+        topic=application.topics.table(one),
+        schema=table_shape(one).model_json_schema(mode="serialization"),
+        partitions=application.topics.partitions,
+        window_start=None,
+        epoch=None,
+        version=None,
+        event_time=None,
         query=one.query,
     )

@@ -41,6 +41,8 @@ class Reason(StrEnum):
     """A record of the snapshots topic is no snapshot."""
     ENRICHMENT_FAILED = "enrichment_failed"
     """A request ended in a failure; the detail has the enrichment and the reason."""
+    INVALID_ROW = "invalid_row"
+    """A record of a reference table that its model rejects; the detail names the field. The former row stays."""
     NOT_DERIVED = "not_derived"
     """The function of a derived state raised on a snapshot; the detail is what."""
 

@@ -15,6 +15,7 @@ NAMES = (
     "APIS",
     "API_HEADERS",
     "APPLICATION",
+    "AUTHOR",
     "BATCH",
     "BROKER_DATA",
     "BROKER_HEAP",

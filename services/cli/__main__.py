@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "live": Command("services.live", "show the loop in this terminal"),
         "rebuild": Command("services.cli.rebuild", "build the state anew for a changed application, and switch to it"),
         "savepoint": Command("services.cli.savepoint", "copy the job's state, list copies, or restore one"),
+        "table": Command("services.cli.table", "put, get, list or remove rows of a reference table"),
         "state": Command("services.cli.state", "read the state from a checkpoint, without the query service"),
         "redrive": Command("services.redrive", "list dead letters, or send them into the loop again"),
     },

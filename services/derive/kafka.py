@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from contracts.records.record import Record
 from services.derive.commits import Commits
 from services.derive.errors import KafkaFailedError, NoTopicError
 from services.runtime.kafka_clients import create_consumer, create_producer, log_error
+from services.runtime.topic_reader import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
     from confluent_kafka.admin import TopicMetadata
 
+    from contracts.records.record import Record
     from services.derive.derive import OutputRecord
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class RealKafka:
         message = self._consumer.poll(POLL_S)
         while message is not None:
             if _is_record(message):
-                self._held.append(_record(message))
+                self._held.append(record_of(message))
             message = self._consumer.poll(0) if len(self._held) < self._most else None
         records, self._held = self._held, []
         return records
@@ -202,18 +202,6 @@ def _is_record(message: Message) -> bool:
         raise failed("the snapshots cannot be read", error)
     log_error(log, NAME, error)
     return False
-
-
-def _record(message: Message) -> Record:
-    """A message that was read. A time that Kafka does not know is 1970."""
-    return Record(
-        topic=message.topic() or "",
-        partition=message.partition() or 0,
-        offset=message.offset() or 0,
-        timestamp=datetime.fromtimestamp(max(message.timestamp()[1], 0) / 1000, UTC),
-        key=message.key(),
-        value=message.value(),
-    )
 
 
 def failed(what: str, error: KafkaError) -> KafkaFailedError:

@@ -37,7 +37,7 @@ SECTIONS = {
     "Application": ("Application", "Emit", "Topics", "Budget", "Suite"),
     "Event and state": ("BaseEvent", "Event", "State", "composite_key"),
     "Filters": ("field", "Filter"),
-    "Named states": ("QueryOptions", "Derived", "NamedState"),
+    "Named states": ("QueryOptions", "Derived", "Table", "NamedState"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
     "Policies of APIs": ("Policy", "RateLimit", "Breaker", "Cache"),
 }

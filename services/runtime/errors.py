@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from contracts.errors import PermanentError
+from contracts.errors import PermanentError, RetryableError
 
 
 class ForeignTopicsError(PermanentError):
@@ -27,3 +27,12 @@ class PortTakenError(PermanentError):
             "set STATELOOP_HTTP_PORT to a free port, or to 0 for any"
         )
         self.port = port
+
+
+class RowNotWrittenError(RetryableError):
+    """Kafka did not store a row of a reference table."""
+
+    def __init__(self, topic: str, key: str, problem: str) -> None:
+        super().__init__(f"the row {key!r} was not written to {topic!r} ({problem}): write it again")
+        self.topic = topic
+        self.key = key

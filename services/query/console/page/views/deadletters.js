@@ -24,6 +24,7 @@ const MEANINGS = {
   large_snapshot: "the state is too large to be published whole",
   undecodable_snapshot: "a record of the snapshots topic is not a snapshot",
   enrichment_failed: "a request failed after the attempts of its policy",
+  invalid_row: "a record of a reference table that its model rejects: the former row stays in force",
   not_derived: "the function of a derived state raised on a snapshot",
   unreadable: "a record of this topic is not a dead letter",
   others: "reasons beyond the first fifty",

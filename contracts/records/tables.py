@@ -1,0 +1,91 @@
+"""Rows of reference tables: their encoding, and the content of a table after the records of its topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from pydantic import ValidationError, create_model
+
+from contracts.types.key import LARGEST_KEY
+from contracts.wire.table import TableRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from pydantic import BaseModel
+
+    from contracts.model.table import Table
+    from contracts.records.record import Record
+
+
+class Row(NamedTuple):
+    """A row of a table, as the model of the table has read it."""
+
+    version: int
+    """The offset of its record."""
+    value: BaseModel
+    author: str | None
+    changed_at: datetime
+
+
+def encode_row(table: Table, key: str, value: bytes | str, author: str | None) -> bytes:
+    """Return the record of a row from its JSON. Raises ValueError for a key or a value that the table does not take."""
+    if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
+        raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
+    row = _validated(table, value)
+    return TableRecord(value=row.model_dump(mode="json", exclude_none=True), author=author).encode()
+
+
+def decode_row(table: Table, record: Record) -> Row:
+    """Return the row of a record. Raises ValueError for a value that the table does not take."""
+    try:
+        found = TableRecord.model_validate(orjson.loads(record.value or b""))
+    except ValidationError as error:
+        raise ValueError(_problem(error)) from error
+    value = _validated(table, orjson.dumps(found.value))
+    return Row(record.offset, value, found.author, record.timestamp)
+
+
+class TableRows:
+    """The present rows of a table, by key."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._rows: dict[str, Row] = {}
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """The present rows."""
+        return self._rows
+
+    def apply(self, record: Record) -> str:
+        """Read the next record of the topic, and return its key. Raises ValueError for a bad one, which is left out."""
+        if record.key is None:
+            raise ValueError("has no key")
+        key = record.key.decode()
+        if record.value is None:
+            self._rows.pop(key, None)
+        else:
+            self._rows[key] = decode_row(self.table, record)
+        return key
+
+
+def table_shape(table: Table) -> type[TableRecord]:
+    """The model of a table's records."""
+    value: dict[str, Any] = {"value": (table.model, ...)}
+    return create_model(f"{table.model.__name__}Record", __base__=TableRecord, **value)
+
+
+def _validated(table: Table, value: bytes | str) -> BaseModel:
+    try:
+        return table.model.model_validate_json(value)
+    except ValidationError as error:
+        raise ValueError(_problem(error)) from error
+
+
+def _problem(error: ValidationError) -> str:
+    """Each field with what is wrong, in one line."""
+    problems = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['msg']}" for one in error.errors())
+    return "; ".join(problems)

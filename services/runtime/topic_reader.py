@@ -1,0 +1,100 @@
+"""Reads a topic whole, and follows it: reference tables, and other compacted topics that a process holds in memory."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+
+from contracts.records.record import Record
+from services.runtime.kafka_clients import create_consumer, log_error
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from confluent_kafka import Message
+
+Partitions = list[tuple[str, int]]
+
+OPTIONS = {"enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 50}
+BATCH = 1_000
+POLL_S = 0.1
+LISTED_S = 5.0
+
+
+class TopicReader:
+    """A consumer without a group. While the broker is away it waits, until it is to stop."""
+
+    def __init__(self, client: Mapping[str, str], name: str, log: logging.Logger | None = None) -> None:
+        self._consumer = create_consumer(client, name, f"stateloop-{name}", OPTIONS, log)
+        self._name = name
+        self._log = log
+
+    def partitions(self, topics: Sequence[str]) -> Partitions:
+        """Return the partitions of these topics; none of a topic that is not there. Raises KafkaException."""
+        listed = self._consumer.list_topics(timeout=LISTED_S).topics
+        return [(topic, number) for topic in topics if topic in listed for number in listed[topic].partitions]
+
+    def read_to_end(
+        self,
+        partitions: Partitions,
+        is_stopping: Callable[[], bool] = lambda: False,
+        ends: Mapping[tuple[str, int], int] | None = None,
+    ) -> Iterator[list[Record]]:
+        """Yield the records of these partitions from their beginning to their end, then go on with `poll`.
+
+        `ends` has offsets at which a partition ends before its end. Raises KafkaException for a fatal error.
+        """
+        ends = ends or {}
+        self._consumer.assign([TopicPartition(*one, OFFSET_BEGINNING) for one in partitions])
+        left = {one for one in partitions if ends.get(one) != 0}
+        while left and not is_stopping():
+            records, ended = self._batch(POLL_S)
+            yield [one for one in records if one.offset < ends.get((one.topic, one.partition), one.offset + 1)]
+            left -= ended
+            left -= {place for one in records if ends.get(place := (one.topic, one.partition), -1) == one.offset + 1}
+
+    def poll(self) -> list[Record]:
+        """Return the records that have come since, without waiting. Raises KafkaException for a fatal error."""
+        return self._batch(0)[0]
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
+
+    def _batch(self, wait_s: float) -> tuple[list[Record], set[tuple[str, int]]]:
+        """The next records, and the partitions whose end was reached."""
+        records, ended = list[Record](), set[tuple[str, int]]()
+        first = self._consumer.poll(wait_s)
+        for message in () if first is None else (first, *self._consumer.consume(BATCH, 0)):
+            error = message.error()
+            if error is None:
+                records.append(record_of(message))
+            elif error.name() == "_PARTITION_EOF":
+                ended.add((message.topic() or "", message.partition() or 0))
+            else:
+                self._check(error)
+        return records, ended
+
+    def _check(self, error: KafkaError) -> None:
+        """Log an error that passes by itself. Raises KafkaException for any other."""
+        if error.fatal() or "AUTHORIZATION" in error.name():
+            raise KafkaException(error)
+        if self._log is not None:
+            log_error(self._log, self._name, error)
+        time.sleep(POLL_S)
+
+
+def record_of(message: Message) -> Record:
+    """Return a message that was read. A time that Kafka does not know is 1970."""
+    return Record(
+        topic=message.topic() or "",
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        timestamp=datetime.fromtimestamp(max(message.timestamp()[1], 0) / 1000, UTC),
+        key=message.key(),
+        value=message.value(),
+    )

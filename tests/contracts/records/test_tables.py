@@ -1,0 +1,83 @@
+"""Rows of reference tables, against a plain dictionary."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field
+
+from contracts import Table
+from contracts.records.record import Record
+from contracts.records.tables import TableRows, encode_row
+from contracts.types.key import LARGEST_KEY
+
+AT = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+class Limit(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    speed: float = Field(gt=0)
+
+
+LIMITS = Table("limits", Limit)
+BAD = (b"", b"{", b"[]", b'{"value": 1}', b'{"value": {}}', b'{"value": {"speed": -1}}', b'{"value": {"sped": 1}}')
+
+
+def _record(offset: int, key: bytes | None, value: bytes | None) -> Record:
+    return Record("limits", 0, offset, AT, key, value)
+
+
+def _row(speed: float) -> bytes:
+    return encode_row(LIMITS, "k", orjson.dumps({"speed": speed}), "ann")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c"]),
+            st.one_of(st.none(), st.sampled_from(BAD), st.floats(0.1, 100).map(_row)),
+        )
+    )
+)
+def test_the_table_has_the_last_good_row_of_each_key(records: list[tuple[str, bytes | None]]) -> None:
+    table, expected = TableRows(LIMITS), dict[str, tuple[int, float]]()
+    for offset, (key, value) in enumerate(records):
+        if value in BAD:
+            with pytest.raises(ValueError, match=r"."):
+                table.apply(_record(offset, key.encode(), value))
+            continue
+        assert table.apply(_record(offset, key.encode(), value)) == key
+        if value is None:
+            expected.pop(key, None)
+        else:
+            expected[key] = offset, orjson.loads(value)["value"]["speed"]
+    found = {key: (row.version, row.value) for key, row in table.rows.items()}
+    assert found == {key: (version, Limit(speed=speed)) for key, (version, speed) in expected.items()}
+
+
+def test_a_row_has_its_author_and_its_time() -> None:
+    table = TableRows(LIMITS)
+    table.apply(_record(3, b"k", _row(1.5)))
+    assert table.rows["k"] == (3, Limit(speed=1.5), "ann", AT)
+
+
+@pytest.mark.parametrize("key", [None, b"\xff"])
+def test_a_record_needs_a_key_of_text(key: bytes | None) -> None:
+    with pytest.raises(ValueError, match=r"key|utf-8"):
+        TableRows(LIMITS).apply(_record(0, key, _row(1)))
+
+
+@pytest.mark.parametrize("key", ["", "x" * (LARGEST_KEY + 1)])
+def test_a_key_that_no_query_can_find_is_not_written(key: str) -> None:
+    with pytest.raises(ValueError, match="1 to 500 are allowed"):
+        encode_row(LIMITS, key, b'{"speed": 1}', None)
+
+
+def test_a_value_that_the_model_rejects_is_not_written() -> None:
+    with pytest.raises(ValueError, match="sped: Extra inputs"):
+        encode_row(LIMITS, "k", b'{"speed": 1, "sped": 2}', None)
