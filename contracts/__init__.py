@@ -1,6 +1,7 @@
 """What all parts agree on. An application imports everything that it needs from here."""
 
 from contracts.errors import AbsentError, DeclarationError, PermanentCallError, RetryableCallError, StateloopError
+from contracts.model.alerts import Alerts, Rule
 from contracts.model.application import Application
 from contracts.model.batch import Batch
 from contracts.model.budget import Budget
@@ -44,6 +45,7 @@ from contracts.types.quantize import Quantize
 
 __all__ = [
     "AbsentError",
+    "Alerts",
     "Api",
     "Application",
     "BaseEvent",
@@ -83,6 +85,7 @@ __all__ = [
     "Reducer",
     "RetryableCallError",
     "Series",
+    "Rule",
     "State",
     "StateloopError",
     "Suite",

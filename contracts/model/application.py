@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 from pydantic import create_model
 
 from contracts.errors import DeclarationError
+from contracts.model.alerts import Alerts
 from contracts.model.budget import Budget
 from contracts.model.emit import EMIT_INTERVAL, Emit
 from contracts.model.enrichment import Enrichment
@@ -40,7 +41,8 @@ class Application:
     is delivered twice, with the same `event_id`. `largest_record` is in bytes. `traced` carries the trace context of
     events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
     interval of `Emit.BATCH` and `Emit.CLOSE`. `query` has the options of queries of the state, under the application's
-    name; `derived` and `states` are further states that can be queried. `tables` are reference tables.
+    name; `derived` and `states` are further states that can be queried. `tables` are reference tables,
+    and `alerts` are conditions by the rules of a table.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -62,6 +64,7 @@ class Application:
         query: QueryOptions | None = None,
         derived: tuple[Derived, ...] = (),
         tables: tuple[Table, ...] = (),
+        alerts: tuple[Alerts, ...] = (),
         states: tuple[NamedState, ...] = (),
     ) -> None:
         self.name = name
@@ -87,6 +90,8 @@ class Application:
         self.query = query or QueryOptions()
         self.derived = derived
         self.tables = tables
+        self.alerts = alerts
+        _check_rules(name, alerts, tables)
         self.states = states
         check_names(self.state_names)
 
@@ -105,14 +110,24 @@ class Application:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """The names of its states: its own, those derived from it, its tables, and other topics."""
-        return (self.name, *(one.name for one in (*self.derived, *self.tables, *self.states)))
+        """The names of its states: its own, those derived from it, its alerts and tables, and other topics."""
+        return (
+            self.name,
+            *self.derived_names,
+            *(one.name for one in self.tables),
+            *(one.name for one in self.states),
+        )
+
+    @property
+    def derived_names(self) -> tuple[str, ...]:
+        """The names of what a derive worker writes: the derived states, and the alerts."""
+        return (*(one.name for one in self.derived), *(one.name for one in self.alerts))
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The topics that it writes. Other applications may read its events, and none writes these."""
         topics = self.topics
-        derived = (topics.derived(one.name) for one in self.derived)
+        derived = (topics.derived(one) for one in self.derived_names)
         tables = (topics.table(one) for one in self.tables)
         return (topics.feedback, topics.snapshots, topics.dead_letters, topics.instances, *derived, *tables)
 
@@ -121,6 +136,7 @@ class Application:
         return (
             *self.topics.catalogue(self.state, self.query),
             *self.topics.table_topics(self.tables),
+            *self.topics.alert_topics(self.state, self.alerts, self.query),
             *self.topics.query_topics(self.state, self.derived),
         )
 
@@ -166,6 +182,14 @@ def _checked_size(name: str, largest_record: int) -> int:
     problem = "cannot hold a failure's feedback" if largest_record < SMALLEST_RECORD else "is more than Kafka takes"
     write = f"Write a number of bytes from {SMALLEST_RECORD} to {LARGEST_RECORD}"
     raise DeclarationError(f"{name}(largest_record={largest_record})", problem, write)
+
+
+def _check_rules(name: str, alerts: tuple[Alerts, ...], tables: tuple[Table, ...]) -> None:
+    """Refuse alerts by the rules of a table that is not declared."""
+    for one in alerts:
+        if one.rules not in tables:
+            problem = f"the table {one.rules.name!r} of its rules is not declared"
+            raise DeclarationError(f"Alerts({one.name!r})", problem, f"Write tables=(…,) in {name}")
 
 
 def _policies(name: str, enrichments: tuple[Enrichment, ...], declared: Mapping[str, Policy]) -> dict[str, Policy]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Self
 
 from contracts.errors import DeclarationError, TopicConfigError
+from contracts.model.alerts import Alerts
 from contracts.model.named_state import NO_TIME, Derived, QueryOptions
 from contracts.model.state import State
 from contracts.model.table import Table
@@ -106,7 +107,7 @@ class Topics:
         return f"{self.prefix}query_instances"
 
     def derived(self, name: str) -> str:
-        """The topic of a derived state."""
+        """The topic of a derived state, or of alerts."""
         return f"{self.prefix}{name}"
 
     def table(self, table: Table) -> str:
@@ -117,6 +118,24 @@ class Topics:
         """The topics of reference tables, with their settings. They keep the last record of each key."""
         return tuple(
             Topic(self.table(one), "key", "table", "compact", FOREVER, Stamp.BROKER, self.partitions) for one in tables
+        )
+
+    def alert_topics(
+        self, state: type[State], alerts: Sequence[Alerts], query: QueryOptions | None = None
+    ) -> tuple[Topic, ...]:
+        """The topics of alerts, with their settings. Their records are kept as long as the snapshots."""
+        kept = _outputs_kept(state, query)
+        return tuple(
+            Topic(
+                self.derived(one.name),
+                "device_id and first_seen",
+                "alerts",
+                "compact,delete",
+                kept,
+                Stamp.BROKER,
+                self.partitions,
+            )
+            for one in alerts
         )
 
     def query_topics(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
@@ -144,9 +163,7 @@ class Topics:
         stamp = Stamp.PRODUCER if self.replay else Stamp.BROKER
         kept_for = state.lifetime + state.grace
         inputs = FOREVER if self.replay else max(self.outage, kept_for)
-        # A window that gets no further record is read from its last snapshot until it is forgotten.
-        closed = (query or QueryOptions()).closed_windows if state.is_windowed else NO_TIME
-        outputs = max(kept_for + closed, timedelta(days=1))
+        outputs = _outputs_kept(state, query)
         count = self.partitions
         key = "any" if state.is_windowed else "device_id"
         return (
@@ -157,6 +174,12 @@ class Topics:
             ),
             Topic(self.dead_letters, "origin's key", "dead_letter", "delete", self.outage, Stamp.BROKER, count),
         )
+
+
+def _outputs_kept(state: type[State], query: QueryOptions | None) -> timedelta:
+    """How long the last record of a window is kept: until the window is forgotten."""
+    closed = (query or QueryOptions()).closed_windows if state.is_windowed else NO_TIME
+    return max(state.lifetime + state.grace + closed, timedelta(days=1))
 
 
 def _listed(value: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""The named states of an application: its own, those derived from it, its tables, and other topics that it declares."""
+"""The named states of an application: its own, those derived from it, its alerts and tables, and other topics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from contracts.model.named_state import NamedState
 from contracts.records.schema import schemas
 from contracts.records.tables import table_shape
 from contracts.wire import DerivedRecord
+from contracts.wire.alerts import AlertRecord
 
 if TYPE_CHECKING:
+    from contracts.model.alerts import Alerts
     from contracts.model.application import Application
     from contracts.model.named_state import Derived
     from contracts.model.suite import Suite
@@ -36,8 +38,9 @@ def named(application: Application) -> dict[str, NamedState]:
         every=application.state.every,
     )
     derived = (_derived(application, one) for one in application.derived)
+    alerts = (_alerts(application, one) for one in application.alerts)
     tables = (_table(application, one) for one in application.tables)
-    return {one.name: one for one in (own, *derived, *tables, *application.states)}
+    return {one.name: one for one in (own, *derived, *alerts, *tables, *application.states)}
 
 
 def named_in(suite: Suite) -> dict[str, NamedState]:
@@ -62,6 +65,26 @@ def _derived(application: Application, one: Derived) -> NamedState:
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,
         query=one.query,
+    )
+
+
+def _alerts(application: Application, one: Alerts) -> NamedState:
+    """A record of each change. Two of them may have the same snapshot, so the version is the offset."""
+    return NamedState(
+        name=one.name,
+        topic=application.topics.derived(one.name),
+        schema=AlertRecord.model_json_schema(mode="serialization"),
+        partitions=application.topics.partitions,
+        key="device_id",
+        epoch=None,
+        version=None,
+        windowed=True,
+        lifetime=application.state.lifetime,
+        grace=application.state.grace + application.skew,
+        expires_by_clock=not application.topics.replay,
+        query=one.query,
+        window=application.state.window,
+        every=application.state.every,
     )
 
 

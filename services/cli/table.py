@@ -39,7 +39,7 @@ class TableSettings(KafkaSettings):
     """The user who changes rows; by default the user of the operating system."""
 
 
-class UnknownTableError(StateloopError, PermanentError):
+class UnknownTableError(PermanentError):
     """The application declares no such table."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
@@ -47,14 +47,14 @@ class UnknownTableError(StateloopError, PermanentError):
         super().__init__(f"there is no table {name!r}; tables: {listed}")
 
 
-class InvalidRowError(StateloopError, PermanentError):
+class InvalidRowError(PermanentError):
     """The model of the table rejects the value."""
 
     def __init__(self, table: str, key: str, problem: str) -> None:
         super().__init__(f"{table} does not take the row {key!r} ({problem})")
 
 
-class TableUnreadableError(StateloopError, RetryableError):
+class TableUnreadableError(RetryableError):
     """The broker does not return the table."""
 
     def __init__(self, topic: str, kafka: str, problem: str) -> None:

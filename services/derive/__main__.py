@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,21 @@ from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
 from contracts.model.suite import load_suite
 from contracts.settings import read
+from services.derive.alert_worker import AlertWorker
+from services.derive.alerting import Alerting
 from services.derive.errors import NothingDerivedError
 from services.derive.kafka import RealKafka
 from services.derive.settings import DeriveSettings
-from services.derive.worker import DeriveWorker, names
+from services.derive.tables import Tables
+from services.derive.worker import DeriveWorker, check_partitions, names
 from services.runtime.monitoring import serving
 from services.runtime.shutdown import stop_event
 from services.runtime.topic_owners import TopicOwners
+from services.runtime.topic_reader import TopicReader
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contracts import Application
 
@@ -70,13 +75,27 @@ def _work(
     topic = application.topics.snapshots
     kafka = RealKafka(settings.client(), group, topic, settings.max_poll_records, stopping.is_set)
     try:
-        partitions = kafka.partitions(list(names(application)), settings.kafka)
+        partitions = kafka.partitions([topic, *names(application)], settings.kafka)
         if not stopping.is_set():
+            check_partitions(application, partitions)
             TopicOwners(application, settings.client(), log.warning).check(stopping.is_set)
-        kafka.join()
-        DeriveWorker(application, kafka, partitions, partial(counters.add, application.name), stopping.is_set).run()
+        count = partial(counters.add, application.name)
+        alerts = _alert_worker(settings, application, count, stopping) if application.alerts else None
+        if alerts is not None:
+            alerts.start()
+        kafka.join(alerts)
+        DeriveWorker(application, kafka, partitions, count, stopping.is_set, alerts).run()
     finally:
         kafka.close()
+
+
+def _alert_worker(
+    settings: DeriveSettings, application: Application, count: Callable[[Metric, int], None], stopping: threading.Event
+) -> AlertWorker:
+    tables = Tables(application, TopicReader(settings.client(), "tables", log))
+    now = None if application.topics.replay else partial(datetime.now, UTC)
+    reader = TopicReader(settings.client(), "alerts", log)
+    return AlertWorker(application, Alerting(application, now), tables, reader, count, stopping.is_set)
 
 
 class _Counters:

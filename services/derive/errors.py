@@ -24,6 +24,17 @@ class NoTopicError(DeriveError, PermanentError):
         self.topic = topic
 
 
+class UnequalPartitionsError(DeriveError, PermanentError):
+    """A topic of alerts has another number of partitions than that of the snapshots."""
+
+    def __init__(self, topic: str, found: int, wanted: int) -> None:
+        super().__init__(
+            f"the topic {topic!r} has {found} partitions, and the snapshots have {wanted}: delete it, and run "
+            "stateloop topics"
+        )
+        self.topic = topic
+
+
 class KafkaFailedError(DeriveError, RetryableError):
     """Kafka did not read, write or commit. `code` is the name of the error."""
 

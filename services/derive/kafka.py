@@ -14,7 +14,7 @@ from services.runtime.kafka_clients import create_consumer, create_producer, log
 from services.runtime.topic_reader import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from confluent_kafka import Consumer, Message
     from confluent_kafka.admin import TopicMetadata
@@ -45,10 +45,22 @@ LOSES = {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL
 """What passes by itself: the client tries again."""
 
 
+class Partitions(Protocol):
+    """Follows which partitions of the snapshots the worker has."""
+
+    def assigned(self, offsets: Mapping[int, int]) -> None:
+        """Take over partitions, with the offset at which each of them continues. It may take long."""
+        ...
+
+    def revoked(self, numbers: Collection[int]) -> None:
+        """Give these partitions up."""
+        ...
+
+
 class Kafka(Protocol):
     """Where the worker reads and writes."""
 
-    def read(self) -> Sequence[Record]:
+    def read(self, wait_s: float = POLL_S) -> Sequence[Record]:
         """The next snapshots, none after a while. Raises KafkaFailedError."""
         ...
 
@@ -57,6 +69,13 @@ class Kafka(Protocol):
 
         Or give False, if they could not be written: they are then given again, unless another worker has them.
         Raises KafkaFailedError.
+        """
+        ...
+
+    def write(self, said: Sequence[OutputRecord]) -> bool:
+        """Write records that follow from what is settled, after the offsets of that are committed.
+
+        Or give False, if they could not be written. Raises KafkaFailedError.
         """
         ...
 
@@ -85,6 +104,9 @@ class RealKafka:
         self._failed: KafkaFailedError | None = None
         self._held: list[Record] = []
         self._held_before = False
+        self._followed: Partitions | None = None
+        self._ends: dict[int, int] = {}
+        self._committed_at: float | None = None
 
     def partitions(self, topics: Sequence[str], kafka: str) -> dict[str, int]:
         """Return how many each topic has; none if it is to stop. Raises NoTopicError, KafkaFailedError.
@@ -115,14 +137,17 @@ class RealKafka:
                 return {name: len(topic.partitions) for name, topic in listed.items()}
         return {}
 
-    def join(self) -> None:
+    def join(self, followed: Partitions | None = None) -> None:
         """Join the group."""
-        self._consumer.subscribe([self._topic], on_revoke=self._gave_up, on_lost=self._gave_up)
+        self._followed = followed
+        self._consumer.subscribe(
+            [self._topic], on_assign=self._took_over, on_revoke=self._gave_up, on_lost=self._gave_up
+        )
 
-    def read(self) -> Sequence[Record]:
+    def read(self, wait_s: float = POLL_S) -> Sequence[Record]:
         """See `Kafka.read`. It polls for each record: what follows a rebalance callback is of the new assignment."""
         self._read_at = self._clock()
-        message = self._consumer.poll(POLL_S)
+        message = self._consumer.poll(wait_s)
         while message is not None:
             if _is_record(message):
                 self._held.append(record_of(message))
@@ -138,6 +163,26 @@ class RealKafka:
         late = self._held_before or self._clock() - self._read_at > FRESH_S
         if late and not self._commit(first):
             return self._hold(records)
+        if not self._written(said):
+            return self._hold(records) if self._unsent else False
+        ends = {one.partition: one.offset + 1 for one in records}
+        self._ends |= ends
+        now = self._clock()
+        self._committed_at = now if self._commit(ends) else None
+        self._held_before = False
+        return True
+
+    def write(self, said: Sequence[OutputRecord]) -> bool:
+        """See `Kafka.write`."""
+        now = self._clock()
+        if self._committed_at is None or now - self._committed_at > FRESH_S:
+            if not self._commit(self._ends):
+                return False
+            self._committed_at = now
+        return self._written(said)
+
+    def _written(self, said: Sequence[OutputRecord]) -> bool:
+        """Whether all in-sync replicas have these records; False also if it is to stop."""
         self._unsent = False
         for one in said:
             self._produce(one)
@@ -146,11 +191,7 @@ class RealKafka:
             if self._stopping() and not self._unsent:
                 return False
         self._check()
-        if self._unsent:
-            return self._hold(records)
-        self._commit({one.partition: one.offset + 1 for one in records})
-        self._held_before = False
-        return True
+        return not self._unsent
 
     def close(self) -> None:
         """Leave the group; not while a commit hangs, for its broker is away."""
@@ -161,6 +202,25 @@ class RealKafka:
         """Drop what was read of these: the group gives it to the next owner, or again to this member."""
         gone = {one.partition for one in partitions}
         self._held = [one for one in self._held if one.partition not in gone]
+        self._ends = {number: end for number, end in self._ends.items() if number not in gone}
+        if self._followed is not None:
+            self._followed.revoked(gone)
+
+    def _took_over(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        """Find where these continue, and let what follows them take them over."""
+        if self._followed is None:
+            return
+        offsets: dict[int, int] | None = None
+        while offsets is None and not self._stopping():
+            try:
+                found = self._consumer.committed(partitions, LISTED_S)
+                offsets = {one.partition: max(one.offset, 0) for one in found}
+            except KafkaException as error:
+                log_error(log, NAME, error.args[0])
+        if offsets:
+            self._ends |= offsets
+            self._committed_at = None
+            self._followed.assigned(offsets)
 
     def _hold(self, records: Sequence[Record]) -> bool:
         """Return these again with the next read, without those of partitions that are lost until then."""

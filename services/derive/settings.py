@@ -23,9 +23,9 @@ class DeriveSettings(KafkaSettings):
     """Their port; 0 is any free one. Unset, they are not served."""
 
     def groups(self, suite: Suite) -> dict[str, Application]:
-        """Return the applications with derived states, by the consumer group of their workers."""
+        """Return the applications with derived states or alerts, by the consumer group of their workers."""
         return {
             suite.group(one, self.group) if self.group else f"{one.name}-derive": one
             for one in suite.applications
-            if one.derived
+            if one.derived_names
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from contracts.metrics import derive as metrics
 from contracts.wire import decode_snapshot
 from services.derive.derive import derived, failed
-from services.derive.errors import EverythingFailsError
+from services.derive.errors import EverythingFailsError, UnequalPartitionsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.metrics import Metric
     from contracts.records.record import Record
+    from contracts.wire import Snapshot
+    from services.derive.alert_worker import AlertWorker
     from services.derive.derive import OutputRecord
     from services.derive.kafka import Kafka
+
+FOLLOW_S = 0.05
+"""How long a worker with alerts waits for snapshots, before it looks for changed rules."""
 
 log = logging.getLogger(__name__)
 
@@ -28,36 +33,56 @@ MOST_FAILURES = 100
 class DeriveWorker:
     """Derives until it must stop. A snapshot is committed after all records derived from it; `count` counts both."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
         self,
         application: Application,
         kafka: Kafka,
         partitions: Mapping[str, int],
         count: Callable[[Metric, int], None],
         stopping: Callable[[], bool],
+        alerts: AlertWorker | None = None,
     ) -> None:
         self._application = application
         self._kafka = kafka
         self._partitions = partitions
         self._count = count
         self._stopping = stopping
+        self._alerts = alerts
         self._failures = 0
 
     def run(self) -> None:
         """Work until it must stop, after the current snapshots. Raises KafkaFailedError, EverythingFailsError."""
         while not self._stopping():
-            records = self._kafka.read()
-            if self._kafka.settle(records, [written for record in records for written in self._derived(record)]):
-                self._count(metrics.SNAPSHOTS, len(records))
+            if self._alerts is None:
+                self._settle(self._kafka.read())
+                continue
+            records = self._kafka.read(0 if self._alerts.is_busy else FOLLOW_S)
+            if not self._stopping():  # else a partition may be assigned that is not restored
+                self._alerts.prepare()
+                self._alerts.settled(done=self._settle(records))
+                self._alerts.work(self._kafka)
 
-    def _derived(self, record: Record) -> Sequence[OutputRecord]:
-        """Return the records for one snapshot, none for an undecodable one: the enrichment worker reports that."""
+    def _settle(self, records: Sequence[Record]) -> bool:
+        done = self._kafka.settle(records, [written for record in records for written in self._written(record)])
+        if done:
+            self._count(metrics.SNAPSHOTS, len(records))
+        return done
+
+    def _written(self, record: Record) -> Iterator[OutputRecord]:
+        """Yield the records for one snapshot, none for an undecodable one: the enrichment worker reports that."""
+        if record.value is None and self._alerts is not None:
+            yield from self._alerts.evaluate(record, None)
         try:
             snapshot = decode_snapshot(record.value or b"")
         except ValueError as error:
             self._count(metrics.REJECTED, 1)
             log.warning("no snapshot at %s of partition %s: %.200s", record.offset, record.partition, error)
-            return ()
+            return
+        yield from self._derived(record, snapshot)
+        if self._alerts is not None:
+            yield from self._alerts.evaluate(record, snapshot)
+
+    def _derived(self, record: Record, snapshot: Snapshot) -> Sequence[OutputRecord]:
         try:
             said = tuple(derived(self._application, snapshot, self._partitions))
         except Exception as error:  # noqa: BLE001 (whatever the application's function raises)
@@ -76,5 +101,15 @@ class DeriveWorker:
 
 
 def names(application: Application) -> Iterator[str]:
-    """The topics of the derived states."""
-    yield from (application.topics.derived(one.name) for one in application.derived)
+    """The topics of the derived states, of the alerts, and of the tables of their rules."""
+    topics = application.topics
+    yield from (topics.derived(one) for one in application.derived_names)
+    yield from (topics.table(one) for one in application.tables if application.alerts)
+
+
+def check_partitions(application: Application, partitions: Mapping[str, int]) -> None:
+    """Require that alerts are in the partitions of their snapshots. Raises UnequalPartitionsError."""
+    wanted = partitions[application.topics.snapshots]
+    for one in application.alerts:
+        if (found := partitions[topic := application.topics.derived(one.name)]) != wanted:
+            raise UnequalPartitionsError(topic, found, wanted)

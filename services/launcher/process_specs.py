@@ -25,7 +25,7 @@ QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, OTHERS
 def process_specs(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[ProcessSpec, ...]:
     """Return the processes of a launch. Raises DeclarationError."""
     suite = load_suite(settings.application)
-    packages, derives = _packages(settings.application, suite), any(one.derived for one in suite.applications)
+    packages, derives = _packages(settings.application, suite), any(one.derived_names for one in suite.applications)
     found: list[ProcessSpec] = []
     if settings.kafka is None:
         found.append(broker(settings, folders))

@@ -30,7 +30,7 @@ class TableWriter:
         A removed row has no value, so the header `author` names the user.
         """
         done: list[KafkaError | Message] = []
-        headers = [("author", author.encode())] if author else None
+        headers: dict[str, str | bytes | None] | None = {"author": author} if author else None
         try:
             self._producer.produce(
                 topic,

@@ -59,6 +59,7 @@ def outputs(application: Application) -> dict[str, TopicOwner]:
     topics = application.topics
     roles = {topics.snapshots: "snapshots", topics.feedback: "feedback", topics.dead_letters: "dead_letters"}
     roles |= {topics.derived(one.name): "derived" for one in application.derived}
+    roles |= {topics.derived(one.name): "alerts" for one in application.alerts}
     roles |= {topics.table(one): "table" for one in application.tables}
     return {topic: TopicOwner(application.name, role) for topic, role in roles.items()}
 

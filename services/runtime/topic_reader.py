@@ -23,6 +23,8 @@ OPTIONS = {"enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch
 BATCH = 1_000
 POLL_S = 0.1
 LISTED_S = 5.0
+LAST = 1 << 63
+"""More than every offset."""
 
 
 class TopicReader:
@@ -55,7 +57,7 @@ class TopicReader:
             records, ended = self._batch(POLL_S)
             yield [one for one in records if one.offset < ends.get((one.topic, one.partition), one.offset + 1)]
             left -= ended
-            left -= {place for one in records if ends.get(place := (one.topic, one.partition), -1) == one.offset + 1}
+            left -= {place for one in records if ends.get(place := (one.topic, one.partition), LAST) <= one.offset + 1}
 
     def poll(self) -> list[Record]:
         """Return the records that have come since, without waiting. Raises KafkaException for a fatal error."""

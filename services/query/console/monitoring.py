@@ -23,7 +23,7 @@ def unmonitored(application: Application, kinds: Collection[str]) -> tuple[Unmon
     if application.enrichments and "enrichment" not in kinds:
         found.append(_missing("workers", "The enrichment workers are", "enrichment"))
         found += [_missing(f"api:{name}", f"The API {name} is", "enrichment") for name in sorted(application.apis)]
-    if application.derived and "derive" not in kinds:
+    if application.derived_names and "derive" not in kinds:
         found.append(_missing("derive", "The derive worker is", "derive"))
     return tuple(found)
 

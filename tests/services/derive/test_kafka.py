@@ -83,9 +83,9 @@ class Member:
         self.known = True
         self.committed: list[int] = []
 
-    def subscribe(self, topics: list[str], on_revoke: Rebalance, on_lost: Rebalance) -> None:
+    def subscribe(self, topics: list[str], on_assign: Rebalance, on_revoke: Rebalance, on_lost: Rebalance) -> None:
         assert topics == ["snapshots"]
-        assert on_revoke == on_lost
+        assert on_assign != on_revoke == on_lost
         self.on_lost = on_lost
 
     def poll(self, timeout: float) -> Read | None:

@@ -52,7 +52,8 @@ class InMemory:
         self.stopping = False
         self.counts: Counter[str] = Counter()
 
-    def read(self) -> Sequence[Record]:
+    def read(self, wait_s: float = 0) -> Sequence[Record]:
+        assert wait_s >= 0
         self.stopping = not self.batches
         return self.batches.popleft() if self.batches else ()
 
@@ -64,6 +65,9 @@ class InMemory:
         self.written.extend(said)
         self.committed.extend(record.offset for record in records)
         return True
+
+    def write(self, said: Sequence[OutputRecord]) -> bool:
+        raise AssertionError(f"only alerts are written so: {said}")
 
     def count(self, metric: Metric, by: int) -> None:
         self.counts[metric.name] += by

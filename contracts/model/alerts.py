@@ -1,0 +1,82 @@
+"""Alerts: conditions on states, by rules that change while the application runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from fnmatch import translate
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from contracts.errors import DeclarationError
+from contracts.model.named_state import NO_TIME, QueryOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contracts.model.table import Table
+    from contracts.wire import Snapshot
+
+    Condition = Callable[[Snapshot, Any], bool]
+
+PATTERN = re.compile(r"[*?\[]")
+
+
+class Rule(BaseModel):
+    """A row of a table of rules. A subclass adds the parameters of the condition, such as a threshold.
+
+    `keys` selects the keys of the state: one key, or a pattern (`*` any text, `?` one character, `[abc]` one of these).
+    An alert opens when the condition has been true for `hold`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    keys: Annotated[str, Field(min_length=1)] = "*"
+    hold: Annotated[timedelta, Field(ge=NO_TIME)] = NO_TIME
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it may apply to several keys."""
+        return PATTERN.search(self.keys) is not None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(translate(self.keys))
+
+    def applies_to(self, key: str) -> bool:
+        """Whether it applies to this key."""
+        return self._pattern.match(key) is not None if self.is_pattern else key == self.keys
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """Alerts of each key and window, by the rules of a table. They can be queried as a named state.
+
+    `opens` and `closes` are pure functions of a snapshot and a rule. An alert opens when `opens` is true and `closes`
+    is not, and closes when `closes` is true; without `closes`, when `opens` is no longer true. It also closes when its
+    rule is changed or removed, and when its window expires. A changed rule is evaluated against the present states at
+    once.
+    """
+
+    name: str
+    rules: Table
+    opens: Condition
+    closes: Condition | None = None
+    query: QueryOptions = QueryOptions(indexes=("status",))  # noqa: RUF009  # it is frozen
+
+    def __post_init__(self) -> None:
+        if not issubclass(self.rules.model, Rule):
+            problem = f"{self.rules.model.__name__} is no Rule"
+            write = f"Write class {self.rules.model.__name__}(Rule): …"
+            raise DeclarationError(f"Alerts({self.name!r})", problem, write)
+
+    def is_true(self, snapshot: Snapshot, rule: Any) -> bool:
+        """Whether an alert that is not open opens."""
+        return bool(self.opens(snapshot, rule)) and not (self.closes and self.closes(snapshot, rule))
+
+    def is_over(self, snapshot: Snapshot, rule: Any) -> bool:
+        """Whether an open alert closes."""
+        return bool(self.closes(snapshot, rule)) if self.closes else not self.opens(snapshot, rule)

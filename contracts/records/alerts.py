@@ -1,0 +1,188 @@
+"""Evaluates rules against snapshots. Pure: the same snapshots and rules give the same alerts.
+
+The evaluation looks at the state only, so it can be repeated: a snapshot that was evaluated before changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from contracts.model.alerts import Rule
+from contracts.wire.alerts import Alert, AlertRecord
+from contracts.wire.window_key import window_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from datetime import datetime
+
+    from contracts.model.alerts import Alerts
+    from contracts.records.tables import Row
+    from contracts.wire import Snapshot
+    from contracts.wire.alerts import AlertStatus, ClosedBy
+
+    Failed = Callable[[str, Row, Exception], None]
+
+
+class Rules:
+    """The present rules: those of one key are found by the key, those of a pattern by a look at each."""
+
+    def __init__(self, rows: Mapping[str, Row] | None = None) -> None:
+        self._rows: dict[str, Row] = {}
+        self._by_key: dict[str, dict[str, Row]] = {}
+        self._patterns: dict[str, Row] = {}
+        for name, row in (rows or {}).items():
+            self.change(name, row)
+
+    def change(self, name: str, row: Row | None) -> None:
+        """Put a rule, or remove it with None."""
+        former = self._rows.pop(name, None)
+        if former is not None:
+            self._patterns.pop(name, None)
+            self._by_key.get(rule_of(former).keys, {}).pop(name, None)
+        if row is not None:
+            self._rows[name] = row
+            rule = rule_of(row)
+            (self._patterns if rule.is_pattern else self._by_key.setdefault(rule.keys, {}))[name] = row
+
+    def get(self, name: str) -> Row | None:
+        """The rule of this name."""
+        return self._rows.get(name)
+
+    def names(self) -> Collection[str]:
+        """The names of all rules."""
+        return self._rows.keys()
+
+    def of(self, key: str) -> Iterator[tuple[str, Row]]:
+        """The rules that apply to a key, with their names."""
+        yield from self._by_key.get(key, {}).items()
+        for name, row in self._patterns.items():
+            if rule_of(row).applies_to(key):
+                yield name, row
+
+    def is_due(self, record: AlertRecord, now: datetime) -> bool:
+        """Whether an alert is pending, and has been for as long as its rule demands."""
+        for one in record.alerts:
+            row = self._rows.get(one.rule)
+            if one.status == "pending" and row is not None and one.since + rule_of(row).hold <= now:
+                return True
+        return False
+
+
+class Evaluation(NamedTuple):
+    """What a snapshot is evaluated by. `only` are the names of changed rules; without it, all are evaluated.
+
+    `offset` is that of the last snapshot of the partition that was read. `now` is the time until which a pending alert
+    has been so; without it, the snapshot's `as_of`. `failed` takes a rule whose condition raises: its alert stays.
+    """
+
+    alerts: Alerts
+    rules: Rules
+    offset: int
+    failed: Failed
+    only: Collection[str] | None = None
+    now: datetime | None = None
+
+    def evaluate(self, former: AlertRecord | None, snapshot: Snapshot) -> AlertRecord | None:
+        """Return the next record of the snapshot's window; None if no alert changes."""
+        known = former.active if former else ()
+        found = [*self._kept(known, snapshot), *self._begun(known, snapshot)]
+        if [one for one in found if one.is_active] == list(known):
+            return None
+        return _record(snapshot, self.offset, found)
+
+    def _kept(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
+        """The alerts that there were, as they are now. A pending one whose condition is false is left out."""
+        for alert in known:
+            row = self.rules.get(alert.rule)
+            if not self._concerns(alert.rule):
+                yield alert
+            elif row is None or not rule_of(row).applies_to(snapshot.device_id):
+                yield from closed(alert, snapshot.as_of, "rule_removed" if row is None else "rule_changed")
+            elif row.version != alert.rule_version:
+                yield from closed(alert, snapshot.as_of, "rule_changed")
+            else:
+                yield from self._stepped(alert, row, snapshot)
+
+    def _stepped(self, alert: Alert, row: Row, snapshot: Snapshot) -> Iterator[Alert]:
+        """An alert of the present version of its rule."""
+        try:
+            if alert.status == "open":
+                over = self.alerts.is_over(snapshot, row.value)
+                yield from closed(alert, snapshot.as_of, "condition") if over else (alert,)
+            elif self.alerts.is_true(snapshot, row.value):
+                yield self._opened(alert, row, snapshot)
+        except Exception as error:  # noqa: BLE001  # whatever the application's function raises
+            self.failed(alert.rule, row, error)
+            yield alert
+
+    def _begun(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
+        """The alerts of rules that had none."""
+        there = {(one.rule, one.rule_version) for one in known}
+        for name, row in self.rules.of(snapshot.device_id):
+            if (name, row.version) in there or not self._concerns(name):
+                continue
+            try:
+                begins = self.alerts.is_true(snapshot, row.value)
+            except Exception as error:  # noqa: BLE001  # whatever the application's function raises
+                self.failed(name, row, error)
+                continue
+            if begins:
+                alert = Alert(
+                    id=_identity(self.alerts.name, name, row.version, snapshot),
+                    rule=name,
+                    rule_version=row.version,
+                    status="pending",
+                    since=snapshot.as_of,
+                )
+                yield self._opened(alert, row, snapshot)
+
+    def _opened(self, alert: Alert, row: Row, snapshot: Snapshot) -> Alert:
+        """A pending alert whose condition is true: open, if it has been for long enough."""
+        opens_at = alert.since + rule_of(row).hold
+        if max(snapshot.as_of, self.now or snapshot.as_of) < opens_at:
+            return alert
+        return alert.model_copy(update={"status": "open", "opened_at": opens_at})
+
+    def _concerns(self, rule: str) -> bool:
+        return self.only is None or rule in self.only
+
+
+def expired(former: AlertRecord, offset: int, at: datetime) -> AlertRecord:
+    """Return the record that closes all alerts of an expired window."""
+    found = tuple(one for alert in former.active for one in closed(alert, at, "expired"))
+    return former.model_copy(update={"offset": offset, "as_of": at, "status": "closed", "alerts": found})
+
+
+def closed(alert: Alert, at: datetime, by: ClosedBy) -> tuple[Alert, ...]:
+    """An alert that is closed; nothing of one that was pending."""
+    if alert.status == "pending":
+        return ()
+    return (alert.model_copy(update={"status": "closed", "closed_at": at, "closed_by": by}),)
+
+
+def rule_of(row: Row) -> Rule:
+    """Return the rule of a row. The declaration has checked the model of its table."""
+    if not isinstance(row.value, Rule):
+        raise TypeError(f"{row.value!r} is no Rule")
+    return row.value
+
+
+def _record(snapshot: Snapshot, offset: int, alerts: list[Alert]) -> AlertRecord:
+    statuses = {one.status for one in alerts}
+    status: AlertStatus = "open" if "open" in statuses else "pending" if "pending" in statuses else "closed"
+    return AlertRecord(
+        device_id=snapshot.device_id,
+        first_seen=snapshot.first_seen,
+        epoch=snapshot.epoch,
+        version=snapshot.version,
+        as_of=snapshot.as_of,
+        offset=offset,
+        status=status,
+        alerts=tuple(alerts),
+    )
+
+
+def _identity(alerts: str, rule: str, rule_version: int, snapshot: Snapshot) -> str:
+    """The name of an alert: the window, the version of the rule, and the snapshot with which it began."""
+    window = window_key(snapshot.device_id, snapshot.first_seen).decode()
+    return f"{alerts}/{window}/{rule}/{rule_version}/{snapshot.epoch}.{snapshot.version}"

@@ -1,0 +1,123 @@
+"""The part of the derive worker that evaluates alerts: it follows tables and partitions, and writes what changes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+
+from contracts.metrics import derive as metrics
+from services.derive.kafka import failed
+from services.derive.restore import restore_alerts, restored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from contracts import Application
+    from contracts.metrics import Metric
+    from contracts.records.record import Record
+    from contracts.wire import Snapshot
+    from services.derive.alert_partition import AlertPartition
+    from services.derive.alerting import Alerting
+    from services.derive.derive import OutputRecord
+    from services.derive.kafka import Kafka
+    from services.derive.tables import RowChange, Tables
+    from services.runtime.topic_reader import TopicReader
+
+
+@contextmanager
+def reading(topics: str) -> Iterator[None]:
+    """Raise KafkaFailedError if Kafka does not return these topics."""
+    try:
+        yield
+    except KafkaException as error:
+        raise failed(f"{topics} cannot be read", error.args[0]) from error
+
+
+class AlertWorker:
+    """See `Partitions`. It reads the tables to their end before the worker joins the group."""
+
+    def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
+        self,
+        application: Application,
+        alerting: Alerting,
+        tables: Tables,
+        reader: TopicReader,
+        count: Callable[[Metric, int], None],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._application = application
+        self._alerting = alerting
+        self._tables = tables
+        self._reader = reader
+        self._count = count
+        self._stopping = stopping
+        self._partitions: dict[int, AlertPartition] = {}
+        self._is_unsure = False
+        self._evaluated = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to do at once."""
+        return self._alerting.is_busy
+
+    def start(self) -> None:
+        """Read the tables to their end. Raises KafkaFailedError."""
+        with reading("the reference tables"):
+            self._change(self._tables.read(self._stopping))
+
+    def assigned(self, offsets: Mapping[int, int]) -> None:
+        """See `Partitions`."""
+        with reading("the snapshots and alerts"):
+            found = restored(self._application, self._reader, offsets, self._stopping)
+        for partition in found:
+            self._partitions[partition.number] = partition
+            self._alerting.assign(partition)
+
+    def revoked(self, numbers: Collection[int]) -> None:
+        """See `Partitions`."""
+        self._alerting.revoke(numbers)
+        for number in numbers:
+            self._partitions.pop(number, None)
+
+    def evaluate(self, record: Record, snapshot: Snapshot | None) -> list[OutputRecord]:
+        """Return the alert records of the next record of snapshots."""
+        found = list(self._alerting.evaluate(record, snapshot))
+        self._evaluated += len(found)
+        return found
+
+    def settled(self, *, done: bool) -> None:
+        """Take over what was evaluated if it is written. If not, some of it may be: the topics have it."""
+        if done:
+            self._alerting.accept()
+            self._count(metrics.ALERTS, self._evaluated)
+        else:
+            self._alerting.discard()
+            self._is_unsure = True
+        self._evaluated = 0
+
+    def prepare(self) -> None:
+        """Read the alerts again if it is not known which were written. Raises KafkaFailedError."""
+        if self._is_unsure and not self._stopping():
+            with reading("the alerts"):
+                restore_alerts(self._application, self._reader, self._partitions, self._stopping)
+            self._is_unsure = False
+
+    def work(self, kafka: Kafka) -> None:
+        """Follow the tables, and write what follows from changed rules, pending alerts, and expired windows."""
+        with reading("the reference tables"):
+            self._change(self._tables.follow())
+        self.prepare()
+        is_busy, letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
+        said = self._alerting.work()
+        self._evaluated = len(said)
+        done = kafka.write([*said, *letters]) if said or letters or is_busy else True
+        if done:
+            self._tables.reported(self._partitions)
+        self.settled(done=done)
+
+    def _change(self, changes: Iterable[RowChange]) -> None:
+        for table, key, row in changes:
+            self._alerting.change_rule(table, key, row)
+            self._count(metrics.ROWS, 1)

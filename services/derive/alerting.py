@@ -1,0 +1,259 @@
+"""Evaluates the rules of alerts for the partitions that a worker has.
+
+The topic of the alerts is their state: a partition of it is read whole when it is assigned. A record is written before
+the offset of its snapshot is committed, so after a crash some snapshots come again. Each record has the offset up to
+which its window was evaluated, and an earlier snapshot changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from contracts.records.alerts import Evaluation, Rules, expired, rule_of
+from contracts.records.record import Reason
+from contracts.types.key import shortened
+from contracts.wire import DeadLetter
+from contracts.wire.partition import partition as partition_of
+from contracts.wire.window_key import parse_window_key, window_key
+from services.derive.alert_partition import AlertPartition, Changes
+from services.derive.alert_sweep import concerned
+from services.derive.derive import DETAIL, OutputRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from datetime import datetime
+
+    from contracts import Alerts, Application
+    from contracts.records.record import Record
+    from contracts.records.tables import Row
+    from contracts.wire import Snapshot
+    from contracts.wire.alerts import AlertRecord
+    from services.derive.present_states import Window
+
+EXPIRED_AT_ONCE = 1_000
+"""How many expired windows of a partition are removed at once."""
+REMOVED = 0, 0
+"""The order of a window that was removed: less than that of every snapshot."""
+
+
+class Sweep(NamedTuple):
+    """Slices of a partition's windows that rules of these names may concern; without names, all rules."""
+
+    partition: AlertPartition
+    alerts: Alerts
+    names: Collection[str] | None
+    slices: Iterator[list[Window]]
+
+
+class Alerting:
+    """Evaluates snapshots, and rules that have changed. `accept` takes over what was evaluated when it is written.
+
+    `now` is the clock by which pending alerts open; None, in a replay, leaves that to the times of the snapshots.
+    """
+
+    def __init__(self, application: Application, now: Callable[[], datetime] | None) -> None:
+        self._application = application
+        self._now = now
+        self._kept_for = application.kept_for + application.skew
+        self._rules = {one.name: Rules() for one in application.alerts}
+        self._changed: dict[str, set[str]] = {one.name: set() for one in application.alerts}
+        self._partitions: dict[int, AlertPartition] = {}
+        self._sweeps: deque[Sweep] = deque()
+        self._slice: list[Window] | None = None
+        self._is_swept = False
+        self._changes: dict[int, Changes] = {}
+        self._failed: set[tuple[str, str, int]] = set()
+        self._letters: list[OutputRecord] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether `work` has more to do at once."""
+        return bool(self._sweeps) or any(self._changed.values())
+
+    def change_rule(self, table: str, name: str, row: Row | None) -> None:
+        """Put a rule of a table, or remove it with None. `work` evaluates it."""
+        for one in self._application.alerts:
+            if one.rules.name == table:
+                self._rules[one.name].change(name, row)
+                if self._partitions:  # one that is assigned later is evaluated by all rules
+                    self._changed[one.name].add(name)
+
+    def assign(self, partition: AlertPartition) -> None:
+        """Take over a partition that is filled. `work` evaluates all rules on it: some may have changed meanwhile."""
+        self._partitions[partition.number] = partition
+        self._sweeps.extend(self._sweep(partition, one, None) for one in self._application.alerts)
+
+    def revoke(self, numbers: Collection[int]) -> None:
+        """Forget these partitions."""
+        self.discard()
+        if self._sweeps and self._sweeps[0].partition.number in numbers:
+            self._slice = None
+        self._sweeps = deque(one for one in self._sweeps if one.partition.number not in numbers)
+        for number in numbers:
+            if (gone := self._partitions.pop(number, None)) is not None:
+                gone.states.close()
+
+    def evaluate(self, record: Record, snapshot: Snapshot | None) -> Iterator[OutputRecord]:
+        """Yield the alert records of the next record of snapshots. It has no snapshot if it removes a window."""
+        partition = self._partitions[record.partition]
+        changes = self._changes_of(partition)
+        changes.offset = record.offset + 1
+        if snapshot is None:
+            yield from self._remove(partition, record)
+            return
+        order = changes.order(snapshot.window)
+        if (order is not None and snapshot.order <= order) or self._is_expired(changes, snapshot):
+            return
+        changes.states[snapshot.window] = snapshot.order, record.value
+        changes.newest = max(changes.newest or snapshot.as_of, snapshot.as_of)
+        for alerts in self._application.alerts:
+            yield from self._next(partition, alerts, snapshot, record.offset)
+
+    def work(self) -> list[OutputRecord]:
+        """Return the records of the next slice of changed rules, of pending alerts, and of expired windows."""
+        return [*self._swept(), *self._due(), *self._expired()]
+
+    def accept(self) -> None:
+        """Take over what was evaluated since: it is written."""
+        for number, changes in self._changes.items():
+            self._partitions[number].apply(changes)
+        self._changes.clear()
+        if self._is_swept:
+            self._slice, self._is_swept = None, False
+
+    def discard(self) -> None:
+        """Forget what was evaluated since: it is not written, and is evaluated again."""
+        self._changes.clear()
+        self._is_swept = False
+
+    def _changes_of(self, partition: AlertPartition) -> Changes:
+        found = self._changes.get(partition.number)
+        if found is None:
+            found = self._changes[partition.number] = Changes(partition)
+        return found
+
+    def _is_expired(self, changes: Changes, snapshot: Snapshot) -> bool:
+        return changes.newest is not None and snapshot.first_seen + self._kept_for < changes.newest
+
+    def _swept(self) -> Iterator[OutputRecord]:
+        if not self._sweeps:
+            self._sweeps.extend(self._sweeps_of_changes())
+        if not self._sweeps:
+            return
+        sweep = self._sweeps[0]
+        if self._slice is None:
+            self._slice = next(sweep.slices, None)
+        if self._slice is None:
+            self._sweeps.popleft()
+            return
+        self._is_swept = True
+        for window in self._slice:
+            snapshot, offset = sweep.partition.states.get(window), sweep.partition.offset - 1
+            if snapshot is not None:
+                yield from self._next(sweep.partition, sweep.alerts, snapshot, offset, sweep.names)
+            else:  # the broker has deleted it
+                yield from self._close(sweep.partition, window, offset, sweep.partition.newest)
+
+    def _sweeps_of_changes(self) -> Iterator[Sweep]:
+        for alerts in self._application.alerts:
+            names = frozenset(self._changed[alerts.name])
+            self._changed[alerts.name].clear()
+            if names:
+                yield from (self._sweep(one, alerts, names) for one in self._partitions.values())
+
+    def _sweep(self, partition: AlertPartition, alerts: Alerts, names: Collection[str] | None) -> Sweep:
+        active = [
+            window
+            for window, record in partition.records[alerts.name].items()
+            if names is None or any(one.rule in names for one in record.active)
+        ]
+        return Sweep(partition, alerts, names, concerned(partition.states, active, self._rules[alerts.name], names))
+
+    def _due(self) -> Iterator[OutputRecord]:
+        """Open the alerts whose condition has been true for long enough, also while no snapshot comes."""
+        if self._now is None:
+            return
+        now = self._now()
+        for partition in self._partitions.values():
+            for alerts in self._application.alerts:
+                for window in partition.pending[alerts.name]:
+                    record = partition.records[alerts.name][window]
+                    snapshot = partition.states.get(window) if self._rules[alerts.name].is_due(record, now) else None
+                    if snapshot is not None:
+                        yield from self._next(partition, alerts, snapshot, partition.offset - 1, now=now)
+
+    def _expired(self) -> Iterator[OutputRecord]:
+        """Remove expired windows, and close their alerts."""
+        for partition in self._partitions.values():
+            if partition.newest is None:
+                continue
+            for window in partition.states.started_before(partition.newest - self._kept_for, EXPIRED_AT_ONCE):
+                self._changes_of(partition).states[window] = REMOVED, None
+                yield from self._close(partition, window, partition.offset - 1, partition.newest)
+
+    def _remove(self, partition: AlertPartition, record: Record) -> Iterator[OutputRecord]:
+        try:
+            window = parse_window_key(record.key or b"")
+        except ValueError:
+            return
+        self._changes_of(partition).states[window] = REMOVED, None
+        yield from self._close(partition, window, record.offset, record.timestamp)
+
+    def _close(
+        self, partition: AlertPartition, window: Window, offset: int, at: datetime | None
+    ) -> Iterator[OutputRecord]:
+        for alerts in self._application.alerts:
+            former = self._changes_of(partition).former(alerts.name, window)
+            if former is not None and former.active and former.offset <= offset:
+                yield self._output(partition, alerts, expired(former, offset, at or former.as_of))
+
+    def _next(  # noqa: PLR0913, PLR0917  # what an evaluation depends on
+        self,
+        partition: AlertPartition,
+        alerts: Alerts,
+        snapshot: Snapshot,
+        offset: int,
+        only: Collection[str] | None = None,
+        now: datetime | None = None,
+    ) -> Iterator[OutputRecord]:
+        """Evaluate a snapshot, unless its window is expired, or was evaluated up to a later offset before a restart."""
+        changes = self._changes_of(partition)
+        former = changes.former(alerts.name, snapshot.window)
+        if (former is not None and former.offset > offset) or self._is_expired(changes, snapshot):
+            return
+
+        def failed(name: str, row: Row, error: Exception) -> None:
+            self._report(alerts, name, row, error)
+
+        evaluation = Evaluation(alerts, self._rules[alerts.name], offset, failed, only, now)
+        if (record := evaluation.evaluate(former, snapshot)) is not None:
+            yield self._output(partition, alerts, record)
+        yield from self._letters
+        self._letters.clear()
+
+    def _output(self, partition: AlertPartition, alerts: Alerts, record: AlertRecord) -> OutputRecord:
+        window = record.device_id, record.first_seen
+        self._changes_of(partition).records[alerts.name, window] = record
+        topic = self._application.topics.derived(alerts.name)
+        return OutputRecord(topic, window_key(*window), record.encode(), partition.number)
+
+    def _report(self, alerts: Alerts, name: str, row: Row, error: Exception) -> None:
+        """Make a dead letter of a rule whose condition raises: one for each of its versions."""
+        if (alerts.name, name, row.version) in self._failed:
+            return
+        self._failed.add((alerts.name, name, row.version))
+        letter = DeadLetter(
+            reason=Reason.INVALID_ROW,
+            detail=f"the condition of {alerts.name} raised {type(error).__name__}: {error}"[:DETAIL],
+            topic=self._application.topics.table(alerts.rules),
+            partition=partition_of(name.encode(), self._application.topics.partitions),
+            offset=row.version,
+            timestamp=row.changed_at,
+            head=orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True)).decode(),
+        )
+        self._letters.append(
+            OutputRecord(self._application.topics.dead_letters, shortened(name.encode()), letter.encode())
+        )

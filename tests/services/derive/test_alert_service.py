@@ -1,0 +1,142 @@
+"""Workers with alerts as processes on a real broker, which are killed while rules and snapshots change."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.model.topics import PARTITIONER
+from contracts.records.tables import encode_row
+from contracts.wire import Snapshot
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
+from services.broker.readiness import wait_until
+from services.runtime.table_writer import TableWriter
+from services.runtime.topic_reader import TopicReader
+from tests.services.derive.alerted import LIMITS, Crossing, Limit, transitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+CHECKOUT = Path(__file__).parents[3]
+DEADLINE_S = 60
+PARTITIONS = 2
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SENSORS = [f"sensor-{number}" for number in range(40)]
+
+
+class Sensors:
+    """The topics of the sensors on a broker, and workers of one group."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        self.client = {"bootstrap.servers": bootstrap}
+        self.prefix, self.folder = prefix, folder
+        admin, names = (
+            AdminClient({"bootstrap.servers": bootstrap}),
+            ("snapshots", "too_high", "limits", "dead_letters"),
+        )
+        for future in admin.create_topics([NewTopic(f"{prefix}{one}", PARTITIONS, 1) for one in names]).values():
+            future.result(DEADLINE_S)
+        self.producer = Producer(self.client | {"partitioner": PARTITIONER})
+        self.writer = TableWriter(self.client)
+        self.reader = TopicReader(self.client, "test")
+        self.alerts: list[tuple[bytes | None, bytes | None]] = []
+        for _ in self.reader.read_to_end([(f"{prefix}too_high", number) for number in range(PARTITIONS)]):
+            """There are none."""
+
+    def put(self, rule: str, limit: Limit | None) -> int:
+        value = None if limit is None else encode_row(LIMITS, rule, limit.model_dump_json(), "ann")
+        return self.writer.write(f"{self.prefix}limits", rule, value, "ann")
+
+    def publish(self, version: int, value: int) -> None:
+        """Publish a snapshot of each sensor."""
+        for sensor in SENSORS:
+            at = NOON + timedelta(seconds=version)
+            one = Snapshot(device_id=sensor, first_seen=NOON, version=version, as_of=at, state={"value": value})
+            home = partition(sensor.encode(), PARTITIONS)
+            self.producer.produce(f"{self.prefix}snapshots", one.encode(), window_key(sensor, NOON), home)
+        assert self.producer.flush(DEADLINE_S) == 0
+
+    def transitions(self) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
+        self.alerts += [(one.key, one.value) for one in self.reader.poll()]
+        return transitions(self.alerts)
+
+    def await_transitions(self, opened: int, closed: int) -> None:
+        def there() -> bool:
+            found = self.transitions()
+            return len(found[0]) >= opened and len(found[1]) >= closed
+
+        wait_until(there, f"{opened} alerts that opened, and {closed} that closed", DEADLINE_S)
+
+    @contextmanager
+    def worker(self, name: str = "worker") -> Iterator[subprocess.Popen[bytes]]:
+        env = os.environ | {
+            "STATELOOP_KAFKA": self.client["bootstrap.servers"],
+            "STATELOOP_APPLICATION": "tests.services.derive.alerted:APP",
+            "STATELOOP_GROUP": f"{self.prefix}derive",
+            "ALERTED_PREFIX": self.prefix,
+        }
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen([sys.executable, "-m", "services.derive"], cwd=CHECKOUT, env=env, stderr=log)
+        try:
+            yield process
+        except Exception as error:
+            error.add_note((self.folder / f"{name}.log").read_text("utf-8")[-4000:])
+            raise
+        finally:
+            process.kill()
+            process.wait(DEADLINE_S)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_killed_workers_lose_and_repeat_no_alert(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
+    sensors, count = Sensors(broker.bootstrap, topics_prefix, tmp_path), len(SENSORS)
+    first = sensors.put("high", Limit(high=5, low=4))
+    sensors.publish(1, 7)
+    with sensors.worker() as worker:
+        sensors.await_transitions(count, 0)
+        worker.kill()
+    sensors.publish(2, 3)
+    sensors.publish(3, 8)
+    with sensors.worker("second") as worker:
+        sensors.await_transitions(count + 1, 1)
+        worker.kill()  # in the midst of the snapshots
+    with sensors.worker("third") as worker:
+        sensors.await_transitions(2 * count, count)
+        second = sensors.put("high", Limit(keys="sensor-1*", high=6, low=6))
+        sensors.await_transitions(2 * count + 1, count + 1)
+        worker.kill()  # in the midst of the present states
+    with sensors.worker("fourth") as worker:
+        fewer = [one for one in SENSORS if one.startswith("sensor-1")]
+        sensors.await_transitions(2 * count + len(fewer), 2 * count)
+        broker.kill()
+        broker.start()
+        third = sensors.put("high", None)
+        sensors.await_transitions(2 * count + len(fewer), 2 * count + len(fewer))
+        sensors.publish(4, 9)
+        last = sensors.put("other", Limit(keys=SENSORS[0], high=1, low=1))
+        sensors.await_transitions(2 * count + len(fewer) + 1, 0)
+        worker.terminate()
+        assert worker.wait(DEADLINE_S) == 0
+    opened, closed = sensors.transitions()
+    windows = {one: window_key(one, NOON).decode() for one in SENSORS}
+    expected = Counter((windows[one], "high", first, version) for one in SENSORS for version in (1, 3))
+    expected += Counter((windows[one], "high", second, 3) for one in fewer)
+    assert Counter(opened) - expected in [Counter({(windows[SENSORS[0]], "other", last, at): 1}) for at in (3, 4)]
+    assert not expected - Counter(opened)
+    reasons = Counter(why for _, why in closed)
+    assert reasons == {"condition": count, "rule_changed": count, "rule_removed": len(fewer)}
+    assert third > second

@@ -1,0 +1,191 @@
+"""Alerts against a plain fold over snapshots and rule changes, while workers are killed at any point."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts import Alerts, Application, DeclarationError, Table
+from contracts.records.tables import encode_row
+from contracts.wire import DeadLetter, Snapshot
+from contracts.wire.alerts import AlertRecord
+from contracts.wire.window_key import window_key
+from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, Oracle, Reading, Sensor, above, transitions
+from tests.services.derive.crashing import AT, Broker
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+KEYS = ("a1", "a2", "b1")
+PATTERNS = ("*", "a*", "a1", "[ab]1")
+HOLDS = (timedelta(0), timedelta(0), timedelta(minutes=1))
+
+
+class Story:
+    """Random snapshots and rule changes for a broker and an oracle, and the fates of the workers."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.broker, self.oracle = Broker(APP, self.fate), Oracle()
+        self.versions: Counter[str] = Counter()
+        self.at = AT
+        self.kill, self.refuse = self.random.choice([(0.0, 0.0), (0.1, 0.1), (0.4, 0.0), (0.1, 0.5)])
+
+    def fate(self) -> str:
+        drawn = self.random.random()
+        return "kill" if drawn < self.kill else "refuse" if drawn < self.kill + self.refuse else "go"
+
+    def change_rule(self) -> None:
+        name, removes, low = self.random.choice("rs"), self.random.random() < 0.2, self.random.randint(1, 3)
+        keys, hold = self.random.choice(PATTERNS), self.random.choice(HOLDS)
+        limit = None if removes else Limit(keys=keys, hold=hold, low=low, high=self.random.randint(1, 3))
+        value = None if limit is None else encode_row(LIMITS, name, limit.model_dump_json(), "ann")
+        self.oracle.rule(name, self.broker.append("limits", name.encode(), value), limit)
+
+    def publish(self) -> None:
+        """Publish a snapshot: most often the next one, else an earlier one again."""
+        key, start = self.random.choice(KEYS), AT + self.random.randint(0, 1) * HOUR
+        window = window_key(key, start)
+        at, self.at = window.decode(), self.at + timedelta(seconds=self.random.choice([1, 30, 90]))
+        self.versions[at] += 1
+        version = self.versions[at]
+        if self.random.random() < 0.2:
+            version = max(1, version - self.random.randint(1, 3))
+        level = self.random.randint(0, 4)
+        snapshot = Snapshot(device_id=key, first_seen=start, version=version, as_of=self.at, state={"value": level})
+        self.broker.append("snapshots", window, snapshot.encode())
+        self.oracle.snapshot(at, version, level, snapshot.as_of)
+
+    def alerts(self) -> list[tuple[bytes | None, bytes | None]]:
+        return [(one.key, one.value) for one in self.broker.topics["too_high"]]
+
+    def tell(self, *, waits: bool = True) -> None:
+        """Run workers after each change of a rule and each batch of snapshots; or only now and then."""
+        for _ in range(self.random.randint(1, 15)):
+            if self.random.random() < 0.4:
+                self.change_rule()
+            else:
+                for _ in range(self.random.randint(1, 8)):
+                    self.publish()
+            if waits or self.random.random() < 0.2:
+                self.broker.run()
+        self.broker.run()
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 1 << 32))
+def test_each_crossing_has_one_alert_whatever_happens(seed: int) -> None:
+    story = Story(seed)
+    story.tell()
+    opened, closed = transitions(story.alerts())
+    assert max(Counter(opened).values(), default=1) == 1
+    assert Counter(opened) == Counter(story.oracle.opened)
+    assert Counter(closed) == Counter(story.oracle.closed)
+    assert not story.broker.topics["dead_letters"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 1 << 32))
+def test_rules_and_snapshots_that_come_together_leave_the_alerts_of_the_last_states(seed: int) -> None:
+    story = Story(seed)
+    story.tell(waits=False)
+    opened, closed = transitions(story.alerts())
+    assert max(Counter(opened).values(), default=1) == 1
+    assert max(Counter(one for one, _ in closed).values(), default=1) == 1
+    still = {(window, rule): version for window, rule, version, _ in set(opened) - {one for one, _ in closed}}
+    for window, (_, value, _) in story.oracle.states.items():
+        for rule, (version, limit) in story.oracle.rules.items():
+            is_open = still.pop((window, rule), None)
+            if not fnmatchcase(window.partition("@")[0], limit.keys) or value < limit.low:
+                assert is_open is None
+            elif value >= limit.high and not limit.hold:
+                assert is_open == version
+    assert not still, "of rules that are removed"
+
+
+def _broker(*rules: tuple[str, Limit]) -> Broker:
+    broker = Broker(APP, lambda: "go")
+    for name, limit in rules:
+        broker.append("limits", name.encode(), encode_row(LIMITS, name, limit.model_dump_json(), "ann"))
+    return broker
+
+
+def _publish(broker: Broker, key: str, version: int, value: object, at: datetime = AT) -> None:
+    start = at.replace(minute=0, second=0)
+    snapshot = Snapshot(device_id=key, first_seen=start, version=version, as_of=at, state={"value": value})
+    broker.append("snapshots", window_key(key, start), snapshot.encode())
+
+
+def _last(broker: Broker) -> AlertRecord:
+    return AlertRecord.model_validate(orjson.loads(broker.topics["too_high"][-1].value or b""))
+
+
+def test_an_alert_opens_by_the_clock_while_no_snapshot_comes() -> None:
+    broker = _broker(("r", Limit(high=5, low=5, hold=timedelta(minutes=2))))
+    _publish(broker, "a", 1, 7)
+    broker.run(lambda: AT + timedelta(seconds=119))
+    assert _last(broker).status == "pending"
+    broker.run(lambda: AT + timedelta(seconds=120))
+    (alert,) = _last(broker).alerts
+    assert (alert.status, alert.since, alert.opened_at) == ("open", AT, AT + timedelta(minutes=2))
+    broker.run(lambda: AT + timedelta(seconds=130))
+    assert len(broker.topics["too_high"]) == 2
+
+
+def test_the_alerts_of_a_window_close_when_it_expires() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)))
+    _publish(broker, "a", 1, 7)
+    broker.run()
+    _publish(broker, "b", 1, 1, AT + 2 * HOUR)
+    broker.run()
+    (alert,) = _last(broker).alerts
+    assert (alert.status, alert.closed_by) == ("closed", "expired")
+    _publish(broker, "a", 2, 7)
+    broker.run()
+    assert len(broker.topics["too_high"]) == 2, "a snapshot of an expired window changes nothing"
+
+
+def test_a_snapshot_that_is_removed_closes_its_alerts() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)))
+    _publish(broker, "a", 1, 7)
+    broker.run()
+    broker.append("snapshots", window_key("a", AT), None)
+    broker.run()
+    assert [(one.status, one.closed_by) for one in _last(broker).alerts] == [("closed", "expired")]
+
+
+def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)))
+    broker.append("limits", b"r", b'{"value": {"high": "much"}}')
+    _publish(broker, "a", 1, 7)
+    broker.run()
+    assert _last(broker).status == "open"
+    (letter,) = (DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"])
+    assert (letter.reason, letter.topic, letter.offset) == ("invalid_row", "limits", 1)
+    assert "high: Input should be a valid integer" in (letter.detail or "")
+
+
+def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)), ("s", Limit(keys="b", high=5, low=5)))
+    for version in range(1, 4):
+        _publish(broker, "a", version, "no number")
+    _publish(broker, "b", 1, 7)
+    broker.run()
+    assert {one.rule for one in _last(broker).alerts} == {"r", "s"}
+    (letter,) = (DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"])
+    assert "the condition of too_high raised ValueError" in (letter.detail or "")
+
+
+def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="is not declared"):
+        Application(name="sensors", event=Reading, state=Sensor, deduplicate=False, alerts=APP.alerts)
+    with pytest.raises(DeclarationError, match="Sensor is no Rule"):
+        Alerts("too_high", Table("limits", Sensor), above)

@@ -1,0 +1,58 @@
+"""The stored snapshots of a partition, against a dictionary."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.wire import Order, Snapshot
+from services.derive.present_states import PresentStates, Window
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+KEYS = ("a", "ab", "a\0", "ä", "a\0\0\0\0\0\0\0\0\0", "b")
+WINDOWS = st.tuples(st.sampled_from(KEYS), st.integers(-3, 3).map(lambda hours: NOON + timedelta(hours=hours)))
+CHANGES = st.tuples(WINDOWS, st.tuples(st.integers(0, 1), st.integers(1, 5)), st.booleans())
+
+
+def _snapshot(window: Window, order: Order) -> Snapshot:
+    return Snapshot(device_id=window[0], first_seen=window[1], epoch=order[0], version=order[1], as_of=NOON, state={})
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(CHANGES)), st.integers(1, 5), st.sampled_from(KEYS), st.integers(-4, 4))
+def test_it_has_the_newest_snapshot_of_each_window(
+    batches: list[list[tuple[Window, Order, bool]]], limit: int, prefix: str, hours: int
+) -> None:
+    states, expected = PresentStates(), dict[Window, Order]()
+    for batch in batches:
+        states.change((one, order, None if gone else _snapshot(one, order).encode()) for one, order, gone in batch)
+        for window, order, gone in batch:
+            if gone:
+                expected.pop(window, None)
+            elif order > expected.get(window, (-1, 0)):
+                expected[window] = order
+    assert states.count() == len(expected)
+    assert {window: states.order(window) for window in expected} == expected
+    for key in KEYS:
+        assert set(states.of_key(key)) == {window for window in expected if window[0] == key}
+    paged, position, ended = list[Window](), None, False
+    while not ended:
+        page = states.page(position, limit, lambda key: key.startswith(prefix))
+        paged += page.windows
+        position, ended = page.position, page.position is None
+    assert len(paged) == len(set(paged))
+    assert set(paged) == {window for window in expected if window[0].startswith(prefix)}
+    time = NOON + timedelta(hours=hours)
+    oldest = sorted((one for one in expected if one[1] < time), key=lambda one: one[1])
+    assert [start for _, start in states.started_before(time, limit)] == [start for _, start in oldest[:limit]]
+    states.close()
+
+
+def test_a_window_that_is_unknown_has_no_snapshot() -> None:
+    states = PresentStates()
+    assert (states.get(("a", NOON)), states.order(("a", NOON))) == (None, None)
+    states.change([(("a", NOON), (1, 2), _snapshot(("a", NOON), (1, 2)).encode())])
+    assert states.get(("a", NOON)) == _snapshot(("a", NOON), (1, 2))
+    states.close()
