@@ -1,7 +1,7 @@
 """What all parts agree on. An application imports everything that it needs from here."""
 
 from contracts.errors import AbsentError, DeclarationError, PermanentCallError, RetryableCallError, StateloopError
-from contracts.model.alerts import Alerts, Rule
+from contracts.model.alerts import AlertRule, Alerts
 from contracts.model.application import Application
 from contracts.model.batch import Batch
 from contracts.model.budget import Budget
@@ -45,6 +45,7 @@ from contracts.types.quantize import Quantize
 
 __all__ = [
     "AbsentError",
+    "AlertRule",
     "Alerts",
     "Api",
     "Application",
@@ -85,7 +86,6 @@ __all__ = [
     "Reducer",
     "RetryableCallError",
     "Series",
-    "Rule",
     "State",
     "StateloopError",
     "Suite",

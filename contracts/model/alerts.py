@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PATTERN = re.compile(r"[*?\[]")
 
 
-class Rule(BaseModel):
+class AlertRule(BaseModel):
     """A row of a table of rules. A subclass adds the parameters of the condition, such as a threshold.
 
     `keys` selects the keys of the state: one key, or a pattern (`*` any text, `?` one character, `[abc]` one of these).
@@ -68,9 +68,9 @@ class Alerts:
     query: QueryOptions = QueryOptions(indexes=("status",))  # noqa: RUF009  # it is frozen
 
     def __post_init__(self) -> None:
-        if not issubclass(self.rules.model, Rule):
-            problem = f"{self.rules.model.__name__} is no Rule"
-            write = f"Write class {self.rules.model.__name__}(Rule): …"
+        if not issubclass(self.rules.model, AlertRule):
+            problem = f"{self.rules.model.__name__} is no AlertRule"
+            write = f"Write class {self.rules.model.__name__}(AlertRule): …"
             raise DeclarationError(f"Alerts({self.name!r})", problem, write)
 
     def is_true(self, snapshot: Snapshot, rule: Any) -> bool:

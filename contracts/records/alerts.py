@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.model.alerts import Rule
+from contracts.model.alerts import AlertRule
 from contracts.wire.alerts import Alert, AlertRecord
 from contracts.wire.window_key import window_key
 
@@ -160,10 +160,10 @@ def closed(alert: Alert, at: datetime, by: ClosedBy) -> tuple[Alert, ...]:
     return (alert.model_copy(update={"status": "closed", "closed_at": at, "closed_by": by}),)
 
 
-def rule_of(row: Row) -> Rule:
+def rule_of(row: Row) -> AlertRule:
     """Return the rule of a row. The declaration has checked the model of its table."""
-    if not isinstance(row.value, Rule):
-        raise TypeError(f"{row.value!r} is no Rule")
+    if not isinstance(row.value, AlertRule):
+        raise TypeError(f"{row.value!r} is no AlertRule")
     return row.value
 
 

@@ -36,7 +36,7 @@ def reading(topics: str) -> Iterator[None]:
 
 
 class AlertWorker:
-    """See `Partitions`. It reads the tables to their end before the worker joins the group."""
+    """See `AssignmentListener`. It reads the tables to their end before the worker joins the group."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
         self,
@@ -68,7 +68,7 @@ class AlertWorker:
             self._change(self._tables.read(self._stopping))
 
     def assigned(self, offsets: Mapping[int, int]) -> None:
-        """See `Partitions`."""
+        """See `AssignmentListener`."""
         with reading("the snapshots and alerts"):
             found = restored(self._application, self._reader, offsets, self._stopping)
         for partition in found:
@@ -76,7 +76,7 @@ class AlertWorker:
             self._alerting.assign(partition)
 
     def revoked(self, numbers: Collection[int]) -> None:
-        """See `Partitions`."""
+        """See `AssignmentListener`."""
         self._alerting.revoke(numbers)
         for number in numbers:
             self._partitions.pop(number, None)

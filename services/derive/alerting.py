@@ -66,7 +66,7 @@ class Alerting:
         self._is_swept = False
         self._changes: dict[int, Changes] = {}
         self._failed: set[tuple[str, str, int]] = set()
-        self._letters: list[OutputRecord] = []
+        self._dead_letters_of_rules: list[OutputRecord] = []
 
     @property
     def is_busy(self) -> bool:
@@ -231,8 +231,8 @@ class Alerting:
         evaluation = Evaluation(alerts, self._rules[alerts.name], offset, failed, only, now)
         if (record := evaluation.evaluate(former, snapshot)) is not None:
             yield self._output(partition, alerts, record)
-        yield from self._letters
-        self._letters.clear()
+        yield from self._dead_letters_of_rules
+        self._dead_letters_of_rules.clear()
 
     def _output(self, partition: AlertPartition, alerts: Alerts, record: AlertRecord) -> OutputRecord:
         window = record.device_id, record.first_seen
@@ -245,7 +245,7 @@ class Alerting:
         if (alerts.name, name, row.version) in self._failed:
             return
         self._failed.add((alerts.name, name, row.version))
-        letter = DeadLetter(
+        found = DeadLetter(
             reason=Reason.INVALID_ROW,
             detail=f"the condition of {alerts.name} raised {type(error).__name__}: {error}"[:DETAIL],
             topic=self._application.topics.table(alerts.rules),
@@ -254,6 +254,6 @@ class Alerting:
             timestamp=row.changed_at,
             head=orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True)).decode(),
         )
-        self._letters.append(
-            OutputRecord(self._application.topics.dead_letters, shortened(name.encode()), letter.encode())
+        self._dead_letters_of_rules.append(
+            OutputRecord(self._application.topics.dead_letters, shortened(name.encode()), found.encode())
         )

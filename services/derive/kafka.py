@@ -45,7 +45,7 @@ LOSES = {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL
 """What passes by itself: the client tries again."""
 
 
-class Partitions(Protocol):
+class AssignmentListener(Protocol):
     """Follows which partitions of the snapshots the worker has."""
 
     def assigned(self, offsets: Mapping[int, int]) -> None:
@@ -104,7 +104,7 @@ class RealKafka:
         self._failed: KafkaFailedError | None = None
         self._held: list[Record] = []
         self._held_before = False
-        self._followed: Partitions | None = None
+        self._followed: AssignmentListener | None = None
         self._ends: dict[int, int] = {}
         self._committed_at: float | None = None
 
@@ -137,7 +137,7 @@ class RealKafka:
                 return {name: len(topic.partitions) for name, topic in listed.items()}
         return {}
 
-    def join(self, followed: Partitions | None = None) -> None:
+    def join(self, followed: AssignmentListener | None = None) -> None:
         """Join the group."""
         self._followed = followed
         self._consumer.subscribe(

@@ -33,7 +33,7 @@ ORDER = struct.Struct(">QQ")
 """Epoch and version, before the snapshot."""
 
 
-class Page(NamedTuple):
+class WindowSlice(NamedTuple):
     """Windows in the order of their keys. `position` is that of the last key seen; None at the end."""
 
     windows: list[Window]
@@ -95,7 +95,7 @@ class PresentStates:
                 is_there = cursor.next()
         return found
 
-    def page(self, after: bytes | None, limit: int, matches: Callable[[str], bool]) -> Page:
+    def page(self, after: bytes | None, limit: int, matches: Callable[[str], bool]) -> WindowSlice:
         """The next keys that match, of at most `limit` keys after a position."""
         found: list[Window] = []
         position = after
@@ -104,12 +104,12 @@ class PresentStates:
             is_there = cursor.first() if after is None else cursor.set_range(after + b"\0")
             for _ in range(limit):
                 if not is_there:
-                    return Page(found, None)
+                    return WindowSlice(found, None)
                 position = cursor.key()
                 if matches(position[: -START.size].decode()):
                     found.append(_window_of_key(position))
                 is_there = cursor.next()
-        return Page(found, position)
+        return WindowSlice(found, position)
 
     def started_before(self, time: datetime, limit: int) -> list[Window]:
         """The earliest windows, if they start before a time."""

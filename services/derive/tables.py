@@ -49,7 +49,7 @@ class Tables:
 
     def dead_letters(self, partitions: Collection[int]) -> list[OutputRecord]:
         """Return those of the bad records of these partitions."""
-        return [self._letter(record, problem) for record, problem in self._bad if record.partition in partitions]
+        return [self._dead_letter(record, problem) for record, problem in self._bad if record.partition in partitions]
 
     def reported(self, partitions: Collection[int]) -> None:
         """Forget the bad records of these partitions: their dead letters are written."""
@@ -66,8 +66,8 @@ class Tables:
             else:
                 yield RowChange(table.table.name, key, table.rows.get(key))
 
-    def _letter(self, record: Record, problem: str) -> OutputRecord:
-        letter = DeadLetter(
+    def _dead_letter(self, record: Record, problem: str) -> OutputRecord:
+        found = DeadLetter(
             reason=Reason.INVALID_ROW,
             detail=problem[:DETAIL],
             topic=record.topic,
@@ -76,4 +76,4 @@ class Tables:
             timestamp=record.timestamp,
             head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
         )
-        return OutputRecord(self._dead_letters, shortened(record.key), letter.encode())
+        return OutputRecord(self._dead_letters, shortened(record.key), found.encode())

@@ -38,7 +38,7 @@ SECTIONS = {
     "Event and state": ("BaseEvent", "Event", "State", "composite_key"),
     "Filters": ("field", "Filter"),
     "Named states": ("QueryOptions", "Derived", "Table", "NamedState"),
-    "Alerts": ("Alerts", "Rule"),
+    "Alerts": ("Alerts", "AlertRule"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
     "Policies of APIs": ("Policy", "RateLimit", "Breaker", "Cache"),
 }

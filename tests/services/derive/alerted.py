@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import orjson
 
-from contracts import Alerts, Application, BaseEvent, Latest, Rule, State, Table, Topics
+from contracts import AlertRule, Alerts, Application, BaseEvent, Latest, State, Table, Topics
 from contracts.wire.alerts import AlertRecord
 from contracts.wire.window_key import window_key
 
@@ -36,7 +36,7 @@ class Sensor(State, window=HOUR):
     value: Annotated[int | None, Latest()]
 
 
-class Limit(Rule):
+class Limit(AlertRule):
     """Alerts open at `high`, and close below `low`."""
 
     high: int
@@ -69,7 +69,7 @@ Crossing = tuple[str, str, int, int]
 
 @dataclass
 class Oracle:
-    """What a plain fold says: the alerts that opened, and those that closed, with the reason."""
+    """A plain fold: the alerts that opened, and those that closed, with the reason."""
 
     states: dict[str, tuple[int, int, datetime]] = field(default_factory=dict)
     rules: dict[str, tuple[int, Limit]] = field(default_factory=dict)

@@ -67,7 +67,7 @@ class Story:
     def alerts(self) -> list[tuple[bytes | None, bytes | None]]:
         return [(one.key, one.value) for one in self.broker.topics["too_high"]]
 
-    def tell(self, *, waits: bool = True) -> None:
+    def run(self, *, waits: bool = True) -> None:
         """Run workers after each change of a rule and each batch of snapshots; or only now and then."""
         for _ in range(self.random.randint(1, 15)):
             if self.random.random() < 0.4:
@@ -84,7 +84,7 @@ class Story:
 @given(st.integers(0, 1 << 32))
 def test_each_crossing_has_one_alert_whatever_happens(seed: int) -> None:
     story = Story(seed)
-    story.tell()
+    story.run()
     opened, closed = transitions(story.alerts())
     assert max(Counter(opened).values(), default=1) == 1
     assert Counter(opened) == Counter(story.oracle.opened)
@@ -96,7 +96,7 @@ def test_each_crossing_has_one_alert_whatever_happens(seed: int) -> None:
 @given(st.integers(0, 1 << 32))
 def test_rules_and_snapshots_that_come_together_leave_the_alerts_of_the_last_states(seed: int) -> None:
     story = Story(seed)
-    story.tell(waits=False)
+    story.run(waits=False)
     opened, closed = transitions(story.alerts())
     assert max(Counter(opened).values(), default=1) == 1
     assert max(Counter(one for one, _ in closed).values(), default=1) == 1
@@ -187,5 +187,5 @@ def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -
 def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
     with pytest.raises(DeclarationError, match="is not declared"):
         Application(name="sensors", event=Reading, state=Sensor, deduplicate=False, alerts=APP.alerts)
-    with pytest.raises(DeclarationError, match="Sensor is no Rule"):
+    with pytest.raises(DeclarationError, match="Sensor is no AlertRule"):
         Alerts("too_high", Table("limits", Sensor), above)
