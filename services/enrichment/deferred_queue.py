@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from services.enrichment.partition_state import PartitionState
     from services.enrichment.partitions import Partitions
     from services.enrichment.rereader import Rereader
-    from services.enrichment.source import SnapshotRecord
+    from services.runtime.source import ConsumedRecord
 
-    Replan = Callable[[str, PartitionState, int, SnapshotRecord | None], None]
+    Replan = Callable[[str, PartitionState, int, ConsumedRecord | None], None]
 
 BATCH_SIZE = 256
 """How many snapshots are read and planned again before other tasks run."""

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from contracts.metrics.counts import Counts
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
-    from services.enrichment.publisher import Publisher
     from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
-    from services.enrichment.source import SnapshotSource
+    from services.runtime.publisher import Publisher
+    from services.runtime.source import RecordSource
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Dependencies:
 
     application: Application
     settings: EnrichmentSettings
-    source: SnapshotSource
+    source: RecordSource
     rereader: Rereader
     caller: Enricher
     availability: Availability

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from contracts.errors import PermanentError, RetryableError, StateloopError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from contracts.errors import PermanentError, StateloopError
 
 
 class WorkerError(StateloopError):
@@ -52,36 +47,3 @@ class EverythingFailsError(WorkerError, PermanentError):
         )
         self.failed = failed
         self.of = of
-
-
-class TopicsMissingError(WorkerError, RetryableError):
-    """The broker answers, and does not have these topics."""
-
-    def __init__(self, missing: Sequence[str], kafka: str) -> None:
-        super().__init__(
-            f"The broker at {kafka} does not have the topics {', '.join(missing)}: run `stateloop topics` "
-            "with the same STATELOOP_APPLICATION and STATELOOP_KAFKA, then start the worker again",
-        )
-        self.missing = missing
-
-
-class ConsumerFailedError(WorkerError, RetryableError):
-    """The consumer had an error after which it cannot continue."""
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(
-            f"Kafka's consumer failed ({code}: {detail}): start the worker again, it continues at its last commit"
-        )
-        self.code = code
-
-
-class DeliveryFailedError(WorkerError, RetryableError):
-    """A record did not reach its topic, so its request cannot be finished."""
-
-    def __init__(self, topic: str, code: str, detail: str) -> None:
-        super().__init__(
-            f"A record could not be written to {topic} ({code}: {detail}): check that the topic exists and can be "
-            "written, and start the worker again, it continues at its last commit",
-        )
-        self.topic = topic
-        self.code = code

@@ -12,7 +12,7 @@ from contracts.wire import DeadLetter, Feedback
 if TYPE_CHECKING:
     from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
-    from services.enrichment.source import SnapshotRecord
+    from services.runtime.source import ConsumedRecord
 
 HEAD = 1000
 """The bytes of a record's value in a dead letter."""
@@ -48,12 +48,12 @@ def encode(request: Request, outcome: Outcome, now: datetime, largest: int) -> t
     return failure, feedback(request, failure, now).encode()
 
 
-def undecodable_snapshot(record: SnapshotRecord, topic: str, detail: str) -> DeadLetter:
+def undecodable_snapshot(record: ConsumedRecord, topic: str, detail: str) -> DeadLetter:
     """Return the dead letter of a record that is no snapshot."""
     return _dead_letter(record, topic, Reason.UNDECODABLE_SNAPSHOT, detail[:DETAIL], {})
 
 
-def failed_request(record: SnapshotRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_request(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of a failed request, with everything that a redrive needs."""
     facts = {
         "enrichment": request.enrichment,
@@ -69,7 +69,7 @@ def failed_request(record: SnapshotRecord, topic: str, request: Request, outcome
     )
 
 
-def _dead_letter(record: SnapshotRecord, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
+def _dead_letter(record: ConsumedRecord, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
     return DeadLetter(
         reason=reason,
         detail=detail,

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from services.enrichment.errors import ConsumerFailedError
-from services.enrichment.source import failed, record
+from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka_clients import create_consumer, log_error
+from services.runtime.source import failed, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from confluent_kafka import Consumer
 
-    from services.enrichment.source import SnapshotRecord
+    from services.runtime.source import ConsumedRecord
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Rereader(Protocol):
 
     async def reread(
         self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
-    ) -> list[SnapshotRecord]:
+    ) -> list[ConsumedRecord]:
         """Return the records at these ascending offsets, without those that the topic no longer has.
 
         It waits while the broker is down, and returns early when `is_wanted` returns False. Raises ConsumerFailedError,
@@ -67,17 +67,17 @@ class KafkaRereader:
         self._thread = ThreadPoolExecutor(1, "rereader")
         self._at = (-1, END)
         """The assigned partition, and its next offset."""
-        self._ahead: list[SnapshotRecord] = []
+        self._ahead: list[ConsumedRecord] = []
         """Records beyond the last requested offset."""
         self._short: float | None = None
         """Since when the partition ends before the requested offsets."""
 
     async def reread(
         self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
-    ) -> list[SnapshotRecord]:
+    ) -> list[ConsumedRecord]:
         """See `Rereader.reread`."""
         loop, wanted, at, last = asyncio.get_running_loop(), frozenset(offsets), offsets[0], offsets[-1]
-        found: list[SnapshotRecord] = []
+        found: list[ConsumedRecord] = []
         self._short = None
         while at <= last and is_wanted():
             records, at = await loop.run_in_executor(self._thread, self._fetch, partition, at, last)
@@ -91,7 +91,7 @@ class KafkaRereader:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
-    def _fetch(self, partition: int, at: int, last: int) -> tuple[list[SnapshotRecord], int]:
+    def _fetch(self, partition: int, at: int, last: int) -> tuple[list[ConsumedRecord], int]:
         """Read from one offset to another for a limited time; return the records and the next offset."""
         consumer = self._consumer = self._consumer or create_consumer(self._client, NAME, self._group, REREAD, log)
         if not (self._at[0] == partition and self._at[1] <= at <= self._at[1] + NEAR):
@@ -116,7 +116,7 @@ class KafkaRereader:
             self._consumer.close()
 
 
-def _read(consumer: Consumer, at: int, last: int) -> tuple[list[SnapshotRecord], int | None]:
+def _read(consumer: Consumer, at: int, last: int) -> tuple[list[ConsumedRecord], int | None]:
     """Read about the records between two offsets; also return the end of the partition if Kafka reported it."""
     try:
         first = consumer.poll(POLL_S)

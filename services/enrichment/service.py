@@ -19,12 +19,12 @@ from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
 from services.enrichment.monitoring import MonitoredWorker, Monitoring
-from services.enrichment.publisher import KafkaPublisher
 from services.enrichment.rereader import KafkaRereader
-from services.enrichment.source import KafkaSource
-from services.enrichment.topics import TopicCheck
 from services.enrichment.worker import Worker
 from services.runtime.monitoring import serving
+from services.runtime.publisher import KafkaPublisher
+from services.runtime.source import KafkaSource
+from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NAME = "enrichment"
+"""Of its Kafka clients."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 NEW_OBJECTS = 300_000
 """The threshold of the youngest generation. A thousand running calls of aiohttp are a hundred thousand objects; with
@@ -86,7 +88,7 @@ async def _dependencies(
         name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name], tracing))
         for name, url in settings.base_urls((application,)).items()
     }
-    publisher = KafkaPublisher(settings.client(), asyncio.get_running_loop())
+    publisher = KafkaPublisher(settings.client(), NAME, asyncio.get_running_loop())
     stack.push_async_callback(publisher.close)
     rereader = KafkaRereader(settings.client(), topic=topic, group=group)
     stack.push_async_callback(rereader.close)
@@ -111,6 +113,7 @@ def _source(settings: EnrichmentSettings, group: str, application: Application) 
     owners = TopicOwners(application, settings.client(), log.warning)
     return KafkaSource(
         settings.member(),
+        NAME,
         group=group,
         topic=topics.snapshots,
         batch=settings.max_poll_records,

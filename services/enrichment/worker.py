@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from services.enrichment.dependencies import Dependencies
     from services.enrichment.health import HealthStatus
     from services.enrichment.in_flight import PendingRequest
-    from services.enrichment.source import SnapshotRecord
+    from services.runtime.source import ConsumedRecord
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Worker:
         self._counts = dependencies.counts
         self._now = dependencies.now
         self._clock = dependencies.clock
-        self._unplanned: RecordQueue[tuple[PartitionState, SnapshotRecord]] = RecordQueue()
+        self._unplanned: RecordQueue[tuple[PartitionState, ConsumedRecord]] = RecordQueue()
         self._backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.max_deferred)
         self._partitions = Partitions(application, settings, self._counts, self._clock, self._backpressure)
         self._alarms = Alarms(application, settings)
@@ -133,7 +133,7 @@ class Worker:
             if is_due:
                 self._pulse.beat(self._backlog())
 
-    def _enqueue(self, records: list[tuple[PartitionState, SnapshotRecord]]) -> None:
+    def _enqueue(self, records: list[tuple[PartitionState, ConsumedRecord]]) -> None:
         self._backpressure.add(sum(record.size for _, record in records), len(records))
         self._unplanned.put(records)
 
@@ -151,7 +151,7 @@ class Worker:
                     self._plan_record(state, record)
             await asyncio.sleep(0)
 
-    def _plan_record(self, state: PartitionState, record: SnapshotRecord) -> None:
+    def _plan_record(self, state: PartitionState, record: ConsumedRecord) -> None:
         """Decode a record, plan its requests, and queue each with its API. Nothing here waits."""
         self._counts.add(metrics.SNAPSHOTS)
         now = self._now()
@@ -165,7 +165,7 @@ class Worker:
             if not self._deferred[self._api_of[request.enrichment]].defer(state, record.offset, request):
                 self._dispatch(state, record, request, now)
 
-    def _requests(self, state: PartitionState, record: SnapshotRecord, now: datetime) -> list[Request]:
+    def _requests(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
         """The requests to start. Raises ValueError for a record that is no snapshot."""
         if record.value is None:
             return []
@@ -189,13 +189,13 @@ class Worker:
                 self._counts.add(metrics.FORGED, request.enrichment)
         return requests
 
-    def _dispatch(self, state: PartitionState, record: SnapshotRecord, request: Request, now: datetime) -> None:
+    def _dispatch(self, state: PartitionState, record: ConsumedRecord, request: Request, now: datetime) -> None:
         if pending := state.add(record, request, now if self._application.limited else None):
             self._dispatchers[self._api_of[request.enrichment]].add(state, pending)
         else:
             self._counts.add(metrics.COALESCED)
 
-    def _replan(self, api: str, state: PartitionState, offset: int, record: SnapshotRecord | None) -> None:
+    def _replan(self, api: str, state: PartitionState, offset: int, record: ConsumedRecord | None) -> None:
         """Plan a deferred snapshot again. The topic may have lost its record: a later version exists, or it expired."""
         if record is None:
             state.resume(api, offset, 0)
@@ -236,14 +236,14 @@ class Worker:
         self._counts.add(metrics.PLANNED)
         return None
 
-    def _start_reject(self, state: PartitionState, record: SnapshotRecord, detail: str) -> None:
+    def _start_reject(self, state: PartitionState, record: ConsumedRecord, detail: str) -> None:
         state.track(record.offset, 1)
         self._backpressure.add(record.size)
         task = self._tasks.create_task(self._reject(state, record, detail))
         task.add_done_callback(lambda _: self._backpressure.release(record.size))
         state.keep_task(task)
 
-    async def _reject(self, state: PartitionState, record: SnapshotRecord, detail: str) -> None:
+    async def _reject(self, state: PartitionState, record: ConsumedRecord, detail: str) -> None:
         self._alarms.undecodable(detail)
         await self._send_to_dead_letters(
             record.key, undecodable_snapshot(record, self._application.topics.snapshots, detail)

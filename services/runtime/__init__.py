@@ -1,1 +1,1 @@
-"""What all services share: the owners of topics, Kafka clients, the endpoints of a process, and its shutdown."""
+"""What all services share: Kafka clients, a source and a publisher of records, endpoints, shutdown, owners of topics."""

@@ -1,6 +1,6 @@
 """Errors that any part can end with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from contracts.errors import PermanentError, RetryableError
 
@@ -36,3 +36,36 @@ class RowNotWrittenError(RetryableError):
         super().__init__(f"the row {key!r} was not written to {topic!r} ({problem}): write it again")
         self.topic = topic
         self.key = key
+
+
+class TopicsMissingError(RetryableError):
+    """The broker answers, and does not have these topics."""
+
+    def __init__(self, missing: Sequence[str], kafka: str) -> None:
+        super().__init__(
+            f"The broker at {kafka} does not have the topics {', '.join(missing)}: run `stateloop topics` "
+            "with the same STATELOOP_APPLICATION and STATELOOP_KAFKA, then start the worker again",
+        )
+        self.missing = missing
+
+
+class ConsumerFailedError(RetryableError):
+    """The consumer had an error after which it cannot continue."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(
+            f"Kafka's consumer failed ({code}: {detail}): start the worker again, it continues at its last commit"
+        )
+        self.code = code
+
+
+class DeliveryFailedError(RetryableError):
+    """A record did not reach its topic, so what it belongs to cannot be finished."""
+
+    def __init__(self, topic: str, code: str, detail: str) -> None:
+        super().__init__(
+            f"A record could not be written to {topic} ({code}: {detail}): check that the topic exists and can be "
+            "written, and start the worker again, it continues at its last commit",
+        )
+        self.topic = topic
+        self.code = code

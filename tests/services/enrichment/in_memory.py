@@ -15,10 +15,10 @@ from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.retrier import Retrier
 from services.enrichment.dependencies import Dependencies
-from services.enrichment.errors import DeliveryFailedError
 from services.enrichment.settings import EnrichmentSettings
-from services.enrichment.source import SnapshotRecord
 from services.enrichment.worker import Worker
+from services.runtime.errors import DeliveryFailedError
+from services.runtime.source import ConsumedRecord
 from tests.services.enrichment.fleet import START, app, snapshot
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from services.enrichment.calls.assembly import ApiCalls
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
-    from services.enrichment.publisher import Publisher
-    from services.enrichment.source import RebalanceListener
+    from services.runtime.publisher import Publisher
+    from services.runtime.source import RebalanceListener
 
 ROUND_S = 0.001
 DEADLINE_S = 60
 
 
 class Log:
-    """A partition in memory. Implements SnapshotSource and Rereader."""
+    """A partition in memory. Implements RecordSource and Rereader."""
 
     def __init__(self, values: list[bytes | None]) -> None:
         self.values = values
@@ -61,7 +61,7 @@ class Log:
         self.listener = listener
         loop.call_soon(listener.on_assigned, [0])
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
         await asyncio.sleep(ROUND_S)
         await self.open.wait()
         self.committed.extend(positions.values())
@@ -74,13 +74,13 @@ class Log:
         if paused or 0 in full:
             return []
         some = self.values[self.read :][: self.batch]
-        batch = [SnapshotRecord(0, self.read + n, b"d", value, 0) for n, value in enumerate(some)]
+        batch = [ConsumedRecord(0, self.read + n, b"d", value, 0) for n, value in enumerate(some)]
         self.read += len(batch)
         return batch
 
     async def reread(
         self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
-    ) -> list[SnapshotRecord]:
+    ) -> list[ConsumedRecord]:
         assert list(offsets) == sorted(offsets)
         self.again += len(offsets)
         await asyncio.sleep(ROUND_S)
@@ -88,10 +88,10 @@ class Log:
         if not is_wanted():
             return []
         kept = [offset for offset in offsets if offset not in self.gone]
-        return [SnapshotRecord(partition, offset, b"d", self.values[offset], 0) for offset in kept]
+        return [ConsumedRecord(partition, offset, b"d", self.values[offset], 0) for offset in kept]
 
     def problem(self) -> None:
-        """See `SnapshotSource.problem`."""
+        """See `RecordSource.problem`."""
 
     async def lag(self) -> int:
         return len(self.values) - self.read

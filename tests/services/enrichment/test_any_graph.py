@@ -21,7 +21,7 @@ from contracts.records.fold import Fold
 from contracts.records.record import Delta
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.partition_state import PartitionState
-from services.enrichment.source import SnapshotRecord
+from services.runtime.source import ConsumedRecord
 
 if TYPE_CHECKING:
     from contracts.planning.request import Request
@@ -130,7 +130,7 @@ class Device:
             assert one.when is None or one.when.unmet(request.inputs) is None
             assert request.round <= (one.rounds or 1)
             self.begun.append((self.now, request))
-        pending = self.state.add(SnapshotRecord(0, self.deltas, b"d", b"", 0), request, self.now)
+        pending = self.state.add(ConsumedRecord(0, self.deltas, b"d", b"", 0), request, self.now)
         assert pending, "nothing waits here"
         pending.task = Mock(Task)
         self.under_way[request.identity] = pending

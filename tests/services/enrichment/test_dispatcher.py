@@ -12,7 +12,7 @@ import pytest
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.partition_state import PartitionState
-from services.enrichment.source import SnapshotRecord
+from services.runtime.source import ConsumedRecord
 from tests.services.enrichment.fleet import START, app, snapshot
 from tests.services.enrichment.in_memory import DEADLINE_S, Gated
 
@@ -25,7 +25,7 @@ def pending(state: PartitionState, count: int) -> list[PendingRequest]:
     found = []
     for offset in range(count):
         request = state.plan(app, snapshot(1).model_copy(update={"device_id": f"d{offset}"}), START).requests[0]
-        one = state.add(SnapshotRecord(0, offset, b"d", b"{}", 0), request, None)
+        one = state.add(ConsumedRecord(0, offset, b"d", b"{}", 0), request, None)
         assert one
         found.append(one)
     return found

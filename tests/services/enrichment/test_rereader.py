@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.enrichment.errors import ConsumerFailedError
 from services.enrichment.rereader import PATIENCE_S, KafkaRereader
+from services.runtime.errors import ConsumerFailedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.broker.readiness import wait_until
 from services.enrichment.settings import GROUP
-from services.enrichment.source import KafkaSource, SnapshotRecord
-from services.enrichment.topics import PATIENCE_S, TopicCheck
+from services.runtime.source import ConsumedRecord, KafkaSource
+from services.runtime.topic_check import PATIENCE_S, TopicCheck
 from tests.clock import Clock
 from tests.services.enrichment.cluster import DEADLINE_S, PARTITIONS, Cluster
 from tests.services.enrichment.fleet import snapshot
@@ -79,12 +79,12 @@ async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_i
     clock, member, topic = Clock(), Member(), cluster.topics.snapshots
     client = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": "500"}
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None, clock)
-    source = KafkaSource(client, group="g", topic=topic, batch=1, drain=timedelta(0), check=check)
+    source = KafkaSource(client, "test", group="g", topic=topic, batch=1, drain=timedelta(0), check=check)
     source.subscribe(member, asyncio.get_running_loop())
     cluster.publish(snapshot(1, "P1", "d1"))
 
-    async def fetch_until(condition: Callable[[], Any]) -> list[SnapshotRecord]:
-        found = list[SnapshotRecord]()
+    async def fetch_until(condition: Callable[[], Any]) -> list[ConsumedRecord]:
+        found = list[ConsumedRecord]()
         async with asyncio.timeout(DEADLINE_S):
             while not (condition() or found):
                 clock.now += PATIENCE_S
@@ -140,7 +140,7 @@ async def test_a_member_without_partitions_is_notified_of_its_membership(cluster
 
     topic = cluster.topics.snapshots
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None)
-    sources = [KafkaSource(client, group="g", topic=topic, batch=1, drain=drain, check=check) for _ in members]
+    sources = [KafkaSource(client, "test", group="g", topic=topic, batch=1, drain=drain, check=check) for _ in members]
     for source, member in zip(sources, members, strict=True):
         source.subscribe(member, asyncio.get_running_loop())
     await asyncio.gather(*map(poll, sources))

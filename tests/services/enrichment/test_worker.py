@@ -10,7 +10,7 @@ import pytest
 
 from contracts.metrics import worker as metrics
 from contracts.planning.fingerprint import fingerprint
-from services.enrichment.errors import DeliveryFailedError
+from services.runtime.errors import DeliveryFailedError
 from tests.services.enrichment.fleet import answer, app, snapshot
 from tests.services.enrichment.in_memory import DEADLINE_S, Gated, Log, cars, running, until
 

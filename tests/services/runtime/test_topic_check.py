@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.enrichment.errors import TopicsMissingError
-from services.enrichment.topics import EVERY_S, PATIENCE_S, RECHECK_S, TopicCheck
+from services.runtime.errors import TopicsMissingError
+from services.runtime.topic_check import EVERY_S, PATIENCE_S, RECHECK_S, TopicCheck
 from tests.services.enrichment.cluster import DEADLINE_S, Cluster
 
 if TYPE_CHECKING:

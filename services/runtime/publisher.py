@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from services.enrichment.errors import DeliveryFailedError
+from services.runtime.errors import DeliveryFailedError
 from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class KafkaPublisher:
     While the broker is down records wait without a time limit: backpressure bounds their number.
     """
 
-    def __init__(self, client: Mapping[str, str | int | float | bool], loop: asyncio.AbstractEventLoop) -> None:
-        self._producer = create_producer(client, "enrichment", DURABLE, log)
+    def __init__(
+        self, client: Mapping[str, str | int | float | bool], name: str, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._producer = create_producer(client, name, DURABLE, log)
         self._loop = loop
         self._turn = asyncio.Lock()
         self._waiting = 0

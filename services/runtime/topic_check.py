@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from services.enrichment.errors import TopicsMissingError
+from services.runtime.errors import TopicsMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -1,4 +1,4 @@
-"""Reads the snapshots: a Kafka consumer in its own thread, which the event loop calls."""
+"""Reads a topic as a member of a consumer group: a consumer in its own thread, which the event loop calls."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
-from services.enrichment.errors import ConsumerFailedError
+from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka_clients import create_consumer, log_error
 
 if TYPE_CHECKING:
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from confluent_kafka.admin import TopicMetadata
 
-    from services.enrichment.topics import TopicCheck
+    from services.runtime.topic_check import TopicCheck
 
 log = logging.getLogger(__name__)
 
-NAME = "enrichment"
 POLL_S = 0.1
 LAG_S = 1.0
 LISTED_S = 1.0
@@ -39,8 +38,8 @@ FLOW = {
 }
 
 
-class SnapshotRecord(NamedTuple):
-    """A message of the snapshots topic. The timestamp is in milliseconds."""
+class ConsumedRecord(NamedTuple):
+    """A record as it was read. The timestamp is in milliseconds, negative if there is none."""
 
     partition: int
     offset: int
@@ -73,13 +72,13 @@ class RebalanceListener(Protocol):
         """Kafka had a transient error."""
 
 
-class SnapshotSource(Protocol):
+class RecordSource(Protocol):
     """The consumer of a worker."""
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         """Join the group. From now on `fetch` must be called regularly, or the group revokes the partitions."""
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
         """Commit these positions in the background, and return the next records, after at most 0.1 s.
 
         While paused it returns none and does not wait, but remains a member of the group; it skips the full partitions.
@@ -99,12 +98,24 @@ class SnapshotSource(Protocol):
         """Leave the group."""
 
 
+class SeekableSource(RecordSource, Protocol):
+    """The consumer of a worker that reads records again."""
+
+    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        """Read these partitions from these offsets on; 0 is the beginning. Return the partitions that it has set.
+
+        What `fetch` returns afterwards is of the new positions. A partition that was assigned just now may not be set.
+        """
+        ...
+
+
 class KafkaSource:
     """A member of the group. All its calls and callbacks run in one thread."""
 
     def __init__(  # noqa: PLR0913  # what it needs of the outside
         self,
         client: Mapping[str, str | int | float | bool],
+        name: str,
         *,
         group: str,
         topic: str,
@@ -113,7 +124,8 @@ class KafkaSource:
         check: TopicCheck,
     ) -> None:
         callbacks = {"on_commit": self._on_commit, "error_cb": self._on_error}
-        self._consumer = create_consumer({**FLOW, **client}, NAME, group, callbacks, log)
+        self._consumer = create_consumer({**FLOW, **client}, name, group, callbacks, log)
+        self._name = name
         self._topic = topic
         self._batch = batch
         self._check = check
@@ -124,7 +136,7 @@ class KafkaSource:
         self._committed: dict[int, int] = {}
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
-        """See `SnapshotSource.subscribe`."""
+        """See `RecordSource.subscribe`."""
         self._listener = listener
         self._loop = loop
         self._consumer.subscribe(
@@ -134,20 +146,24 @@ class KafkaSource:
             on_lost=self._on_lost,
         )
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:
-        """See `SnapshotSource.fetch`."""
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
+        """See `RecordSource.fetch`."""
         return await self._loop.run_in_executor(self._thread, self._fetch, paused, full, positions)
 
+    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        """See `SeekableSource.seek`."""
+        return await self._loop.run_in_executor(self._thread, self._seek, positions)
+
     async def lag(self) -> int:
-        """See `SnapshotSource.lag`."""
+        """See `RecordSource.lag`."""
         return await self._loop.run_in_executor(self._thread, self._lag)
 
     def problem(self) -> str | None:
-        """See `SnapshotSource.problem`."""
+        """See `RecordSource.problem`."""
         return self._check.problem
 
     async def close(self) -> None:
-        """See `SnapshotSource.close`. It gives up after some seconds: it takes long while the broker is down."""
+        """See `RecordSource.close`. It gives up after some seconds: it takes long while the broker is down."""
         await self._loop.run_in_executor(self._thread, self._paused.clear)  # what ran there has ended
         self._thread.shutdown(wait=False)
         closed = asyncio.Event()
@@ -164,7 +180,7 @@ class KafkaSource:
         finally:
             self._loop.call_soon_threadsafe(closed.set)
 
-    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[SnapshotRecord]:  # noqa: FBT001 (run_in_executor)
+    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:  # noqa: FBT001 (run_in_executor)
         self._check.check(self._listed)
         self._commit(positions)
         try:
@@ -174,6 +190,19 @@ class KafkaSource:
         except KafkaException as error:  # fatal: a message may be lost between the two calls
             raise failed(error.args[0]) from error
         return [record(message) for message in messages if self._is_record(message)]
+
+    def _seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        return {partition for partition, offset in positions.items() if self._has_sought(partition, offset)}
+
+    def _has_sought(self, partition: int, offset: int) -> bool:
+        if partition not in self._ours:
+            return False
+        try:
+            self._consumer.seek(TopicPartition(self._topic, partition, offset or OFFSET_BEGINNING))
+        except KafkaException as error:
+            self._on_error(error.args[0])
+            return False
+        return True
 
     def _listed(self) -> Collection[str] | None:
         """The topics with partitions; None while no broker answers."""
@@ -208,7 +237,7 @@ class KafkaSource:
         return False
 
     def _on_error(self, error: KafkaError) -> None:
-        log_error(log, NAME, error)
+        log_error(log, self._name, error)
         self._loop.call_soon_threadsafe(self._listener.on_error)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
@@ -270,12 +299,12 @@ class KafkaSource:
         return [TopicPartition(self._topic, partition, offset) for partition, offset in positions.items()]
 
 
-def record(message: Message) -> SnapshotRecord:
+def record(message: Message) -> ConsumedRecord:
     """Convert a Kafka message."""
     partition, offset = message.partition(), message.offset()
     if partition is None or offset is None:  # only of a message that was never sent
         raise ConsumerFailedError("NO_OFFSET", "a message has no offset")
-    return SnapshotRecord(partition, offset, message.key(), message.value(), message.timestamp()[1])
+    return ConsumedRecord(partition, offset, message.key(), message.value(), message.timestamp()[1])
 
 
 def failed(error: KafkaError) -> ConsumerFailedError:

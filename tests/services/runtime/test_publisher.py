@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from contracts.model.application import LARGEST_RECORD
 from contracts.types.key import LARGEST_KEY
-from services.enrichment.publisher import KafkaPublisher
+from services.runtime.publisher import KafkaPublisher
 from tests.services.enrichment.in_memory import until
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def test_the_largest_record_that_may_be_declared_is_taken_by_a_client_as_it_come
 
 async def test_a_record_that_waits_for_room_stays_before_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Full()
-    monkeypatch.setattr("services.enrichment.publisher.create_producer", lambda *_: client)
-    publisher = KafkaPublisher({}, asyncio.get_running_loop())
+    monkeypatch.setattr("services.runtime.publisher.create_producer", lambda *_: client)
+    publisher = KafkaPublisher({}, "test", asyncio.get_running_loop())
     earlier = asyncio.create_task(publisher.publish("feedback", b"d", b"earlier"))
     await until(lambda: client.refusals > 0)
     client.room = 2
