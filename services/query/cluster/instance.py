@@ -6,11 +6,11 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from contracts.records.state_record import AHEAD_MS
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.leases import CatchUpTarget, LeaseTable, Replica
 from services.query.cluster.placement import select_standbys
 from services.query.cluster.routing import Member, PartitionStatus, Role
-from services.query.ingest.decode import AHEAD_MS
 from services.query.store import StatePartition
 from services.query.store.buckets import clock_watermark
 

@@ -22,11 +22,3 @@ class KafkaClientError(QueryServiceError, RetryableError):
     def __init__(self, client: str, code: str, detail: str) -> None:
         super().__init__(f"The client of the {client} has failed ({code}: {detail}): check what the brokers permit it")
         self.code = code
-
-
-class UndecodableRecordError(Exception):
-    """A record that is not one of the state. `reason` contains nothing of its content."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason

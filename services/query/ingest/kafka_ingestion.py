@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaError
 
 from contracts.errors import DeclarationError
+from contracts.records.state_record import UndecodableRecordError
 from services.query.ingest.assignment import Assignment
 from services.query.ingest.batch_reader import CONSUMER_CONFIG, BatchReader
 from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.consumer_thread import ConsumerThread
 from services.query.ingest.decode import RawRecord, UpdateDecoder
 from services.query.ingest.end_offsets import EndOffsetReader
-from services.query.ingest.errors import IngestionError, UndecodableRecordError
+from services.query.ingest.errors import IngestionError
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.misplaced import MisplacedKeys
 from services.query.ingest.tombstones import UNLIMITED

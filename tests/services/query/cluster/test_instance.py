@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.records.state_record import AHEAD_MS
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
 from services.query.cluster.membership import Membership
 from services.query.http.instance_routes import instance_facts, owners_of
-from services.query.ingest.decode import AHEAD_MS
 from services.query.lookup.authentication import ANONYMOUS
 from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TIMING, World
 

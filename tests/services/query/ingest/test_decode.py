@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.model.named_state import NamedState
+from contracts.records.state_record import AHEAD_MS, UndecodableRecordError
 from contracts.wire.window_key import window_key
-from services.query.ingest.decode import AHEAD_MS, RawRecord, UpdateDecoder
-from services.query.ingest.errors import UndecodableRecordError
+from services.query.ingest.decode import RawRecord, UpdateDecoder
 from services.query.store import Entry, Update
 
 STATE = NamedState("flights", "snapshots", {}, 2, lifetime=timedelta(hours=1))

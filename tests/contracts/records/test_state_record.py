@@ -1,0 +1,34 @@
+"""The records of named states. What is none of one is tested with the ingest of the query service."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import orjson
+
+from contracts.model.named_state import NamedState
+from contracts.records.state_record import MICROSECOND, StateRecord, StateRecordDecoder, Tombstone
+from contracts.wire.window_key import window_key
+
+STATE = NamedState("flights", "snapshots", {}, 2, key="device_id", lifetime=timedelta(hours=1), windowed=True)
+START = datetime(2026, 1, 1, 8, 0, 0, 123_457, tzinfo=UTC)
+START_US = (START - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
+STAMP_MS = START_US // 1000 + 10
+VALUE = {"device_id": "é", "first_seen": START, "epoch": 3, "version": 9, "as_of": START + MICROSECOND}
+
+
+def test_times_have_the_precision_of_the_wire() -> None:
+    found = StateRecordDecoder(STATE).value(b"any", orjson.dumps(VALUE), 42, STAMP_MS)
+    assert found == StateRecord("é", START_US, 3, 9, START_US + 1)
+
+
+def test_a_tombstone_names_its_window_to_the_microsecond() -> None:
+    assert StateRecordDecoder(STATE).tombstone(window_key("é", START)) == Tombstone("é", START_US)
+
+
+def test_what_a_state_does_not_declare_comes_from_the_record() -> None:
+    table = replace(STATE, key=None, window_start=None, epoch=None, version=None, event_time=None, windowed=False)
+    decoder = StateRecordDecoder(table)
+    assert decoder.value(b"k", b"{}", 42, 7) == StateRecord("k", 0, 0, 42, 7000)
+    assert decoder.tombstone(b"k") == Tombstone("k", None)
