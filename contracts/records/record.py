@@ -45,6 +45,8 @@ class Reason(StrEnum):
     """A record of a reference table that its model rejects; the detail names the field. The former row stays."""
     NOT_DERIVED = "not_derived"
     """The function of a derived state raised on a snapshot; the detail is what."""
+    NOT_STORED = "not_stored"
+    """A sink cannot write a record of a state, or its store refuses the row; the detail has the reason."""
 
 
 @dataclass(frozen=True)

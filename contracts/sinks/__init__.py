@@ -1,0 +1,30 @@
+"""What a sink gives to a store, and the interface of a store: `SinkStore`.
+
+`contracts.testing.stores` is the test kit of stores.
+"""
+
+from contracts.sinks.errors import (
+    PositionConflictError,
+    RefusedRow,
+    RowsRefusedError,
+    StoreMismatchError,
+    StoreUnavailableError,
+)
+from contracts.sinks.store import Move, Removal, Row, RowBatch, SinkStore, Step, StoreFactory, Target, Windows
+
+__all__ = [
+    "Move",
+    "PositionConflictError",
+    "RefusedRow",
+    "Removal",
+    "Row",
+    "RowBatch",
+    "RowsRefusedError",
+    "SinkStore",
+    "Step",
+    "StoreFactory",
+    "StoreMismatchError",
+    "StoreUnavailableError",
+    "Target",
+    "Windows",
+]

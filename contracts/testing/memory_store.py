@@ -1,0 +1,75 @@
+"""A store in memory: the reference for what a store does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contracts.sinks import PositionConflictError, Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contracts.sinks import Removal, Row, RowBatch, Step, Target
+    from contracts.sinks.store import RowKey
+
+
+class StoredState:
+    """What a store has of one target. It outlives its stores, as the memory of a server does its connections."""
+
+    def __init__(self) -> None:
+        self.rows: dict[RowKey, Row] = {}
+        self.positions: dict[int, int] = {}
+
+
+class MemoryStore:
+    """See `contracts.sinks.SinkStore`."""
+
+    def __init__(self, target: Target, state: StoredState | None = None) -> None:
+        self._windows = target.windows
+        self.state = state or StoredState()
+
+    async def open(self) -> None:
+        """See `SinkStore.open`."""
+
+    async def positions(self) -> Mapping[int, int]:
+        """See `SinkStore.positions`."""
+        return dict(self.state.positions)
+
+    async def write(self, batch: RowBatch) -> int:
+        """See `SinkStore.write`."""
+        present = {partition: self.state.positions.get(partition, 0) for partition in batch.moves}
+        if any(present[partition] != move.expected for partition, move in batch.moves.items()):
+            raise PositionConflictError(present)
+        changed = sum(self._apply(step) for step in batch.steps)
+        self.state.positions.update({partition: move.position for partition, move in batch.moves.items()})
+        return changed
+
+    async def remove_expired(self, now: int) -> int:
+        """See `SinkStore.remove_expired`."""
+        expired = [key for key, row in self.state.rows.items() if row.expires_at is not None and row.expires_at <= now]
+        for key in expired:
+            del self.state.rows[key]
+        return len(expired)
+
+    async def close(self) -> None:
+        """See `SinkStore.close`."""
+
+    def _apply(self, step: Step) -> int:
+        return sum(map(self._remove, step.removals)) + sum(map(self._put, step.rows))
+
+    def _remove(self, removal: Removal) -> bool:
+        window = removal.window_start
+        key = removal.key, window if self._windows is Windows.ALL and window is not None else 0
+        found = self.state.rows.get(key)
+        if found is None or window not in {None, found.window_start}:
+            return False
+        del self.state.rows[key]
+        return True
+
+    def _put(self, row: Row) -> bool:
+        key = row.row_key(self._windows)
+        found = self.state.rows.get(key)
+        if found is not None and found.order >= row.order:
+            return False
+        self.state.rows[key] = row
+        return True
