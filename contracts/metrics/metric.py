@@ -13,7 +13,7 @@ class Metric:
     `buckets` are the upper bounds of a histogram, in its unit, which is the last word of its name.
     """
 
-    part: Literal["worker", "job", "derive", "query"]
+    part: Literal["worker", "job", "derive", "sink", "query"]
     kind: Kind
     name: str
     help: str

@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "job": Command("spark_app", "run the Spark job, which holds the state"),
         "worker": Command("services.enrichment", "run an enrichment worker"),
         "derive": Command("services.derive", "run the worker that writes derived states"),
+        "sink": Command("services.sink", "run the sinks, which write states to Redis or PostgreSQL"),
         "query": Command("services.query", "run the query service, with the console"),
         "broker": Command("services.broker", "run the embedded Kafka broker"),
     },

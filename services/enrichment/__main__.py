@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -12,9 +11,7 @@ from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.enrichment.service import open_tracing, serve, tune_gc
 from services.enrichment.settings import EnrichmentSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from services.runtime.errors import leaves
 
 
 def main() -> int:
@@ -32,19 +29,10 @@ def main() -> int:
     try:
         uvloop.run(serve(settings, groups, tracing))
     except* StateloopError as errors:
-        return_code = _fail("; ".join(map(str, _leaves(errors))))
+        return_code = _fail("; ".join(map(str, leaves(errors))))
     else:
         return_code = 0
     return return_code
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """Return the errors in a group: that of a worker is in the group of all workers."""
-    if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _leaves(one)
-    else:
-        yield error
 
 
 def _fail(problem: str) -> int:

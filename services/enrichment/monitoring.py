@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from contracts.metrics.counts import CountsByApplication
+from services.runtime.loop_calls import PATIENCE_S, LoopCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    import asyncio
+    from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
     from contracts.metrics.counts import Counts
     from services.enrichment.health import HealthStatus
-
-T = TypeVar("T")
-LOOP_S = 5.0
-"""How long the endpoints wait for the event loop."""
 
 
 class Measured(Protocol):
@@ -48,26 +45,25 @@ class Monitoring:
     """
 
     def __init__(
-        self, workers: Mapping[str, MonitoredWorker], loop: asyncio.AbstractEventLoop, patience_s: float = LOOP_S
+        self, workers: Mapping[str, MonitoredWorker], loop: asyncio.AbstractEventLoop, patience_s: float = PATIENCE_S
     ) -> None:
         self._workers = workers
-        self._loop = loop
-        self._patience_s = patience_s
+        self._calls = LoopCalls(loop, patience_s)
         self._registry = CollectorRegistry()
         self._registry.register(CountsByApplication({name: one.counts for name, one in workers.items()}))
         ProcessCollector(registry=self._registry)
 
     def unhealthy(self) -> str | None:
         """See `Monitored.unhealthy`."""
-        return self._in_loop(
+        return self._calls.call(
             lambda: _joined((name, one.worker.health().unhealthy(one.stuck_after)) for name, one in self._all()),
-            self._hangs,
+            self._calls.problem,
         )
 
     def unready(self) -> str | None:
         """See `Monitored.unready`. A worker is ready while it is a member of its group, and does not stop."""
-        return self._in_loop(
-            lambda: _joined((name, one.worker.health().unready()) for name, one in self._all()), self._hangs
+        return self._calls.call(
+            lambda: _joined((name, one.worker.health().unready()) for name, one in self._all()), self._calls.problem
         )
 
     def text(self) -> bytes:
@@ -78,24 +74,10 @@ class Monitoring:
                 one.worker.measure()
             return generate_latest(self._registry)
 
-        return self._in_loop(measured, lambda: generate_latest(self._registry))
+        return self._calls.call(measured, lambda: generate_latest(self._registry))
 
     def _all(self) -> Iterable[tuple[str, MonitoredWorker]]:
         return self._workers.items()
-
-    def _hangs(self) -> str:
-        return f"the event loop did not respond for {self._patience_s:g} s"
-
-    def _in_loop(self, call: Callable[[], T], otherwise: Callable[[], T]) -> T:
-        async def called() -> T:
-            return call()
-
-        future = asyncio.run_coroutine_threadsafe(called(), self._loop)
-        try:
-            return future.result(self._patience_s)
-        except TimeoutError:
-            future.cancel()
-            return otherwise()
 
 
 def _joined(reasons: Iterable[tuple[str, str | None]]) -> str | None:

@@ -1,6 +1,6 @@
 """Errors that any part can end with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from contracts.errors import PermanentError, RetryableError
 
@@ -69,3 +69,12 @@ class DeliveryFailedError(RetryableError):
         )
         self.topic = topic
         self.code = code
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in a group: that of a worker is in the group of all workers."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from leaves(one)
+    else:
+        yield error

@@ -21,6 +21,7 @@ COMMANDS = [
     ["services.live"],
     ["services.query"],
     ["services.redrive", "list"],
+    ["services.sink"],
     ["services.topics"],
     ["examples.flights.reference"],
     ["examples.flights.replay"],

@@ -3,12 +3,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from contracts.metrics import CATALOGUE, derive, job, query, worker
+from contracts.metrics import CATALOGUE, derive, job, query, sink, worker
 
 
 def test_each_metric_is_named_once_and_said_in_a_sentence() -> None:
     assert not [name for name, count in Counter(one.exported for one in CATALOGUE).items() if count > 1]
-    assert all(re.fullmatch(r"stateloop_(worker|job|derive|query)(_[a-z]+)+", one.exported) for one in CATALOGUE)
+    assert all(re.fullmatch(r"stateloop_(worker|job|derive|sink|query)(_[a-z]+)+", one.exported) for one in CATALOGUE)
     assert all(re.fullmatch(r"[A-Z][^|]+\.", one.help) for one in CATALOGUE)
 
 
@@ -18,6 +18,7 @@ def test_the_catalogue_has_what_the_parts_declare() -> None:
     assert {one.part for one in job.CATALOGUE} == {"job"}
     assert {one.part for one in query.CATALOGUE} == {"query"}
     assert {one.part for one in derive.CATALOGUE} == {"derive"}
+    assert {one.part for one in sink.CATALOGUE} == {"sink"}
     assert query.REQUESTS in CATALOGUE
 
 

@@ -26,6 +26,7 @@ const MEANINGS = {
   enrichment_failed: "a request failed after the attempts of its policy",
   invalid_row: "a record of a reference table that its model rejects: the former row stays in force",
   not_derived: "the function of a derived state raised on a snapshot",
+  not_stored: "a sink cannot write the record, or its store refuses the row",
   unreadable: "a record of this topic is not a dead letter",
   others: "reasons beyond the first fifty",
 };

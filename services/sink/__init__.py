@@ -1,0 +1,1 @@
+"""Writes named states to an external store, Redis or PostgreSQL: `stateloop sink`."""

@@ -1,0 +1,118 @@
+"""The decision: what some records change in a store. Pure functions; times are in microseconds since 1970."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from contracts.records.state_record import MICROSECOND, StateRecordDecoder, UndecodableRecordError
+from contracts.sinks import Removal, Row, Step, Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import timedelta
+
+    from contracts.model.named_state import NamedState
+    from contracts.sinks.store import RowKey
+    from services.runtime.source import ConsumedRecord
+
+LAST_US = 253_402_300_800_000_000
+"""The end of the year 9999: the latest time that stores and ISO 8601 can express."""
+
+
+class RefusedRecord(NamedTuple):
+    """A record that cannot be written, why, and its key if it is known."""
+
+    record: ConsumedRecord
+    reason: str
+    key: str | None = None
+
+
+class WritePlan(NamedTuple):
+    """The effect of some records, and those without any."""
+
+    steps: tuple[Step, ...]
+    refused: tuple[RefusedRecord, ...]
+    superseded: int
+    """The number of records of which another one has a newer row."""
+    expired: int
+    """The number of records whose rows have expired by the clock."""
+
+
+class Planner:
+    """Plans the batches of one state. Rows expire `retention` after their window is closed for good."""
+
+    def __init__(self, state: NamedState, windows: Windows, retention: timedelta) -> None:
+        self._decoder = StateRecordDecoder(state)
+        self._windows = windows
+        self._kept_for: int | None = None
+        if state.lifetime is not None and state.window_start is not None and state.expires_by_clock:
+            self._kept_for = (state.lifetime + state.grace + retention) // MICROSECOND
+
+    def plan(self, records: Iterable[ConsumedRecord], now: int) -> WritePlan:
+        """WritePlan records, which are in the order of each partition."""
+        steps, refused, expired = _Steps(self._windows), [], 0
+        for record in records:
+            try:
+                found = self._removal(record) if record.value is None else self._row(record, record.value)
+            except UndecodableRecordError as error:
+                refused.append(RefusedRecord(record, error.reason))
+                continue
+            if isinstance(found, Row):
+                if found.expires_at is not None and found.expires_at <= now:
+                    expired += 1
+                else:
+                    steps.add_row(found)
+            elif found is not None:
+                steps.add_removal(found)
+        return WritePlan(steps.finish(), tuple(refused), steps.superseded, expired)
+
+    def _row(self, record: ConsumedRecord, value: bytes) -> Row:
+        found = self._decoder.value(record.key, value, record.offset, record.timestamp)
+        if max(found.window_start, found.event_time) >= LAST_US:
+            raise UndecodableRecordError("one of its times is after the year 9999")
+        return Row(*found, value, self._expiry(found.window_start), record.partition, record.offset)
+
+    def _removal(self, record: ConsumedRecord) -> Removal | None:
+        found = self._decoder.tombstone(record.key)
+        return None if found is None else Removal(*found)
+
+    def _expiry(self, window_start: int) -> int | None:
+        """Return when the row expires; None for never."""
+        if self._kept_for is None:
+            return None
+        expires_at = window_start + self._kept_for
+        return expires_at if expires_at < LAST_US else None
+
+
+class _Steps:
+    """Collects rows and removals in as few steps as their order allows."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._steps: list[Step] = []
+        self._removals: dict[Removal, None] = {}
+        self._rows: dict[RowKey, Row] = {}
+        self.superseded = 0
+
+    def add_row(self, row: Row) -> None:
+        key = row.row_key(self._windows)
+        present = self._rows.get(key)
+        if present is not None:
+            self.superseded += 1
+        if present is None or row.order > present.order:
+            self._rows[key] = row
+
+    def add_removal(self, removal: Removal) -> None:
+        window = removal.window_start if self._windows is Windows.ALL else 0
+        if (removal.key, window) in self._rows:  # it follows that row
+            self._close()
+        self._removals[removal] = None
+
+    def finish(self) -> tuple[Step, ...]:
+        self._close()
+        return tuple(self._steps)
+
+    def _close(self) -> None:
+        if self._rows or self._removals:
+            self._steps.append(Step(tuple(self._removals), tuple(self._rows.values())))
+            self._removals, self._rows = {}, {}

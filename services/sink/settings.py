@@ -1,0 +1,102 @@
+"""The settings of a sink."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field, SecretStr
+
+from contracts.records.named_states import named
+from contracts.settings import Duration, KafkaSettings
+from contracts.sinks import Target, Windows
+from services.sink.errors import UnknownStateError, UrlUnreadableError, WindowsError
+
+if TYPE_CHECKING:
+    from contracts import Application, Suite
+    from contracts.model.named_state import NamedState
+
+FILE = "file:"
+MEMBER = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": "10000"}
+
+
+class SinkSettings(KafkaSettings):
+    """Read from the environment: STATELOOP_APPLICATION, STATELOOP_SINK_URL, and so on."""
+
+    application: str
+    """The application, or the suite of applications, as package.module:name."""
+    sink_url: SecretStr
+    """The store: redis://[user:password@]host[:port][/number], rediss:// with TLS, or postgresql://[user:password@]
+    host[:port]/database, each with the options of its client. A value file:/path is read from that file."""
+    sink_store: str | None = None
+    """A store of your own, as package.module:name: a `contracts.sinks.StoreFactory`, which gets the URL."""
+    sink_states: tuple[str, ...] = Field(default=(), examples=[["flights", "aircraft"]])
+    """The names of the states that it writes; unset, all states of the application."""
+    sink_prefix: str = ""
+    """The beginning of the name of each table, or of each key; the name of the state follows."""
+    sink_windows: Windows | None = None
+    """`all`: a row of each window of a key. `newest`: a row of each key, of its newest window. Unset, `all` for states
+    with windows of the clock, and `newest` for the others."""
+    sink_retention: Duration | None = None
+    """How long a row is kept after its window is closed for good. Unset, as long as the query service answers a closed
+    window, and not at all for states without windows of the clock. Rows of a replay, and of states without lifetime,
+    are kept until a record removes them."""
+    sink_batch: int = Field(default=1000, ge=1)
+    """The maximum number of records per write."""
+    sink_timeout: Duration = timedelta(seconds=30)
+    """How long to wait for an answer of the store."""
+    group: str | None = None
+    """The first part of the consumer groups, `<group>-<state>`. Unset, `sink-<store>`, so that a sink of Redis and one
+    of PostgreSQL both read all records. Sinks of one group share the load."""
+    max_poll_records: int = Field(default=500, ge=1)
+    """The maximum number of records per read from Kafka."""
+    unfinished: int = Field(default=20_000, ge=1)
+    """The number of records that are not written yet at which reading pauses; it resumes at half of it."""
+    unfinished_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
+    """The same limit in bytes."""
+    stop_within: Duration = timedelta(seconds=10)
+    """How long a sink that received SIGTERM waits for the current write."""
+    stuck_after: Duration = timedelta(seconds=120)
+    """The time without a poll of Kafka after which /healthz returns 503."""
+    http_host: str = "127.0.0.1"
+    """The address of /healthz, /readyz and /metrics; in a container, 0.0.0.0."""
+    http_port: int | None = Field(default=None, ge=0, le=65535)
+    """Their port; 0 selects a free one, which the log shows. Unset, they are not served."""
+
+    def url(self) -> str:
+        """Return the URL of the store, which may contain a password. Raises UrlUnreadableError."""
+        url = self.sink_url.get_secret_value()
+        if not url.startswith(FILE):
+            return url
+        path = url.removeprefix(FILE)
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UrlUnreadableError(path, type(error).__name__) from error
+
+    def states(self, suite: Suite) -> dict[str, tuple[Application, NamedState]]:
+        """Return the states to write, with their applications. Raises UnknownStateError."""
+        known = {name: (one, state) for one in suite.applications for name, state in named(one).items()}
+        for name in self.sink_states:
+            if name not in known:
+                raise UnknownStateError(name, tuple(known))
+        return {name: known[name] for name in self.sink_states or known}
+
+    def target(self, state: NamedState) -> Target:
+        """Return where a state goes in the store. Raises WindowsError."""
+        windows = self.sink_windows or (Windows.NEWEST if state.window is None else Windows.ALL)
+        names_windows = state.window_start is not None and (state.windowed or state.key is not None)
+        if windows is Windows.ALL and not names_windows:
+            raise WindowsError(state.name)
+        return Target(f"{self.sink_prefix}{state.name}", state.topic, windows)
+
+    def retention(self, state: NamedState) -> timedelta:
+        """Return how long a row of a state is kept after its window is closed for good."""
+        if self.sink_retention is not None:
+            return self.sink_retention
+        return timedelta(0) if state.window is None else state.query.closed_windows
+
+    def member(self) -> dict[str, str]:
+        """Return the configuration of a consumer, a member of its group."""
+        return MEMBER | self.client()

@@ -1,0 +1,214 @@
+"""PostgreSQL as the store of a sink: a table for each target, and one with the positions of all targets of the schema.
+
+One transaction writes a batch. It moves the positions first, which locks them: a sink that has lost its partitions
+meanwhile waits, and then changes nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from psycopg import AsyncConnection, DataError, Error, IntegrityError, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import ProgramLimitExceeded, StatementTooComplex
+
+from contracts.records.state_record import EPOCH
+from contracts.sinks import (
+    PositionConflictError,
+    RefusedRow,
+    RowsRefusedError,
+    StoreMismatchError,
+    StoreUnavailableError,
+)
+from services.sink.stores import postgresql_queries as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from contracts.sinks import Move, Removal, Row, RowBatch, Target
+
+LONGEST_NAME = 63
+"""In bytes: PostgreSQL cuts longer names."""
+MAX_REMOVED = 10_000
+"""The number of expired rows that one transaction removes."""
+REFUSALS = (DataError, IntegrityError, ProgramLimitExceeded, StatementTooComplex)
+"""What PostgreSQL raises because of a row itself: no repetition writes it."""
+NUL = "\0"
+"""No text of PostgreSQL contains it."""
+
+
+class PostgresqlStore:
+    """See `contracts.sinks.SinkStore`."""
+
+    def __init__(self, url: str, target: Target) -> None:
+        try:
+            conninfo_to_dict(url)
+        except ProgrammingError:  # its text may have a part of the password
+            wanted = "write postgresql://user:password@host:port/database"
+            raise StoreMismatchError("STATELOOP_SINK_URL", "is not a URL of PostgreSQL", wanted) from None
+        if len(target.name.encode()) > LONGEST_NAME:
+            problem = f"has a name of more than {LONGEST_NAME} bytes"
+            raise StoreMismatchError(f"table {target.name!r}", problem, "shorten STATELOOP_SINK_PREFIX")
+        self._url = url
+        self._target = target.name
+        self._topic = target.topic
+        self._queries = queries.TableQueries(target)
+        self._open_connection: AsyncConnection | None = None
+
+    async def open(self) -> None:
+        """See `SinkStore.open`."""
+        await self.close()
+        with _translated_errors():
+            connection = await AsyncConnection.connect(self._url, autocommit=True, application_name="stateloop-sink")
+            self._open_connection = connection
+            await connection.execute(queries.SESSION)
+            async with connection.transaction():
+                await connection.execute(queries.LOCK_SCHEMA)
+                if not await _exists(connection, queries.POSITIONS_TABLE):
+                    await connection.execute(queries.CREATE_POSITIONS)
+                await self._prepare_table(connection)
+
+    async def positions(self) -> Mapping[int, int]:
+        """See `SinkStore.positions`."""
+        with _translated_errors():
+            found = await self._connection.execute(queries.POSITIONS, (self._target, self._topic))
+            return {int(partition): int(position) for partition, position in await found.fetchall()}
+
+    async def write(self, batch: RowBatch) -> int:
+        """See `SinkStore.write`."""
+        with _translated_errors():
+            while True:
+                try:
+                    async with self._connection.transaction():
+                        await self._move(batch.moves)
+                        return sum([await self._remove(s.removals) + await self._write(s.rows) for s in batch.steps])
+                except _NotMovedError:
+                    await self._check_positions(batch.moves)
+                except REFUSALS as error:
+                    refused = await self._refused([row for step in batch.steps for row in step.rows])
+                    if not refused:
+                        raise StoreUnavailableError(_reason(error)) from error
+                    raise RowsRefusedError(refused) from error
+
+    async def remove_expired(self, now: int) -> int:
+        """See `SinkStore.remove_expired`. It removes a limited number at once."""
+        with _translated_errors():
+            removed = await self._connection.execute(self._queries.remove_expired, (_time(now), MAX_REMOVED))
+            return removed.rowcount
+
+    async def close(self) -> None:
+        """See `SinkStore.close`."""
+        if self._open_connection is not None:
+            await self._open_connection.close()
+            self._open_connection = None
+
+    @property
+    def _connection(self) -> AsyncConnection:
+        if self._open_connection is None:
+            raise StoreUnavailableError("it is not open")
+        return self._open_connection
+
+    async def _prepare_table(self, connection: AsyncConnection) -> None:
+        """Create the table, without positions, or check the one that exists."""
+        name = self._queries.name
+        if not await _exists(connection, name):
+            for statement in self._queries.create:
+                await connection.execute(statement)
+            await connection.execute(queries.FORGET_POSITIONS, (self._target,))
+            return
+        found = await (await connection.execute(queries.TABLE_COLUMNS, (name,))).fetchall()
+        columns = {str(column): str(kind) for column, kind in found}
+        if wrong := [f"{one} {kind}" for one, kind in queries.COLUMNS.items() if columns.get(one) != kind]:
+            self._raise_mismatch(f"has not the columns {', '.join(wrong)}")
+        identity = self._queries.identity
+        is_unique = await (await connection.execute(queries.IS_UNIQUE, (name, identity))).fetchone()
+        if is_unique != (True,):
+            self._raise_mismatch(f"has no unique index on ({', '.join(identity)})")
+
+    def _raise_mismatch(self, problem: str) -> None:
+        remedy = "drop or rename it, or write another STATELOOP_SINK_PREFIX or STATELOOP_SINK_WINDOWS"
+        raise StoreMismatchError(f"table {self._target!r}", problem, remedy)
+
+    async def _move(self, moves: Mapping[int, Move]) -> None:
+        """Move the positions. Raises _NotMovedError if one is not as expected, or not there."""
+        expected, reached = [one.expected for one in moves.values()], [one.position for one in moves.values()]
+        places = (list(moves), expected, reached, self._target, self._topic)
+        done = await self._connection.execute(queries.MOVE_POSITIONS, places)
+        if done.rowcount < len(moves):
+            raise _NotMovedError
+
+    async def _check_positions(self, moves: Mapping[int, Move]) -> None:
+        """Add the positions that are not there, at 0. Raises PositionConflictError."""
+        present = await self.positions()
+        missing = [partition for partition in moves if partition not in present]
+        await self._connection.execute(queries.ADD_POSITIONS, (self._target, self._topic, missing))
+        if any(present.get(partition, 0) != move.expected for partition, move in moves.items()):
+            raise PositionConflictError({partition: present.get(partition, 0) for partition in moves})
+
+    async def _remove(self, removals: Sequence[Removal]) -> int:
+        possible = [(one.key, _time(one.window_start)) for one in removals if NUL not in one.key]
+        if not possible:
+            return 0
+        return (await self._connection.execute(self._queries.remove, _columns(possible))).rowcount
+
+    async def _write(self, rows: Sequence[Row]) -> int:
+        if not rows:
+            return 0
+        ordered = sorted(rows, key=lambda row: (row.key, row.window_start))  # all sinks lock rows in one order
+        values = [
+            (
+                row.key,
+                _time(row.window_start),
+                row.epoch,
+                row.version,
+                _time(row.event_time),
+                row.value.decode(),
+                _time(row.expires_at),
+            )
+            for row in ordered
+        ]
+        return (await self._connection.execute(self._queries.write, _columns(values))).rowcount
+
+    async def _refused(self, rows: Sequence[Row]) -> list[RefusedRow]:
+        """Find the rows that cannot be written, by halves; nothing of this lasts."""
+        try:
+            async with self._connection.transaction(force_rollback=True):
+                await self._write(rows)
+        except REFUSALS as error:
+            if len(rows) == 1:
+                return [RefusedRow(rows[0], _reason(error))]
+            middle = len(rows) // 2
+            return await self._refused(rows[:middle]) + await self._refused(rows[middle:])
+        return []
+
+
+class _NotMovedError(Exception):
+    """A position is not as expected, or not there."""
+
+
+async def _exists(connection: AsyncConnection, table: str) -> bool:
+    found = await (await connection.execute(queries.TABLE_EXISTS, (table,))).fetchone()
+    return found == (True,)
+
+
+def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _time(time: int | None) -> datetime | None:
+    return None if time is None else EPOCH + timedelta(microseconds=time)
+
+
+@contextmanager
+def _translated_errors() -> Iterator[None]:
+    try:
+        yield
+    except (Error, OSError) as error:
+        raise StoreUnavailableError(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}"

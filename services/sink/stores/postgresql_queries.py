@@ -1,0 +1,109 @@
+"""The SQL of the store in PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from contracts.sinks import Windows
+
+if TYPE_CHECKING:
+    from contracts.sinks import Target
+
+COLUMNS = {
+    "key": "text",
+    "window_start": "timestamp with time zone",
+    "epoch": "bigint",
+    "version": "bigint",
+    "event_time": "timestamp with time zone",
+    "value": "jsonb",
+    "expires_at": "timestamp with time zone",
+    "written_at": "timestamp with time zone",
+}
+"""The columns that a table must have, with their types as PostgreSQL writes them."""
+
+SESSION = "SELECT set_config('idle_in_transaction_session_timeout', '60s', false)"
+"""The server ends the transaction of a sink that is gone, which locks its positions."""
+LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(hashtextextended('stateloop sink', 0))"
+"""Two sinks do not create one table."""
+POSITIONS_TABLE = "stateloop_positions"
+CREATE_POSITIONS = """
+CREATE TABLE stateloop_positions (
+    target text NOT NULL,
+    topic text NOT NULL,
+    "partition" integer NOT NULL,
+    "position" bigint NOT NULL,
+    PRIMARY KEY (target, topic, "partition")
+)"""
+FORGET_POSITIONS = "DELETE FROM stateloop_positions WHERE target = %s"
+POSITIONS = 'SELECT "partition", "position" FROM stateloop_positions WHERE target = %s AND topic = %s'
+ADD_POSITIONS = """
+INSERT INTO stateloop_positions (target, topic, "partition", "position")
+SELECT %s, %s, missing, 0 FROM unnest(%s::integer[]) AS missing ORDER BY missing
+ON CONFLICT DO NOTHING"""
+MOVE_POSITIONS = """
+UPDATE stateloop_positions AS present SET "position" = move."position"
+FROM unnest(%s::integer[], %s::bigint[], %s::bigint[]) AS move ("partition", expected, "position")
+WHERE present.target = %s AND present.topic = %s
+  AND present."partition" = move."partition" AND present."position" = move.expected"""
+TABLE_EXISTS = "SELECT to_regclass(%s) IS NOT NULL"
+TABLE_COLUMNS = """
+SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute
+WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
+IS_UNIQUE = """
+SELECT EXISTS (
+    SELECT FROM pg_index WHERE indrelid = to_regclass(%s) AND indisunique AND indpred IS NULL AND %s::text[] = (
+        SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute
+        WHERE attrelid = indrelid AND attnum = ANY (indkey)
+    )
+)"""
+
+CREATE_TABLE = """
+CREATE TABLE {table} (
+    key text COLLATE "C" NOT NULL,
+    window_start timestamptz NOT NULL,
+    epoch bigint NOT NULL,
+    version bigint NOT NULL,
+    event_time timestamptz NOT NULL,
+    value jsonb NOT NULL,
+    expires_at timestamptz,
+    written_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY ({identity})
+) WITH (fillfactor = 85)"""
+CREATE_INDEX = "CREATE INDEX ON {table} (expires_at)"
+REMOVE = """
+DELETE FROM {table} AS present USING unnest(%s::text[], %s::timestamptz[]) AS removal (key, window_start)
+WHERE present.key = removal.key
+  AND (removal.window_start IS NULL OR present.window_start = removal.window_start)"""
+WRITE = """
+INSERT INTO {table} AS present (key, window_start, epoch, version, event_time, value, expires_at)
+SELECT key, window_start, epoch, version, event_time, value::jsonb, expires_at FROM unnest(
+    %s::text[], %s::timestamptz[], %s::bigint[], %s::bigint[], %s::timestamptz[], %s::text[], %s::timestamptz[]
+) AS new (key, window_start, epoch, version, event_time, value, expires_at)
+ON CONFLICT ({identity}) DO UPDATE SET
+    window_start = excluded.window_start, epoch = excluded.epoch, version = excluded.version,
+    event_time = excluded.event_time, value = excluded.value, expires_at = excluded.expires_at, written_at = now()
+WHERE (present.window_start, present.epoch, present.version)
+    < (excluded.window_start, excluded.epoch, excluded.version)"""
+REMOVE_EXPIRED = """
+DELETE FROM {table} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {table} WHERE expires_at <= %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED
+))"""
+
+
+class TableQueries:
+    """The queries of one table."""
+
+    def __init__(self, target: Target) -> None:
+        self.identity = ["key", "window_start"] if target.windows is Windows.ALL else ["key"]
+        parts = {
+            "table": sql.Identifier(target.name),
+            "identity": sql.SQL(", ").join(map(sql.Identifier, self.identity)),
+        }
+        self.create = (sql.SQL(CREATE_TABLE).format(**parts), sql.SQL(CREATE_INDEX).format(**parts))
+        self.write = sql.SQL(WRITE).format(**parts)
+        self.remove = sql.SQL(REMOVE).format(**parts)
+        self.remove_expired = sql.SQL(REMOVE_EXPIRED).format(**parts)
+        self.name = sql.Identifier(target.name).as_string()
+        """Quoted, as `to_regclass` takes it."""

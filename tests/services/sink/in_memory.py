@@ -1,0 +1,179 @@
+"""A sink in memory, with a topic, a store and a publisher that a test controls."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+from typing_extensions import override
+
+from contracts.metrics.counts import Counts
+from contracts.metrics.sink import CATALOGUE
+from contracts.sinks import RefusedRow, RowsRefusedError, StoreUnavailableError, Target, Windows
+from contracts.testing.memory_store import MemoryStore, StoredState
+from contracts.wire import DeadLetter
+from services.sink.dead_letters import DeadLetters
+from services.sink.plan import Planner
+from services.sink.retried_store import RetriedStore
+from services.sink.settings import SinkSettings
+from services.sink.worker import SinkDependencies, SinkWorker
+from tests.services.sink.records import NOW_US, STATE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping
+
+    from contracts.sinks import RowBatch
+    from services.runtime.source import ConsumedRecord, RebalanceListener
+
+ROUND_S = 0.001
+DEADLINE_S = 60
+TARGET = Target("flights", "snapshots", Windows.NEWEST)
+URL = "redis://host"
+
+
+class Topic:
+    """A partition in memory, from which one member reads. Implements SeekableSource."""
+
+    def __init__(self, records: list[ConsumedRecord], start: int = 0) -> None:
+        self.records = records
+        self.at = start
+        self.committed: list[int] = []
+        self.sought: list[int] = []
+        self.refused_seeks = 0
+        self.batch = 10
+        self.closed = False
+
+    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
+        self.listener = listener
+        loop.call_soon(listener.on_assigned, [0])
+
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
+        await asyncio.sleep(ROUND_S)
+        assert not full
+        if positions:
+            self.committed += positions.values()
+            self.listener.on_committed(dict(positions))
+        found = [] if paused else [one for one in self.records if one.offset >= self.at][: self.batch]
+        self.at = found[-1].offset + 1 if found else self.at
+        return found
+
+    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        if self.refused_seeks:
+            self.refused_seeks -= 1
+            return ()
+        self.at = positions[0]
+        self.sought.append(self.at)
+        return positions
+
+    async def lag(self) -> int:
+        return len(self.records) - self.at
+
+    def problem(self) -> str | None:
+        return None
+
+    async def close(self) -> None:
+        self.closed = True
+        self.committed += (await self.listener.on_revoked([0])).values()
+
+
+class ControlledStore(MemoryStore):
+    """Fails, hangs or refuses as a test wants it."""
+
+    def __init__(self, state: StoredState | None = None, target: Target = TARGET) -> None:
+        super().__init__(target, state)
+        self.is_down = False
+        self.hangs = False
+        self.refuses: set[str] = set()
+        self.batches: list[RowBatch] = []
+        self.attempts = self.opened = 0
+        self.before_write: Callable[[], object] = lambda: None
+
+    @override
+    async def open(self) -> None:
+        await self._answer()
+        self.opened += 1
+
+    @override
+    async def positions(self) -> Mapping[int, int]:
+        await self._answer()
+        return await super().positions()
+
+    @override
+    async def write(self, batch: RowBatch) -> int:
+        await self._answer()
+        self.before_write()
+        wrong = [row for step in batch.steps for row in step.rows if row.key in self.refuses]
+        if wrong:
+            raise RowsRefusedError([RefusedRow(row, "too large") for row in wrong])
+        changed = await super().write(batch)
+        self.batches.append(batch)
+        return changed
+
+    async def _answer(self) -> None:
+        self.attempts += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.is_down:
+            raise StoreUnavailableError("connection refused")
+
+
+class Published:
+    """A topic of dead letters. Implements Publisher."""
+
+    def __init__(self) -> None:
+        self.dead_letters: list[tuple[bytes | None, DeadLetter]] = []
+
+    async def publish(self, topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> None:
+        assert (topic, timestamp) == ("dead_letters", 0)
+        self.dead_letters.append((key, DeadLetter.model_validate_json(value)))
+
+
+class RunningSink:
+    """A sink with what it uses."""
+
+    def __init__(self, topic: Topic, store: ControlledStore, published: Published, **settings: Any) -> None:
+        given = {"stop_within": timedelta(seconds=0.2), "sink_timeout": timedelta(seconds=5)} | settings
+        self.topic, self.store, self.published = topic, store, published
+        self.counts = Counts(CATALOGUE)
+        configured = SinkSettings(application="", sink_url=SecretStr(URL), **given)
+        self.retried = RetriedStore(STATE.name, store, configured.sink_timeout, self.counts, time.monotonic)
+        self.worker = SinkWorker(
+            SinkDependencies(
+                state=STATE.name,
+                settings=configured,
+                source=topic,
+                store=self.retried,
+                planner=Planner(STATE, TARGET.windows, timedelta(0)),
+                dead_letters=DeadLetters(published, "dead_letters", "snapshots"),
+                counts=self.counts,
+                now=lambda: NOW_US,
+                clock=time.monotonic,
+            )
+        )
+
+
+@asynccontextmanager
+async def running(
+    topic: Topic, store: ControlledStore | None = None, published: Published | None = None, **settings: Any
+) -> AsyncIterator[RunningSink]:
+    """Run a sink until the end of the block, and stop it."""
+    sink = RunningSink(topic, store or ControlledStore(), published or Published(), **settings)
+    task = asyncio.create_task(sink.worker.run())
+    try:
+        yield sink
+        sink.worker.stop()
+        async with asyncio.timeout(DEADLINE_S):
+            await task
+    finally:
+        task.cancel()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 (a condition of several parts)
+            await asyncio.sleep(ROUND_S)

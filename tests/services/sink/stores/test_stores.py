@@ -1,0 +1,163 @@
+"""The stores that come with the sink, on real servers."""
+
+from __future__ import annotations
+
+import traceback
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from contracts import StateloopError
+from contracts.sinks import (
+    Move,
+    Removal,
+    Row,
+    RowBatch,
+    RowsRefusedError,
+    Step,
+    StoreMismatchError,
+    StoreUnavailableError,
+    Target,
+    Windows,
+)
+from contracts.testing.stores import check_store
+from services.sink.stores.postgresql import PostgresqlStore
+from services.sink.stores.redis import RedisStore
+from tests.services.sink.records import NOW_US
+
+if TYPE_CHECKING:
+    from tests.services.sink.servers import PostgresqlServer, RedisServer
+
+
+async def test_redis_keeps_every_promise(redis_server: RedisServer) -> None:
+    await check_store(redis_server)
+
+
+async def test_postgresql_keeps_every_promise(postgresql_server: PostgresqlServer) -> None:
+    await check_store(postgresql_server, refused=b'{"text": "\\u0000"}')
+
+
+def target(windows: Windows = Windows.NEWEST) -> Target:
+    return Target(f"own-{uuid.uuid4().hex[:12]}", "topic", windows)
+
+
+ROW = Row("a", NOW_US, 1, 2, NOW_US, b'{"a": 1}', None, 0, 0)
+BATCH = RowBatch((Step((), (ROW, ROW._replace(key="b"))),), {0: Move(0, 1)})
+
+
+async def test_a_key_of_redis_that_is_no_row_is_refused_and_left_as_it_is(redis_server: RedisServer) -> None:
+    where = target()
+    store = redis_server.store(where)
+    with redis_server.client() as client:
+        client.set(f"{where.name}:a", "of somebody else")
+        await store.open()
+        removal = RowBatch((Step((Removal("a", None),), ()),), {0: Move(0, 0)})
+        assert await store.write(removal) == 0
+        with pytest.raises(RowsRefusedError) as error:
+            await store.write(BATCH)
+        assert [one.row for one in error.value.refused] == [ROW]
+        assert client.get(f"{where.name}:a") == "of somebody else"
+        assert not client.exists(f"{where.name}:b")
+    await store.close()
+
+
+async def test_a_row_of_redis_is_json_that_expires_with_its_window(redis_server: RedisServer) -> None:
+    where, expires_at = target(Windows.ALL), 4_102_444_800_000_001
+    store = redis_server.store(where)
+    await store.open()
+    key = f"{where.name}:a@2026-01-01T00:00:00.000000Z"
+    row = ROW._replace(expires_at=expires_at)
+    with redis_server.client() as client:
+        await store.write(RowBatch((Step((), (row,)),), {0: Move(0, 1)}))
+        assert client.hget(key, "value") == '{"a": 1}'
+        assert client.pexpiretime(key) == expires_at // 1000 + 1
+        await store.write(RowBatch((Step((), (row._replace(version=3, expires_at=None),)),), {0: Move(1, 2)}))
+        assert client.pexpiretime(key) == -1
+    await store.close()
+
+
+async def test_a_table_of_another_shape_is_refused(postgresql_server: PostgresqlServer) -> None:
+    where = target()
+    store = postgresql_server.store(where)
+    await store.open()
+    await store.close()
+    other = postgresql_server.store(replace(where, windows=Windows.ALL))
+    with pytest.raises(StoreMismatchError, match=r"has no unique index on \(key, window_start\)"):
+        await other.open()
+    await other.close()
+    with psycopg.connect(postgresql_server.url) as connection:
+        connection.execute(sql.SQL("ALTER TABLE {} ALTER epoch TYPE integer").format(sql.Identifier(where.name)))
+    with pytest.raises(StoreMismatchError, match="has not the columns epoch bigint"):
+        await store.open()
+    await store.close()
+
+
+async def test_a_table_that_is_dropped_is_created_again_and_filled_from_the_beginning(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    where = target()
+    store = postgresql_server.store(where)
+    await store.open()
+    assert await store.write(BATCH) == 2
+    with psycopg.connect(postgresql_server.url) as connection:
+        connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(where.name)))
+    with pytest.raises(StoreUnavailableError, match="UndefinedTable"):
+        await store.write(BATCH._replace(moves={0: Move(1, 2)}))
+    await store.open()
+    assert await store.positions() == {}
+    assert await store.write(BATCH) == 2
+    await store.close()
+
+
+async def test_a_role_needs_no_right_to_create_once_the_tables_are_there(postgresql_server: PostgresqlServer) -> None:
+    where = target()
+    owner = postgresql_server.store(where)
+    await owner.open()
+    await owner.close()
+    with psycopg.connect(postgresql_server.url) as connection:
+        connection.execute("DROP ROLE IF EXISTS writer")
+        connection.execute("CREATE ROLE writer LOGIN")
+        for table in (where.name, "stateloop_positions"):
+            grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON {} TO writer"
+            connection.execute(sql.SQL(grant).format(sql.Identifier(table)))
+    store = PostgresqlStore(postgresql_server.url.replace("stateloop@", "writer@"), where)
+    await store.open()
+    assert await store.write(BATCH) == 2
+    assert await store.remove_expired(NOW_US) == 0
+    await store.close()
+    with psycopg.connect(postgresql_server.url) as connection:
+        connection.execute("DROP OWNED BY writer; DROP ROLE writer")
+
+
+async def test_a_constraint_of_the_operator_refuses_its_rows_only(postgresql_server: PostgresqlServer) -> None:
+    where = target()
+    store = postgresql_server.store(where)
+    await store.open()
+    check = "ALTER TABLE {} ADD CHECK (key <> 'b')"
+    with psycopg.connect(postgresql_server.url) as connection:
+        connection.execute(sql.SQL(check).format(sql.Identifier(where.name)))
+    rows = (ROW, ROW._replace(key="b"), ROW._replace(key="nul\0"))
+    with pytest.raises(RowsRefusedError) as error:
+        await store.write(RowBatch((Step((Removal("nul\0", None),), rows),), {0: Move(0, 1)}))
+    assert {one.row.key for one in error.value.refused} == {"b", "nul\0"}
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", [RedisStore, PostgresqlStore])
+@pytest.mark.parametrize(
+    "rest", ["://user:hunter2/x@127.0.0.1:1/0", "://user:hunter2@127.0.0.1:1/0", "://%zz:hunter2@h:p"]
+)
+async def test_no_message_has_the_password(kind: type[RedisStore | PostgresqlStore], rest: str) -> None:
+    scheme = "redis" if kind is RedisStore else "postgresql"
+    with pytest.raises(StateloopError) as error:
+        await kind(f"{scheme}{rest}", target()).open()
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+def test_a_name_that_postgresql_would_cut_is_refused() -> None:
+    with pytest.raises(StoreMismatchError, match="63 bytes"):
+        PostgresqlStore("postgresql://host/db", Target("x" * 64, "topic", Windows.NEWEST))
