@@ -10,6 +10,7 @@ from contracts.model.enrichment import Api, Enrichment, enrichment
 from contracts.model.event import BaseEvent, Event
 from contracts.model.named_state import Derived, NamedState, QueryOptions
 from contracts.model.policy import Breaker, Cache, Policy, RateLimit
+from contracts.model.processor import Processor
 from contracts.model.state import State
 from contracts.model.suite import Suite
 from contracts.model.table import Table
@@ -77,6 +78,7 @@ __all__ = [
     "NamedState",
     "PermanentCallError",
     "Policy",
+    "Processor",
     "Quantiles",
     "Quantize",
     "QueryOptions",

@@ -38,6 +38,10 @@ RECORD_PARTITION = "record_partition"
 """The partition of an event or an answer; null in a dead letter."""
 EVENT_OFFSET = "events_offset"
 """The offset of an event; null in an answer. `event_offset` would be the column of a field `offset`."""
+RECORD_TOPIC = "record_topic"
+"""The topic of an event or an answer. A delta has this and the next one only for a processor."""
+RECORD_OFFSET = "record_offset"
+"""The offset of an event or an answer."""
 
 WINDOW = [DEVICE_ID, FIRST_SEEN]
 """The columns of a window's key."""
@@ -77,12 +81,17 @@ def state_column(name: str) -> str:
 
 
 def state_key(application: Application) -> list[str]:
-    """Return the columns of the state's key. With `Emit.CLOSE` no dead letter passes through the state."""
-    return WINDOW if application.emit is Emit.CLOSE else [*WINDOW, DEAD_LETTER]
+    """Return the columns of the state's key. With `Emit.CLOSE` no dead letter passes through the state.
+
+    A processor's state has none of them: dead letters pass it by.
+    """
+    return WINDOW if application.emit is Emit.CLOSE or application.processor else [*WINDOW, DEAD_LETTER]
 
 
 def event_fields(application: Application) -> list[str]:
-    """Return the fields of the event that the state reads, other than `ts`."""
+    """Return the fields of the event that the state reads, other than `ts`. A processor reads all."""
+    if application.processor is not None:
+        return sorted(application.event.model_fields.keys() - {"ts"})
     filters = (reducer.where for reducer in application.reducers.values() if reducer.where is not None)
     return sorted({*application.sources.values()}.union(*(one.fields for one in filters)) - {"ts"})
 
@@ -98,6 +107,8 @@ def delta_types(application: Application) -> dict[str, str]:
     context = {FIELD: "STRING"} if application.traced else {}
     placed = {DEVICE_PARTITION: "INT", RECORD_PARTITION: "INT", EVENT_OFFSET: "BIGINT"}
     origin = {} if application.state.is_windowed else placed
+    if application.processor is not None:
+        origin = origin | {RECORD_TOPIC: "STRING", RECORD_PARTITION: "INT", RECORD_OFFSET: "BIGINT"}
     return {MEASURED_AT: "TIMESTAMP"} | origin | values | answers | context
 
 

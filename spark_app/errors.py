@@ -37,6 +37,23 @@ class UnsupportedOptionError(JobError, PermanentError):
         self.name = name
 
 
+class MissingPackageError(JobError, PermanentError):
+    """A package is not installed that an application needs and the core does not. `extra` has it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"the application needs the package {package}: pip install 'stateloop[{extra}]'")
+        self.package = package
+        self.extra = extra
+
+
+class NotMergedError(JobError, PermanentError):
+    """An operation needs a state that is merged from its deltas, and the application has a processor."""
+
+    def __init__(self, application: str, operation: str, remedy: str) -> None:
+        super().__init__(f"{operation} needs a state that is merged, and a processor computes {application}: {remedy}")
+        self.application = application
+
+
 class TopicAccessError(JobError, PermanentError):
     """The broker does not let the job see a topic."""
 

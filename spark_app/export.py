@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from contracts.model.application import Application
 from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column, state_column
 from spark_app.commit_files import forget_commit
+from spark_app.errors import NotMergedError
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import active_folder
 from spark_app.kafka import connector
@@ -38,8 +39,10 @@ def export(
 ) -> Savepoint:
     """Give the state after the last commit of the checkpoint to `write`, once, as one row for each window.
 
-    Returns what was copied to `scratch`. Raises EmptyCheckpointError, and what Spark raises.
+    Returns what was copied to `scratch`. Raises NotMergedError, EmptyCheckpointError, and what Spark raises.
     """
+    if application.processor is not None:
+        raise NotMergedError(application.name, "an export", "read its snapshots, or use the query service")
     copy = CheckpointFolder(spark, str(scratch))
     made = create(active_folder(CheckpointFolder(spark, settings.checkpoint)), copy, application.name)
     forget_commit(copy, made.batch)
@@ -54,9 +57,8 @@ def export(
     topics, kafka = application.topics, connector(settings.client())
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
-    rows = states(
-        deltas(events, feedback, application, made.epoch), application
-    )  # with each column, or Spark would expect another state
+    # With each column, or Spark would expect another state.
+    rows = states(deltas(events, feedback, application, made.epoch), application, made.epoch)
     sink = rows.writeStream.foreachBatch(each).option("checkpointLocation", copy.path).outputMode("complete")
     query = sink.trigger(processingTime=ONE_BATCH).start()
     try:
@@ -71,7 +73,7 @@ def declared(rows: DataFrame, application: Application) -> DataFrame:
     """Return the rows of windows with the names of the state's declaration."""
     windows = rows.where(f"{DEVICE_ID} IS NOT NULL AND {DEAD_LETTER} IS NULL")
     own = [F.col(DEVICE_ID).alias("key"), F.col(FIRST_SEEN).alias("window_start"), F.col("version"), F.col("as_of")]
-    fields = [F.col(state_column(name)).alias(name) for name in application.sources]
+    fields = [F.col(state_column(name)).alias(name) for name in application.fields]
     answers = [F.col(answer_column(name)).alias(name) for name in application.slots]
     enrichments = [F.struct(*answers).alias("enrichments")] if answers else []
     return windows.select(*own, F.struct(*fields).alias("state"), *enrichments)

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress
 from contracts.metrics import Metric
 from contracts.metrics import job as names
 from spark_app.filtered import count_filtered
+from spark_app.processor.failures import count_failed
 
 MARGIN = timedelta(minutes=1)
 """How much longer than its length a batch may take, its start and its end included."""
@@ -173,6 +174,7 @@ class QueryMetrics:
         self._set(names.COMMITTED_AT, self._now())
         self._add(names.WRITTEN, progress.sink.numOutputRows)
         self._add(names.FILTERED, count_filtered(progress))
+        self._add(names.PROCESSOR_FAILURES, count_failed(progress))
         self._times(progress.durationMs)
         if watermark := progress.eventTime.get("watermark"):
             self._set(names.WATERMARK, datetime.fromisoformat(watermark).timestamp())

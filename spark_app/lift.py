@@ -30,8 +30,10 @@ from spark_app.columns import (
     EVENT_OFFSET,
     FIRST_SEEN,
     REASON,
+    RECORD_OFFSET,
     RECORD_PARTITION,
     RECORD_TIME,
+    RECORD_TOPIC,
     TEXT,
     answer_column,
     delta_types,
@@ -146,7 +148,7 @@ def _deltas(
     fields: DataFrame, application: Application, identity: dict[str, str], own: dict[str, str], epoch: int
 ) -> DataFrame:
     """Return deltas of the valid records and dead letters of the others, with the same columns for every topic."""
-    own = own | {RECORD_PARTITION: "partition"}
+    own = own | {RECORD_TOPIC: "topic", RECORD_PARTITION: "partition", RECORD_OFFSET: "offset"}
     carried = [
         F.expr(f"CASE WHEN {REASON} IS NULL THEN {own[c]} END" if c in own else f"CAST(NULL AS {kind})").alias(c)
         for c, kind in delta_types(application).items()

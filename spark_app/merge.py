@@ -77,7 +77,7 @@ def _snapshot(application: Application, epoch: int) -> Column:
     window = [F.col(DEVICE_ID), F.col(FIRST_SEEN), generation]
     offset = [] if application.state.is_windowed else ["event_offset"]
     merged_of = [F.col(name) for name in ("version", "as_of", *offset)]
-    state = F.struct(*(F.col(state_column(name)).alias(name) for name in application.sources))
+    state = F.struct(*(F.col(state_column(name)).alias(name) for name in application.fields))
     answers = [F.col(answer_column(name)).alias(name) for name in application.slots]
     enrichments = [F.struct(*answers).alias("enrichments")] if answers else []
     context = [F.col(FIELD)] if application.traced else []

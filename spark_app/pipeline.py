@@ -13,6 +13,7 @@ from spark_app import lift
 from spark_app.columns import DEAD_LETTER, DEDUPLICATION, DEVICE_ID, FIRST_SEEN
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import dead_letters, merged, published
+from spark_app.processor.step import processed
 from spark_app.settings import JobSettings
 
 EVER = timedelta(days=36_500)
@@ -46,7 +47,7 @@ def build(
     limits |= {"maxOffsetsPerTrigger": str(BUILD_RECORDS)}
     events = read(spark, kafka | limits, topics.events)
     feedback = read(spark, kafka | limits, topics.feedback) if application.enrichments else None
-    rows = states(deltas(events, feedback, application, epoch), application, longer=EVER)
+    rows = states(deltas(events, feedback, application, epoch), application, epoch, longer=EVER)
     sink = rows.writeStream.format("noop").option("checkpointLocation", settings.checkpoint).outputMode("update")
     return sink.trigger(availableNow=True)
 
@@ -56,7 +57,7 @@ def snapshots(
 ) -> DataFrame:
     """Records of both topics, as Kafka's source gives them, to what the sink writes."""
     found = deltas(events, feedback, application, epoch)
-    rows = published(states(found, application), application, epoch, partitions)
+    rows = published(states(found, application, epoch), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
         rows = rows.unionByName(dead_letters(found, application))
     return rows
@@ -68,10 +69,10 @@ def deltas(events: DataFrame, feedback: DataFrame | None, application: Applicati
     return found if feedback is None else found.unionByName(lift.feedback(feedback, application, epoch))
 
 
-def states(found: DataFrame, application: Application, longer: timedelta = NO_TIME) -> DataFrame:
+def states(found: DataFrame, application: Application, epoch: int, longer: timedelta = NO_TIME) -> DataFrame:
     """Deltas to a row for each window, and for each dead letter where it passes through the state.
 
-    Windows stay in the state `longer` than their size, grace and skew.
+    `epoch` is that of the dead letters. Windows stay in the state `longer` than their size, grace and skew.
     """
     if application.emit is Emit.CLOSE:
         found = found.where(f"{DEAD_LETTER} IS NULL")
@@ -82,6 +83,8 @@ def states(found: DataFrame, application: Application, longer: timedelta = NO_TI
         found = found.dropDuplicates(DEDUPLICATION)
     # Heartbeats have moved the watermark. They must not enter the state, which a query without a sink also builds.
     found = found.where(f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL")
+    if application.processor is not None:
+        return processed(found, application, application.processor, epoch)
     return merged(found, application)
 
 
@@ -110,8 +113,10 @@ def live(query: DataStreamWriter, emit: Emit, batch: timedelta) -> StreamingQuer
     return query.trigger(processingTime=interval(batch)).start()
 
 
-def catching_up(query: DataStreamWriter) -> StreamingQuery:
+def catching_up(query: DataStreamWriter, application: Application) -> StreamingQuery:
     """Start the query in one micro-batch, from the checkpoint to the ends that the topics have now; then it ends."""
+    if application.processor is not None:  # the other trigger runs batches until no operator has timers: for ever
+        return query.trigger(once=True).start()
     return query.trigger(availableNow=True).start()
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.model.application import Application
 from spark_app.backlog import EARLIEST_MS, committed_positions, offset_ranges, offsets_since
 from spark_app.checkpoint import claim, found_at, identity
-from spark_app.errors import NoGenerationError, RebuildFailedError, UnreadableCheckpointError
+from spark_app.errors import NoGenerationError, NotMergedError, RebuildFailedError, UnreadableCheckpointError
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import (
     FOLDER,
@@ -67,7 +67,10 @@ class Rebuild:
     """Builds a generation of the application's state, and activates it."""
 
     def __init__(self, spark: SparkSession, application: Application, settings: JobSettings) -> None:
-        """Look at the topics. Raises as `identify`."""
+        """Look at the topics. Raises NotMergedError, and as `identify`."""
+        if application.processor is not None:
+            remedy = "start the job with an empty checkpoint, and it publishes each window again"
+            raise NotMergedError(application.name, "a rebuild", remedy)
         self._application = application
         self._settings = settings
         self._topics = identify(settings, application)

@@ -1,6 +1,7 @@
 """The Spark session: every setting that the job depends on, with its reason, and how many slots it needs."""
 
 import os
+import sys
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -35,6 +36,7 @@ CONF: dict[str, bool | float | int | str | None] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+STATE_SERVER = "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer"
 MAINTENANCE = timedelta(minutes=1)
 """How often Spark looks for snapshots of the state to upload, by itself."""
 LOCAL_FILES: dict[str, bool | float | int | str | None] = {
@@ -58,6 +60,7 @@ def session(settings: JobSettings, slots: int) -> SparkSession:
     if urlsplit(settings.checkpoint).scheme in ("", "file"):
         builder = builder.config(map=LOCAL_FILES)
     if not _submitted():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # PySpark starts the python3 of the path otherwise
         jars = sorted(str(jar) for jar in (settings.jars / "spark").resolve().glob("*.jar"))
         builder = (
             builder.master(f"local[{slots}]")
@@ -67,10 +70,19 @@ def session(settings: JobSettings, slots: int) -> SparkSession:
             .config("spark.driver.extraJavaOptions", java_options(settings.java_options, settings.class_archive))
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(settings.log_level)
+    silence(spark)
     return spark
+
+
+def silence(spark: SparkSession) -> None:
+    """Turn off a warning that Spark writes whenever a processor reads a state variable without a value."""
+    context: Any = spark.sparkContext
+    log4j = context._jvm.org.apache.logging.log4j  # noqa: SLF001  # PySpark has no public way
+    log4j.core.config.Configurator.setLevel(STATE_SERVER, log4j.Level.ERROR)
 
 
 def query_session(spark: SparkSession, batch: timedelta, state_partitions: int) -> SparkSession:

@@ -52,8 +52,9 @@ class Starter:
 
     def start(self, topics: list[TopicIdentity]) -> QueryRun:
         """Start the next run. Raises BrokerUnreachableError, CheckpointUnreachableError, and what Spark refuses."""
-        # A closed window is published once: a restored state has none of those.
-        if self._application.emit is not Emit.CLOSE and is_republication_due(self._checkpoint):
+        # A closed window is published once: a restored state has none of those. And a processor publishes what changes.
+        republishes = self._application.emit is not Emit.CLOSE and self._application.processor is None
+        if republishes and is_republication_due(self._checkpoint):
             self._report.republishing()
             self._heartbeat.write()  # without a record there would be no batch
             return QueryRun(republishing(self._query), is_catch_up=True)
@@ -61,7 +62,7 @@ class Starter:
         self._caught_up = records > 0
         if records:
             self._report.catching_up(records)
-            return QueryRun(catching_up(self._query), is_catch_up=True)
+            return QueryRun(catching_up(self._query, self._application), is_catch_up=True)
         self._report.live()
         return QueryRun(live(self._query, self._application.emit, self._settings.batch_of(self._application)))
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
 from contracts.reducers import Enriched
+from contracts.types.columns import sql_type
 from spark_app.columns import (
     DEDUPLICATION,
     DEVICE_PARTITION,
@@ -26,6 +27,9 @@ from spark_app.columns import (
     state_key,
 )
 from spark_app.lift import DELTA_IDS
+
+COMPARED = ("key", "filter", "window", "every", "offset", "grouping", "deduplication", "tracing", "processor")
+"""The parts of the state model, other than fields and aggregates, whose differences have a sentence each."""
 
 
 class StateField(BaseModel):
@@ -61,7 +65,9 @@ class StateModel(BaseModel):
     """The columns in which copies of a delta are equal, and the expressions of a delta's id."""
     tracing: bool
     aggregates: list[str]
-    """The expressions of the aggregates, in the order of their buffers."""
+    """The expressions of the aggregates, in the order of their buffers. A processor has none."""
+    processor: str | None = None
+    """The class of the processor, and its version."""
 
     def differences(self, stored: "StateModel") -> list[str]:
         """Return in what this model differs from the one of a checkpoint, a sentence for each field."""
@@ -72,7 +78,7 @@ class StateModel(BaseModel):
         ]
         others = [
             f"the {name} of its state is {then}, the application's is {now}"
-            for name in ("key", "filter", "window", "every", "offset", "grouping", "deduplication", "tracing")
+            for name in COMPARED
             if (then := getattr(stored, name)) != (now := getattr(self, name))
         ]
         if named or others or self.aggregates == stored.aggregates:
@@ -87,15 +93,17 @@ class StateModel(BaseModel):
 
 def state_model(application: Application) -> StateModel:
     """Return the state model of an application."""
+    processor = application.processor
     return StateModel(
-        fields={name: _field(application, name) for name in sorted(application.reducers)},
+        fields={name: _field(application, name) for name in sorted(application.state.model_fields)},
         key=application.key_name,
         filter=None if application.state.where is None else application.state.where.sql(str),
         **_windows(application),
         grouping=state_key(application),
         deduplication={"columns": ", ".join(DEDUPLICATION), **DELTA_IDS} if application.deduplicate else None,
         tracing=application.traced,
-        aggregates=[f"{column}: {sql}" for column, sql in aggregates(application).items()],
+        aggregates=[] if processor else [f"{column}: {sql}" for column, sql in aggregates(application).items()],
+        processor=f"{processor.name}, version {processor.version}" if processor else None,
     )
 
 
@@ -156,6 +164,8 @@ def _source(application: Application, name: str) -> str:
 
 
 def _field(application: Application, name: str) -> StateField:
+    if name not in application.reducers:
+        return StateField(type=sql_type(application.state.model_fields[name].annotation, name), reducer="", sql="")
     kind, sql = delta_types(application)[_source(application, name)], _aggregate(application, name)
     own = lifted(application).get(lifted_column(name))
     meaning = sql if own is None else f"{sql}, {lifted_column(name)}: {own}"

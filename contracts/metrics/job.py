@@ -19,6 +19,9 @@ LAG = _gauge("lag", "Records that were in the topic and not read when the last b
 CATCHING_UP = _gauge("catching_up", "Records that the job reads in one micro-batch before it goes live; 0 when live.")
 WRITTEN = _counter("written", "Records written: snapshots and dead letters.")
 FILTERED = _counter("filtered", "Events that the filter of the state excluded.")
+PROCESSOR_FAILURES = _counter(
+    "processor_failures", "Records and timers on which the processor raised, and which became dead letters."
+)
 COPIES = _counter("copies", "Deltas dropped because they were merged before.")
 LATE = _counter("late", "Deltas dropped because their window had expired by the watermark.")
 EXPIRED = _counter("expired", "Keys of the state that expired with their window.", ("operator",))

@@ -18,7 +18,8 @@ from contracts.model.event import BaseEvent
 from contracts.model.graph import ordered
 from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
 from contracts.model.policy import Policy
-from contracts.model.state import State, reducers, slots
+from contracts.model.processor import Processor, check_processor
+from contracts.model.state import State, annotations, reducers, slots
 from contracts.model.table import Table
 from contracts.model.topics import Topic, Topics
 from contracts.model.tracing import check_event
@@ -40,9 +41,9 @@ class Application:
     `skew` is how far a device's clock may be ahead of the record's timestamp. `deduplicate` counts an event once that
     is delivered twice, with the same `event_id`. `largest_record` is in bytes. `traced` carries the trace context of
     events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
-    interval of `Emit.BATCH` and `Emit.CLOSE`. `query` has the options of queries of the state, under the application's
-    name; `derived` and `states` are further states that can be queried. `tables` are reference tables,
-    and `alerts` are conditions by the rules of a table.
+    interval of `Emit.BATCH` and `Emit.CLOSE`. `processor` computes the state, whose fields then have no reducers.
+    `query` has the options of queries of the state, under the application's name; `derived` and `states` are further
+    states that can be queried. `tables` are reference tables, and `alerts` are conditions by the rules of a table.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -61,6 +62,7 @@ class Application:
         traced: bool = False,
         emit: Emit = Emit.EVENT,
         emit_interval: timedelta = EMIT_INTERVAL,
+        processor: Processor | None = None,
         query: QueryOptions | None = None,
         derived: tuple[Derived, ...] = (),
         tables: tuple[Table, ...] = (),
@@ -76,7 +78,10 @@ class Application:
         self.deduplicate = deduplicate
         self.largest_record = _checked_size(name, largest_record)
         _check_event(event, state, deduplicate=deduplicate)
-        self.sources = _sources(event, state)
+        self.processor = processor
+        if processor is not None:
+            check_processor(processor, event, state, emit)
+        self.sources = _sources(event, state) if processor is None else {}
         _check_largest(state, largest_record)
         _check_filter(f"{state.__name__}(where=…)", state.where, event)
         self.traced = traced
@@ -167,8 +172,13 @@ class Application:
 
     @cached_property
     def reducers(self) -> dict[str, Reducer]:
-        """The reducer of each field of the state, slots included."""
-        return {name: reducer for name, (reducer, _) in reducers(self.state).items()}
+        """The reducer of each field of the state that has one, slots included."""
+        return {name: reducer for name, (reducer, _) in annotations(self.state).items() if reducer is not None}
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of the state in its snapshots: all but the slots."""
+        return tuple(name for name in annotations(self.state) if name not in self.slots)
 
     @cached_property
     def slots(self) -> dict[str, Any]:
@@ -244,7 +254,7 @@ def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
 
 def _check_largest(state: type[State], largest_record: int) -> None:
     """Refuse reducers whose values would be larger together than a record may be."""
-    sizes = {name: reducer.largest or 0 for name, (reducer, _) in reducers(state).items()}
+    sizes = {name: reducer.largest or 0 for name, (reducer, _) in annotations(state).items() if reducer is not None}
     if sum(sizes.values()) > largest_record:
         largest = max(sizes, key=lambda name: sizes[name])
         problem = f"may have {sizes[largest]} bytes, and a snapshot has {largest_record} at most"

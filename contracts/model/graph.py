@@ -5,7 +5,7 @@ from typing import Any
 
 from contracts.errors import DeclarationError
 from contracts.model.enrichment import Enrichment, Need
-from contracts.model.state import State, reducers, slots
+from contracts.model.state import State, annotations, slots
 from contracts.types.columns import without_none
 
 
@@ -56,7 +56,7 @@ def _by_slot(state: type[State], declared: tuple[Enrichment, ...]) -> dict[str, 
 
 
 def _check_need(state: type[State], one: Enrichment, need: Need) -> None:
-    declared = reducers(state)
+    declared = annotations(state)
     fields: dict[str, Any] = {name: kind for name, (_, kind) in declared.items()}
     where = f"{one.name}({need.name})"
     if need.name not in fields:
@@ -66,8 +66,9 @@ def _check_need(state: type[State], one: Enrichment, need: Need) -> None:
     if expected != need.annotation:
         spelled = getattr(expected, "__name__", expected)
         raise DeclarationError(where, "differs from the state's type", f"Write `{need.name}: {spelled}`")
-    if declared[need.name][0].depends_on_order and expected is not int and not need.near:
-        _refuse_unrounded(where, need, type(declared[need.name][0]).__name__)
+    reducer = declared[need.name][0]
+    if reducer is not None and reducer.depends_on_order and expected is not int and not need.near:
+        _refuse_unrounded(where, need, type(reducer).__name__)
 
 
 def _refuse_unrounded(where: str, need: Need, reducer: str) -> None:

@@ -110,12 +110,13 @@ def _check_window(where: str, window: timedelta, every: timedelta, offset: timed
         raise DeclarationError(f"{where}(offset={spelled(offset)})", "is not within one step of the windows", write)
 
 
-def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
+def annotations(state: type[State]) -> dict[str, tuple[Reducer | None, Any]]:
     """Each field's reducer and annotation (without the reducer), in the order of declaration.
 
-    Raises DeclarationError for a field without a reducer, or with two, and for one that its window is too large for.
+    A field that a processor computes has no reducer. Raises DeclarationError for a field with two, and for one that its
+    window is too large for.
     """
-    found: dict[str, tuple[Reducer, Any]] = {}
+    found: dict[str, tuple[Reducer | None, Any]] = {}
     for name, annotation in get_type_hints(state, include_extras=True).items():
         if get_origin(annotation) is ClassVar or name not in state.model_fields:
             continue
@@ -123,14 +124,25 @@ def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
         declared = [part for part in parts[1:] if isinstance(part, Reducer)]
         for part in parts[1:]:
             _check_is_called(f"{state.__name__}.{name}", part)
-        if len(declared) != 1:
-            raise DeclarationError(
-                f"{state.__name__}.{name}",
-                f"has {len(declared)} reducers",
-                f"Write {name}: Annotated[<type>, <one reducer, such as Latest()>]",
-            )
-        found[name] = (declared[0].within(state.lifetime), parts[0])
+        if len(declared) > 1:
+            raise _not_one(state, name, len(declared))
+        found[name] = (declared[0].within(state.lifetime) if declared else None, parts[0])
     return found
+
+
+def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
+    """The `annotations` of a state that is merged. Raises DeclarationError for a field without a reducer, too."""
+    found = {}
+    for name, (reducer, annotation) in annotations(state).items():
+        if reducer is None:
+            raise _not_one(state, name, 0)
+        found[name] = (reducer, annotation)
+    return found
+
+
+def _not_one(state: type[State], name: str, declared: int) -> DeclarationError:
+    write = f"Write {name}: Annotated[<type>, <one reducer, such as Latest()>]"
+    return DeclarationError(f"{state.__name__}.{name}", f"has {declared} reducers", write)
 
 
 def _check_is_called(where: str, part: Any) -> None:
@@ -143,4 +155,4 @@ def _check_is_called(where: str, part: Any) -> None:
 
 def slots(state: type[State]) -> dict[str, Any]:
     """The fields that enrichments write, with their annotations."""
-    return {name: kind for name, (reducer, kind) in reducers(state).items() if isinstance(reducer, Enriched)}
+    return {name: kind for name, (reducer, kind) in annotations(state).items() if isinstance(reducer, Enriched)}

@@ -35,6 +35,10 @@ class Reason(StrEnum):
     """A time is ahead of the broker's clock, or of the job's, by more than the application's skew."""
     LATE = "late"
     """The window and its grace, or all windows of the event, had ended when the broker received the record."""
+    PROCESSOR_FAILED = "processor_failed"
+    """The processor raised on the record, or yielded what is no state; the detail is what. Its variables are as before.
+
+    (The origin of a timer has no partition and no offset.)"""
     LARGE_SNAPSHOT = "large_snapshot"
     """The state has grown too large to be published whole; the detail is its size. It is kept, and merged on."""
     UNDECODABLE_SNAPSHOT = "undecodable_snapshot"

@@ -33,13 +33,19 @@ def snapshot_shape(application: Application) -> type[BaseModel]:
     """The model of this application's snapshots: its state without the slots, and an answer for each enrichment."""
     fields = application.state.model_fields
     kept: dict[str, Any] = {
-        name: (_missing(fields[name].annotation), Field(None, json_schema_extra=application.reducers[name].schema))
-        for name in application.sources
+        name: (_missing(fields[name].annotation), Field(None, json_schema_extra=_extra(application, name)))
+        for name in application.fields
     }
     given: dict[str, Any] = {one.name: (_answer(one.name, one.result) | None, None) for one in application.enrichments}
     state, answers = create_model(application.state.__name__, **kept), create_model("Enrichments", **given)
     own: dict[str, Any] = {"state": (state, ...), "enrichments": (answers, ...)}
     return create_model(f"{application.state.__name__}Snapshot", __base__=Snapshot, **own)
+
+
+def _extra(application: Application, name: str) -> Any:
+    """Return what the reducer of a field adds to its schema."""
+    reducer = application.reducers.get(name)
+    return None if reducer is None else reducer.schema
 
 
 def _missing(annotation: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from contracts.errors import AbsentError, CallError, PermanentCallError, RetryableCallError
+from contracts.errors import AbsentError, CallError, DeclarationError, PermanentCallError, RetryableCallError
 from contracts.model.application import Application
 from contracts.model.enrichment import Api
 from contracts.model.event import BaseEvent
@@ -27,10 +27,14 @@ class Loop:
     """An application with its APIs by name, and the time as a worker and the broker have it.
 
     The state, the plan and the wire are the real ones; only brokers, Spark and HTTP are missing. `calls` has the name
-    of the enrichment for each request that was called for, `under_way` the requests that wait for `settle`.
+    of the enrichment for each request that was called for, `under_way` the requests that wait for `settle`. Raises
+    DeclarationError for an application with a processor.
     """
 
     def __init__(self, application: Application, apis: Mapping[str, Api], clock: Callable[[], datetime]) -> None:
+        if application.processor is not None:
+            problem = f"{application.processor.of.__name__} computes the state, and the loop merges deltas"
+            raise DeclarationError("Loop", problem, "Test the class with PySpark's TwsTester")
         self.calls: list[str] = []
         self.under_way: dict[Any, Request] = {}
         self.stopped = 0

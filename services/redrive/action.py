@@ -39,6 +39,8 @@ def action_for(application: Application, found: StoredDeadLetter, now: datetime)
         return RedriveAction.UNREADABLE
     if letter.reason == Reason.ENRICHMENT_FAILED:
         return _action_for_failure(application, found, now)
+    if letter.reason == Reason.PROCESSOR_FAILED and application.deduplicate:
+        return RedriveAction.NOT_REDRIVABLE  # the job would drop it as a copy
     if letter.topic in (application.topics.events, application.topics.feedback) and letter.reason != Reason.EMPTY:
         return RedriveAction.SENT_AGAIN
     return RedriveAction.NOT_REDRIVABLE

@@ -34,7 +34,7 @@ reducer](../how-to/write-a-reducer.md) of your own where none of these fits.
 BAR = "\\|"
 TABLE = ("| argument | type | default | meaning |", "|---|---|---|---|")
 SECTIONS = {
-    "Application": ("Application", "Emit", "Topics", "Budget", "Suite"),
+    "Application": ("Application", "Emit", "Processor", "Topics", "Budget", "Suite"),
     "Event and state": ("BaseEvent", "Event", "State", "composite_key"),
     "Filters": ("field", "Filter"),
     "Named states": ("QueryOptions", "Derived", "Table", "NamedState"),

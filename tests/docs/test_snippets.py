@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
         ("docs/how-to/topics.md", "tests/docs/rides.py"),
         ("docs/how-to/write-a-reducer.md", "tests/spark_app/geometric_mean.py"),
         ("docs/how-to/write-a-reducer.md", "tests/spark_app/test_geometric_mean.py"),
+        ("docs/how-to/write-a-processor.md", "tests/docs/temperature_jumps.py"),
+        ("docs/how-to/write-a-processor.md", "tests/docs/test_temperature_jumps.py"),
     ],
 )
 def test_the_page_shows_this_very_file(page: str, file: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Give a session with the job's settings."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.Builder().master("local[2]").config(map=CONF)
     session = builder.config("spark.sql.shuffle.partitions", 2).config("spark.driver.host", "127.0.0.1").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

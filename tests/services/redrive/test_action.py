@@ -36,6 +36,7 @@ def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> StoredD
     [
         (found(Reason.MALFORMED, topic="events"), RedriveAction.SENT_AGAIN),
         (found(Reason.INVALID_FIELD, topic="feedback"), RedriveAction.SENT_AGAIN),
+        (found(Reason.PROCESSOR_FAILED, topic="events"), RedriveAction.NOT_REDRIVABLE),
         (found(Reason.EMPTY, topic="events"), RedriveAction.NOT_REDRIVABLE),
         (found(Reason.LARGE_SNAPSHOT), RedriveAction.NOT_REDRIVABLE),
         (found(Reason.UNDECODABLE_SNAPSHOT), RedriveAction.NOT_REDRIVABLE),

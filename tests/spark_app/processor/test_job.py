@@ -1,0 +1,127 @@
+"""The job of an application with a processor, on a broker: kills, timers, a TTL, answers and poisonous records."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from contracts.records.record import Record
+from contracts.wire import DeadLetter, Feedback, Snapshot, decode_snapshot
+from tests.processed import POISON, visits
+from tests.spark_app.running import Job, Topics, everything, record_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+PAGES = ("a", "b", "c", "d")
+CLICKS = 400
+
+
+@pytest.fixture
+def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    monkeypatch.setenv("VISITS_PREFIX", topics_prefix)
+    return Topics(broker.bootstrap, visits())
+
+
+@pytest.fixture
+def job(topics: Topics, tmp_path: Path) -> Iterator[Job]:
+    environment = {"VISITS_PREFIX": topics.names.prefix, "STATELOOP_HTTP_PORT": "0", "STATELOOP_CATCH_UP": "true"}
+    running = Job(topics.kafka, tmp_path, "tests.processed:app", environment)
+    yield running.start()
+    running.stop()
+
+
+def test_states_are_exact_after_a_kill_and_timers_answers_and_dead_letters_come(topics: Topics, job: Job) -> None:
+    start = datetime.now(UTC)
+    clicks = [click(number, PAGES[number % len(PAGES)], start) for number in range(CLICKS)]
+    send(topics, clicks[:100])
+    until(lambda: counted(topics) == 100, "the first clicks")
+    # While the query runs, is killed, and reads what it had read before.
+    send(topics, clicks[100:250])
+    job.batches()
+    send(topics, [*clicks[200:300], click(9_999, "a", start, ms=POISON), b"no JSON"])
+    job.kill()
+    send(topics, clicks[300:])
+    sent = CLICKS + 50 + 2
+    job.start()
+    until(lambda: counted(topics) >= CLICKS, "all clicks")
+    until(lambda: all(one.state["is_quiet"] for one in newest(topics).values()), "the timers of all pages")
+    found = newest(topics)
+    assert {page: one.state["clicks"] for page, one in found.items()} == dict.fromkeys(PAGES, CLICKS // len(PAGES))
+    assert min(one.version for one in found.values()) > CLICKS // len(PAGES), "the clicks and a timer"
+    assert not any("recent" in one.state for one in found.values()), "its TTL is shorter than the timer"
+    assert any("recent" in decode_snapshot(one.value() or b"").state for one in read(topics, topics.names.snapshots))
+    stored = topics.read(topics.names.dead_letters, 2)
+    dead_letters = [DeadLetter.model_validate_json(one.value() or b"") for one in stored]
+    assert {one.reason for one in dead_letters} == {"processor_failed", "malformed"}
+    records = [record_of(one) for one in topics.read(topics.names.events, sent)]
+    origins = {(one.topic, one.partition, one.offset): one.value for one in records}
+    for dead_letter in dead_letters:
+        value = origins[dead_letter.topic, dead_letter.partition, dead_letter.offset]
+        assert value is not None
+        assert (b"9999" in value) == (dead_letter.reason == "processor_failed")
+    # An answer, as a worker sends it.
+    topics.send(topics.names.feedback, [answer(found["b"])])
+    until(lambda: newest(topics)["b"].state.get("owner_name") == "Ada", "the answer")
+    answered = newest(topics)["b"]
+    assert answered.enrichments["owner"].result == {"name": "Ada"}
+    assert answered.version == found["b"].version + 1
+    assert answered.epoch == job.epoch()
+    figures = job.figures()
+    assert figures["lag", "visits", topics.names.events] == 0
+
+
+def click(number: int, page: str, ts: datetime, ms: int | None = None) -> bytes:
+    """A click as its topic has it."""
+    content = {"event_id": str(number), "click": str(number), "page": page, "country": "de", "ts": ts.isoformat()}
+    return orjson.dumps(content | ({} if ms is None else {"ms": ms}))
+
+
+def answer(snapshot: Snapshot) -> Record:
+    """The answer to this snapshot."""
+    feedback = Feedback(
+        device_id=snapshot.device_id,
+        first_seen=snapshot.first_seen,
+        enrichment="owner",
+        epoch=snapshot.epoch,
+        version=snapshot.version,
+        status="result",
+        ts=datetime.now(UTC),
+        fingerprint="f",
+        result={"owner": {"name": "Ada"}},
+    )
+    return Record("", 0, 0, datetime.now(UTC), snapshot.device_id.encode(), feedback.encode())
+
+
+def send(topics: Topics, values: list[bytes]) -> None:
+    """Send clicks. The key of an event of a windowed state has no meaning."""
+    stamp = datetime.now(UTC)
+    topics.send(topics.names.events, (Record("", 0, 0, stamp, b"any", value) for value in values))
+
+
+def counted(topics: Topics) -> int:
+    """The clicks in the newest snapshots."""
+    return sum(one.state["clicks"] for one in newest(topics).values())
+
+
+def read(topics: Topics, topic: str) -> list[Any]:
+    """What a topic holds, without heartbeats."""
+    return [one for one in everything(topics.kafka, topic) if one.value() is not None]
+
+
+def newest(topics: Topics) -> dict[str, Snapshot]:
+    """The newest snapshot of each page."""
+    found: dict[str, Snapshot] = {}
+    for one in read(topics, topics.names.snapshots):
+        snapshot = decode_snapshot(one.value())
+        known = found.get(snapshot.device_id)
+        if known is None or snapshot.order >= known.order:
+            found[snapshot.device_id] = snapshot
+    return found

@@ -1,0 +1,150 @@
+"""Buffered state variables against PySpark's in memory: the same content after any writes and undone records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.tws_tester import TwsTester
+from pyspark.sql.types import LongType, StringType, StructType
+
+from spark_app.processor.handle import BufferedHandle
+from spark_app.processor.variables import StateStoreError
+from tests.spark_app.processor.unused import Unused
+
+NUMBER = StructType().add("n", LongType())
+TEXT = StructType().add("t", StringType())
+SCHEMAS = {"value": (NUMBER,), "list": (NUMBER,), "map": (TEXT, NUMBER)}
+numbers = st.integers(0, 9)
+texts = st.sampled_from(["a", "b", "c"])
+times = st.integers(1, 6)
+WRITES: dict[str, st.SearchStrategy[Any]] = {
+    "update": numbers,
+    "clear_value": st.none(),
+    "put": st.lists(numbers, max_size=3),
+    "append": numbers,
+    "append_all": st.lists(numbers, max_size=3),
+    "clear_list": st.none(),
+    "set": st.tuples(texts, numbers),
+    "remove": texts,
+    "clear_map": st.none(),
+    "register": times,
+    "delete": times,
+}
+write = st.sampled_from(sorted(WRITES)).flatmap(lambda name: st.tuples(st.just(name), WRITES[name]))
+record = st.tuples(st.lists(write, max_size=6), st.booleans(), st.booleans(), st.booleans())
+"""The writes for a record; whether the processor then raises, the key's records end, and the content is read."""
+
+
+class Variables:
+    """The variables of a handle, and the writes by name."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+        self.value = handle.getValueState("value", NUMBER)
+        self.list = handle.getListState("list", NUMBER)
+        self.map = handle.getMapState("map", TEXT, NUMBER)
+
+    def write(self, name: str, argument: Any) -> None:
+        writes = {
+            "update": lambda n: self.value.update((n,)),
+            "clear_value": lambda _: self.value.clear(),
+            "put": lambda ns: self.list.put([(n,) for n in ns]),
+            "append": lambda n: self.list.appendValue((n,)),
+            "append_all": lambda ns: self.list.appendList([(n,) for n in ns]),
+            "clear_list": lambda _: self.list.clear(),
+            "set": lambda pair: self.map.updateValue((pair[0],), (pair[1],)),
+            "remove": lambda t: self.map.removeKey((t,)),
+            "clear_map": lambda _: self.map.clear(),
+            "register": self.handle.registerTimer,
+            "delete": self.handle.deleteTimer,
+        }
+        writes[name](argument)
+
+    def content(self) -> Any:
+        found = {key: self.map.getValue(key) for key in self.map.keys()}  # noqa: SIM118  # a method of PySpark's
+        assert dict(self.map.iterator()) == found
+        assert sorted(self.map.values()) == sorted(found.values())
+        assert all(self.map.containsKey((one,)) == ((one,) in found) for one in "abc")
+        assert self.value.exists() == (self.value.get() is not None)
+        return self.value.get(), list(self.list.get()), found, sorted(self.handle.listTimers())
+
+
+@given(st.lists(record, max_size=8))
+def test_buffered_variables_have_the_content_of_sparks_without_the_undone_records(records: list[Any]) -> None:
+    store, expected = in_memory().handle, Variables(in_memory().handle)
+    handle = BufferedHandle(store, SCHEMAS)
+    buffered = Variables(handle)
+    for writes, raises, ends, reads in records:
+        for name, argument in writes:
+            buffered.write(name, argument)
+        if raises:
+            handle.journal.undo()
+        else:
+            handle.journal.keep()
+            for name, argument in writes:
+                expected.write(name, argument)
+        if ends:
+            handle.flush()
+            assert Variables(store).content() == expected.content()
+        if reads:
+            assert buffered.content() == expected.content()
+            value, items, found, _ = expected.content()
+            variables = buffered.value, buffered.list, buffered.map
+            assert [one.exists() for one in variables] == [value is not None, bool(items), bool(found)]
+    assert buffered.content() == expected.content()
+
+
+def test_the_own_timer_of_a_window_is_hidden_and_makes_way() -> None:
+    store = in_memory().handle
+    handle = BufferedHandle(store, SCHEMAS)
+    handle.registerTimer(1_000)
+    handle.claim_timer(1_000)
+    assert handle.own_timer == 1_001
+    assert list(handle.listTimers()) == [1_000]
+    handle.registerTimer(1_001)
+    handle.flush()
+    assert handle.own_timer == 1_002
+    assert list(handle.listTimers()) == [1_000, 1_001]
+    assert sorted(store.listTimers()) == [1_000, 1_001, 1_002]
+    handle.deleteTimer(1_002)
+    handle.flush()
+    assert 1_002 in store.listTimers()
+
+
+def test_clear_removes_all_variables_and_timers() -> None:
+    store = in_memory().handle
+    handle = BufferedHandle(store, SCHEMAS)
+    variables = Variables(handle)
+    for name, argument in (("update", 1), ("append", 2), ("set", ("a", 3)), ("register", 4)):
+        variables.write(name, argument)
+    handle.flush()
+    handle.clear()
+    assert Variables(store).content() == (None, [], {}, [])
+
+
+@pytest.mark.parametrize("wrong", [("x",), (1.5,), (True,), (2**63,), (1, 2), 1, [1]])
+def test_a_value_of_another_type_is_refused_when_it_is_written(wrong: Any) -> None:
+    handle = BufferedHandle(in_memory().handle, SCHEMAS)
+    variables = Variables(handle)
+    with pytest.raises(TypeError, match="value"):
+        variables.value.update(wrong)
+    assert variables.content() == (None, [], {}, [])
+
+
+def test_an_error_of_the_store_is_no_exception_that_a_processor_can_catch(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = in_memory().handle
+    variables = Variables(BufferedHandle(store, SCHEMAS))
+    monkeypatch.setattr(type(store.value_states["value"]), "get", lambda _: 1 / 0)
+    with pytest.raises(StateStoreError):
+        variables.value.get()
+    assert not issubclass(StateStoreError, Exception)
+
+
+def in_memory() -> TwsTester:
+    """PySpark's own variables in memory, for one key."""
+    made = TwsTester(Unused(), timeMode="ProcessingTime")
+    made.handle.setGroupingKey("key")
+    return made
