@@ -1,21 +1,11 @@
-"""A worker without its topics."""
+"""The check of topics, with a broker in memory."""
 
 from __future__ import annotations
-
-import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from services.runtime.errors import TopicsMissingError
 from services.runtime.topic_check import EVERY_S, PATIENCE_S, RECHECK_S, TopicCheck
-from tests.services.enrichment.cluster import DEADLINE_S, Cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.services.broker.embedded import EmbeddedBroker
-    from tests.services.enrichment.registry import Registry
 
 TOPICS = ("snapshots", "feedback")
 
@@ -91,18 +81,3 @@ def test_the_broker_is_queried_once_a_second(fake: Broker, checked: TopicCheck) 
     for _ in range(5):
         fake.check(checked, EVERY_S / 2)
     assert fake.looks == 3
-
-
-async def test_a_worker_without_its_topics_exits_and_names_the_command_that_creates_them(
-    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, registry: Registry
-) -> None:
-    cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)
-    gone = [cluster.topics.feedback, cluster.topics.snapshots]
-    await asyncio.to_thread(cluster.delete, *gone)
-    with cluster.worker(registry.url) as process:
-        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
-    assert '"message":"topics are missing"' in cluster.log()
-    end = cluster.log().splitlines()[-1]
-    assert end.startswith("stateloop enrichment: ")
-    assert f"{broker.bootstrap} does not have the topics {gone[1]}, {gone[0]}" in end
-    assert "run `stateloop topics`" in end
