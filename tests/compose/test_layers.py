@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 
+from contracts.settings import read
+from services.sink.settings import SinkSettings
+from services.sink.stores import STORES
 from tests.compose.configured import ROOT, Service, configured, variables
 
 LAYERS = sorted(path.name for path in ROOT.glob("compose.*.yaml"))
@@ -20,7 +24,25 @@ def cluster() -> dict[str, Service]:
 
 
 def test_there_are_layers() -> None:
-    assert "compose.cluster.yaml" in LAYERS
+    assert {"compose.cluster.yaml", "compose.sink.yaml"} <= {*LAYERS}
+
+
+@pytest.mark.parametrize(("name", "store"), [("sink-redis", "redis"), ("sink-postgresql", "postgresql")])
+def test_sinks_have_the_application_of_the_stack_and_a_store_of_the_layer(
+    name: str, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = configured("compose.sink.yaml")
+    given: dict[str, str] = services[name]["environment"]
+    common = ("STATELOOP_APPLICATION", "STATELOOP_KAFKA")
+    assert [given[one] for one in common] == [services["derive"]["environment"][one] for one in common]
+    for variable, value in given.items():
+        monkeypatch.setenv(variable, value.replace("/run/secrets", str(ROOT / "deploy" / "sink")))
+    url = urlsplit(read(SinkSettings).url())
+    assert url.hostname == store
+    assert url.port == services[store]["ports"][0]["target"]
+    password = (ROOT / "deploy" / "sink" / "postgresql_password").read_text().strip()
+    assert url.password in {None, password}
+    assert STORES[url.scheme].name == store
 
 
 def test_every_layer_is_as_closed_as_the_stack(layered: dict[str, Service]) -> None:

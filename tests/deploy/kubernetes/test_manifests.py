@@ -19,12 +19,15 @@ from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
 from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
+from services.sink.settings import SinkSettings
 from services.topics.settings import TopicsSettings
 from spark_app.settings import JobSettings
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "kubernetes"
 NEWEST, OLDEST = "1.34", "1.29"
+OPTIONAL = {"kustomization.yaml", "job-cluster.yaml", "sink.yaml"}
+"""What `kubectl apply -k` does not apply."""
 OTHERS = {"Kustomization", "ScaledObject", "SparkApplication"}
 Manifest = dict[str, Any]
 
@@ -82,7 +85,7 @@ def test_sparks_operator_knows_every_field() -> None:
 
 
 def test_whoever_stays_is_probed_where_it_answers() -> None:
-    for name in ("job/StatefulSet", "enrichment/Deployment", "query/StatefulSet"):
+    for name in ("job/StatefulSet", "enrichment/Deployment", "query/StatefulSet", "sink/Deployment"):
         (container,) = pods()[name]["containers"]
         told = {variable["name"]: variable.get("value", "") for variable in container["env"]}
         assert container["ports"] == [{"name": "http", "containerPort": int(told["STATELOOP_HTTP_PORT"])}], name
@@ -95,7 +98,11 @@ def test_whoever_stays_is_probed_where_it_answers() -> None:
 
 def test_kustomize_lists_what_is_there() -> None:
     listed = set(MANIFESTS["kustomization/Kustomization"]["resources"])
-    assert listed == {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml", "job-cluster.yaml"}
+    assert listed == {path.name for path in FOLDER.glob("*.yaml")} - {
+        "kustomization.yaml",
+        "job-cluster.yaml",
+        "sink.yaml",
+    }
 
 
 def test_nobody_is_root_and_nobody_gains_rights() -> None:
@@ -146,6 +153,7 @@ def test_sparks_pods_may_write_their_volume() -> None:
         ("enrichment/Deployment", EnrichmentSettings),
         ("derive/Deployment", DeriveSettings),
         ("query/StatefulSet", QuerySettings),
+        ("sink/Deployment", SinkSettings),
     ],
 )
 def test_the_commands_and_settings_exist(name: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
