@@ -9,18 +9,6 @@ class RedriveError(StateloopError):
     """The base of the redrive's errors. Records that were sent before it stay sent, and may be sent again."""
 
 
-class ReadError(RedriveError, RetryableError):
-    """A topic cannot be read."""
-
-    def __init__(self, topic: str, code: str, detail: str) -> None:
-        super().__init__(
-            f"{topic} cannot be read ({code}: {detail}): check STATELOOP_KAFKA, and that the topic is there and may be "
-            "read, and start again",
-        )
-        self.topic = topic
-        self.code = code
-
-
 class WriteError(RedriveError, RetryableError):
     """A record did not reach its topic."""
 

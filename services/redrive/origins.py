@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from services.redrive.dead_letters import ANSWER_S, GROUP, read_error
+from services.redrive.dead_letters import NAME
 from services.runtime.kafka_clients import create_consumer
+from services.runtime.topic_records import RESPONSE_S, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,12 +24,12 @@ class Origins:
 
     def __init__(self, client: Mapping[str, str]) -> None:
         self._consumer = create_consumer(
-            client, "redrive", GROUP, {"auto.offset.reset": "earliest", "fetch.wait.max.ms": FETCH_WAIT_MS}
+            client, NAME, f"stateloop-{NAME}", {"auto.offset.reset": "earliest", "fetch.wait.max.ms": FETCH_WAIT_MS}
         )
         self._at = ("", 0, 0)
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """Return the record at that place; None if the topic has deleted it. Raises ReadError."""
+        """Return the record at that place; None if the topic has deleted it. Raises TopicReadError."""
         try:
             if not self._is_kept(topic, partition, offset):
                 return None
@@ -49,7 +50,7 @@ class Origins:
         self._consumer.close()
 
     def _is_kept(self, topic: str, partition: int, offset: int) -> bool:
-        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWER_S)
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), RESPONSE_S)
         return bool(low <= offset < high)
 
     def _go(self, topic: str, partition: int, offset: int) -> None:
@@ -59,7 +60,7 @@ class Origins:
 
     def _next(self, topic: str) -> Message | None:
         """Return the next record; None if the rest of the partition was compacted away."""
-        message = self._consumer.poll(ANSWER_S)
+        message = self._consumer.poll(RESPONSE_S)
         error = message.error() if message else None
         if error is not None:
             raise read_error(topic, error)

@@ -1,1 +1,1 @@
-"""What all services share: Kafka clients, a source and publisher of records, endpoints, shutdown, owners of topics."""
+"""What all services share: Kafka clients, readers and publishers of records, endpoints, shutdown, owners of topics."""

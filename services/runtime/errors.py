@@ -78,3 +78,15 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
             yield from leaves(one)
     else:
         yield error
+
+
+class TopicReadError(RetryableError):
+    """A topic cannot be read."""
+
+    def __init__(self, topic: str, code: str, detail: str) -> None:
+        super().__init__(
+            f"{topic} cannot be read ({code}: {detail}): check STATELOOP_KAFKA, and that the topic is there and may be "
+            "read, and start again",
+        )
+        self.topic = topic
+        self.code = code

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.redrive.errors import ReadError
 from services.redrive.origins import NEAR, Origins
+from services.runtime.errors import TopicReadError
 from tests.services.redrive.in_memory import Topics
 
 if TYPE_CHECKING:
@@ -73,5 +73,5 @@ def test_what_compaction_took_is_not_taken_for_its_neighbour(topics: Topics) -> 
 @pytest.mark.parametrize("fails", ["away", "broken"])
 def test_what_cannot_be_read_is_reported_and_not_taken_for_gone(topics: Topics, fails: str) -> None:
     setattr(topics, fails, True)
-    with pytest.raises(ReadError, match="events cannot be read"):
+    with pytest.raises(TopicReadError, match="events cannot be read"):
         Origins({}).record(*EVENTS, 3)

@@ -1,0 +1,71 @@
+"""Reads all records that a topic holds at this time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from services.runtime.errors import TopicReadError
+from services.runtime.kafka_clients import create_consumer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+RESPONSE_S = 10
+POLL_S = 1.0
+BATCH = 500
+
+
+def stored_records(client: Mapping[str, str], name: str, topic: str) -> Iterator[Message]:
+    """Yield the records from the start of a topic to its present end, in order within a partition.
+
+    `name` is that of the Kafka client. Raises TopicReadError.
+    """
+    # The client requires a group; it commits nothing.
+    consumer = create_consumer(client, name, f"stateloop-{name}", {"auto.offset.reset": "earliest"})
+    try:
+        ends = _offset_ranges(consumer, topic)
+        consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ends.items()])
+        while ends:
+            for message in consumer.consume(BATCH, POLL_S):
+                partition, offset = _place(message, topic)
+                if partition in ends:
+                    if offset < ends[partition][1]:
+                        yield message
+                    if offset + 1 >= ends[partition][1]:
+                        del ends[partition]
+            ends = {p: end for p, end in ends.items() if not _is_past(consumer, topic, p, end[1])}
+    except KafkaException as error:
+        raise read_error(topic, error.args[0]) from error
+    finally:
+        consumer.close()
+
+
+def read_error(topic: str, error: KafkaError) -> TopicReadError:
+    """Return Kafka's error as a TopicReadError."""
+    return TopicReadError(topic, error.name(), error.str())
+
+
+def _offset_ranges(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]:
+    """Return the first offset of each partition that is not empty, and its end offset."""
+    listed = consumer.list_topics(topic, RESPONSE_S).topics[topic]
+    if listed.error is not None:
+        raise read_error(topic, listed.error)
+    ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), RESPONSE_S) for p in listed.partitions}
+    return {p: (low, high) for p, (low, high) in ends.items() if low < high}
+
+
+def _is_past(consumer: Consumer, topic: str, partition: int, end: int) -> bool:
+    """Return whether the end is reached; no consumer receives the markers of transactions at it."""
+    (position,) = consumer.position([TopicPartition(topic, partition)])
+    return position.offset >= end
+
+
+def _place(message: Message, topic: str) -> tuple[int, int]:
+    error, partition, offset = message.error(), message.partition(), message.offset()
+    if error is not None:
+        raise read_error(topic, error)
+    if partition is None or offset is None:  # only of a message that was never sent
+        raise TopicReadError(topic, "NO_OFFSET", "a message came without its offset")
+    return partition, offset
