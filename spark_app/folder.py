@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,23 @@ class CheckpointFolder:
 
     def files(self, name: str = ".") -> list[str]:
         """Return the paths of all files below a folder of this name, relative to this folder; none without it."""
-        found: list[str] = []
-        with suppress(FileNotFoundError), self._refusals():
+        with self._refusals():
             root = self._fs.makeQualified(self._at(".")).toUri()
-            listed = self._fs.listFiles(self._at(name), True)  # noqa: FBT003  # Java has no keywords
-            while listed.hasNext():
-                found.append(str(root.relativize(listed.next().getPath().toUri()).getPath()))
-        return found
+        return [str(root.relativize(path.toUri()).getPath()) for path in self._walk(self._at(name))]
+
+    def _walk(self, folder: Any) -> Iterator[Any]:
+        """Yield the paths of all files below a folder. A file that is gone meanwhile is no error."""
+        with suppress(FileNotFoundError), self._refusals():
+            if self._scheme != "file":  # where one request lists a whole tree
+                listed = self._fs.listFiles(folder, True)  # noqa: FBT003  # Java has no keywords
+                while listed.hasNext():
+                    yield listed.next().getPath()
+                return
+            for status in self._fs.listStatus(folder):  # `listFiles` runs the command ls for each local file
+                if status.isDirectory():
+                    yield from self._walk(status.getPath())
+                else:
+                    yield status.getPath()
 
     def copy(self, name: str, target: "CheckpointFolder") -> int | None:
         """Copy a file into another folder, under its name; return its size in bytes, or None for one that is gone."""
@@ -68,12 +79,23 @@ class CheckpointFolder:
             return size
         return None
 
+    def modified(self, name: str) -> datetime | None:
+        """Return when a file was written last, by the file system's clock; None where there is no such file."""
+        with suppress(FileNotFoundError), self._refusals():
+            return datetime.fromtimestamp(self._fs.getFileStatus(self._at(name)).getModificationTime() / 1000, UTC)
+        return None
+
     def read(self, name: str) -> str | None:
+        """Return a file's text; None where there is no such file."""
+        content = self.read_bytes(name)
+        return None if content is None else content.decode(errors="replace")
+
+    def read_bytes(self, name: str) -> bytes | None:
         """Return a file's content; None where there is no such file."""
         with suppress(FileNotFoundError), self._refusals():
             stream = self._fs.open(self._at(name))
             try:
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode(errors="replace")
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
             finally:
                 stream.close()
         return None

@@ -16,6 +16,7 @@ from spark_app.checkpoint import CheckpointIdentity, found_at, write
 from spark_app.commit_files import commit_files
 from spark_app.errors import EmptyCheckpointError, FolderNotEmptyError, RestoreRefusedError, UnreadableSavepointError
 from spark_app.folder import CheckpointFolder
+from spark_app.generations import active, active_folder
 from spark_app.republish import request_republication
 
 FILE = "savepoint.json"
@@ -34,7 +35,7 @@ class Savepoint(BaseModel):
     batch: int
     """The last committed batch that it has."""
     epoch: PositiveInt
-    """That of the checkpoint."""
+    """That under which its job publishes."""
     identity: CheckpointIdentity
     offsets: dict[str, dict[int, int]]
     """The offset of the first record that is not merged, by topic and partition."""
@@ -48,23 +49,24 @@ class Savepoint(BaseModel):
 
 
 def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: str) -> Savepoint:
-    """Copy the last commit of a checkpoint, whose job may run, into an empty folder.
+    """Copy the last commit of a checkpoint's active generation, whose job may run, into an empty folder.
 
     Raises EmptyCheckpointError, FolderNotEmptyError, UnreadableCheckpointError and CheckpointUnreachableError.
     """
-    found, batch = found_at(checkpoint), last_batch(checkpoint)
+    activation, folder = active(checkpoint), active_folder(checkpoint)
+    found, batch = found_at(folder), last_batch(folder)
     if found is None or batch is None:
-        raise EmptyCheckpointError(checkpoint.path)
+        raise EmptyCheckpointError(folder.path)
     if target.names():
         raise FolderNotEmptyError(target.path)
-    copied = [checkpoint.copy(path, target) for path in commit_files(checkpoint, batch)]
+    copied = [folder.copy(path, target) for path in commit_files(folder, batch)]
     sizes = [size for size in copied if size is not None]
     savepoint = Savepoint(
         format=FORMAT,
         application=application,
         created=datetime.now(UTC),
         batch=batch,
-        epoch=found.epoch,
+        epoch=activation.epoch if activation else found.epoch,
         identity=found.identity,
         offsets=_nested(committed_positions(target) or {}),
         files=len(sizes),

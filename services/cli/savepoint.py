@@ -16,7 +16,6 @@ from spark_app import savepoint
 from spark_app.backlog import offset_ranges
 from spark_app.checkpoint import identity
 from spark_app.folder import CheckpointFolder
-from spark_app.generations import active_folder
 from spark_app.settings import JobSettings
 from spark_app.topics import identify
 
@@ -46,7 +45,7 @@ def main(given: Sequence[str]) -> int:
 def create(spark: SparkSession, application: Application, settings: JobSettings, folder: str) -> None:
     """Copy the checkpoint's last commit into a new folder below `folder`, and print its path."""
     path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    checkpoint = active_folder(CheckpointFolder(spark, settings.checkpoint))
+    checkpoint = CheckpointFolder(spark, settings.checkpoint)
     made = savepoint.create(checkpoint, CheckpointFolder(spark, path), application.name)
     print(_line(path, made))
 

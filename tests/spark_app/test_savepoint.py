@@ -15,10 +15,10 @@ import pytest
 
 from contracts.records.fold import present
 from contracts.wire import Snapshot, decode_snapshot
-from spark_app.checkpoint import identity
-from spark_app.commit_files import version_of
+from spark_app.checkpoint import identity, write
 from spark_app.errors import EmptyCheckpointError, RestoreRefusedError, UnreadableSavepointError
 from spark_app.folder import CheckpointFolder
+from spark_app.generations import activate
 from spark_app.savepoint import Savepoint, create, restore, savepoints
 from spark_app.topics import TopicIdentity
 from tests import everything
@@ -166,16 +166,11 @@ def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path)
         restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8)
 
 
-@pytest.mark.parametrize(
-    ("path", "version"),
-    [
-        ("state/0/1/7_5cf2714d-2c76-4510-a962-9557f4ef307e.changelog", 7),
-        ("state/0/1/12_5cf2714d-2c76-4510-a962-9557f4ef307e.zip", 12),
-        ("offsets/3", 3),
-        ("offsets/.3.crc", 3),
-        ("state/0/1/SSTs/000013-5cf2714d-2c76-4510-a962-9557f4ef307e.sst", None),
-        ("state/0/_metadata/metadata", None),
-    ],
-)
-def test_the_version_of_a_file(path: str, version: int | None) -> None:
-    assert version_of(path) == version
+def test_a_savepoint_has_the_epoch_under_which_its_job_publishes(spark: SparkSession, tmp_path: Path) -> None:
+    checkpoint = CheckpointFolder(spark, str(tmp_path / "checkpoint"))
+    generation = checkpoint.below("generation-1")
+    write(generation, MINE, 5)
+    for log in ("offsets", "commits"):
+        generation.below(log).create("0", "v1\n{}\n-")
+    activate(checkpoint, "generation-1", 9, 5)
+    assert create(checkpoint, CheckpointFolder(spark, str(tmp_path / "copy")), "everything").epoch == 9
