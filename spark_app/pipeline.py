@@ -17,6 +17,11 @@ from spark_app.processor.step import processed
 from spark_app.settings import JobSettings
 
 EVER = timedelta(days=36_500)
+WITHOUT_HEARTBEATS = (
+    f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL OR {FIRST_SEEN} < TIMESTAMP'0001-01-01 00:00:00Z'"
+)
+"""Heartbeats move the watermark, and must not enter the state. The last condition is true for no row: Spark evaluates a
+filter that does not read the watermark's column before the watermark, where it would remove them too soon."""
 BUILD_RECORDS = 500_000
 """The number of records in a batch of a build, of each topic: after it there is progress to report, and to keep."""
 
@@ -81,8 +86,7 @@ def states(found: DataFrame, application: Application, epoch: int, longer: timed
     found = found.withWatermark(FIRST_SEEN, interval(kept_for + longer))
     if application.deduplicate:
         found = found.dropDuplicates(DEDUPLICATION)
-    # Heartbeats have moved the watermark. They must not enter the state, which a query without a sink also builds.
-    found = found.where(f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL")
+    found = found.where(WITHOUT_HEARTBEATS)
     if application.processor is not None:
         return processed(found, application, application.processor, epoch)
     return merged(found, application)

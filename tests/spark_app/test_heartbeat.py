@@ -12,16 +12,19 @@ from contracts import Emit, Topics
 from contracts.records.record import HEARTBEAT_KEY, Record
 from contracts.wire import DeadLetter, decode_snapshot
 from spark_app.heartbeat import EVERY, Heartbeat
+from spark_app.lift import events
+from spark_app.pipeline import states
 from spark_app.settings import JobSettings
 from tests import everything
 from tests.clock import Clock
 from tests.contracts.model.test_suite import of
-from tests.everything import NOW, event_record
+from tests.everything import EPOCH, NOW, event_record
 from tests.spark_app import running
-from tests.spark_app.frames import run
+from tests.spark_app.frames import SCHEMA, row, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -108,3 +111,26 @@ def test_a_heartbeat_is_neither_a_snapshot_nor_a_dead_letter(spark: SparkSession
     assert sorted(letter.offset for letter in letters) == [1, 2, 3]
     (snapshot,) = (decode_snapshot(value) for topic, _, value in published if topic == "snapshots")
     assert snapshot.device_id == "d1"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_a_heartbeat_moves_the_watermark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, deduplicate: bool
+) -> None:
+    """The filter of heartbeats must stay above the watermark, however Spark arranges the plan."""
+    monkeypatch.setenv("EVERYTHING_REPLAY", "0")
+    application = everything.application(deduplicate=deduplicate)
+    event = event_record({"device_id": "d1", "event_id": "1", "first_seen": NOW, "ts": NOW})
+    later = NOW + 2 * WINDOW
+    for number, record in enumerate((event, Record("events", 0, 1, later, HEARTBEAT_KEY, None))):
+        table = spark.createDataFrame([row(record)], SCHEMA).coalesce(1)
+        table.write.mode("append").parquet(str(tmp_path / "records" / str(number)))
+    records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/records/*")
+    rows = states(events(records, application, EPOCH), application, EPOCH)
+    sink = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = sink.outputMode("update").trigger(availableNow=True).start()
+    query.awaitTermination()
+    watermarks = [progress.eventTime["watermark"] for progress in query.recentProgress]
+    expected = later - everything.KEPT_FOR - application.skew
+    assert datetime.fromisoformat(watermarks[-1]) == expected
