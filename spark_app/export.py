@@ -18,7 +18,6 @@ from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column,
 from spark_app.commit_files import forget_commit
 from spark_app.errors import NotMergedError
 from spark_app.folder import CheckpointFolder
-from spark_app.generations import active_folder
 from spark_app.kafka import connector
 from spark_app.pipeline import deltas, read, states
 from spark_app.savepoint import Savepoint, create
@@ -35,23 +34,23 @@ def export(
     application: Application,
     settings: JobSettings,
     scratch: Path,
-    write: Callable[[DataFrame], object],
+    write: Callable[[DataFrame, Savepoint], object],
 ) -> Savepoint:
-    """Give the state after the last commit of the checkpoint to `write`, once, as one row for each window.
+    """Give the state after the last commit of the checkpoint to `write`, once: a row for each window or dead letter.
 
     Returns what was copied to `scratch`. Raises NotMergedError, EmptyCheckpointError, and what Spark raises.
     """
     if application.processor is not None:
         raise NotMergedError(application.name, "an export", "read its snapshots, or use the query service")
     copy = CheckpointFolder(spark, str(scratch))
-    made = create(active_folder(CheckpointFolder(spark, settings.checkpoint)), copy, application.name)
+    made = create(CheckpointFolder(spark, settings.checkpoint), copy, application.name)
     forget_commit(copy, made.batch)
 
     written = threading.Event()
 
     def each(rows: DataFrame, batch: int) -> None:
         if batch == made.batch:
-            write(declared(rows, application))
+            write(rows, made)
             written.set()
 
     topics, kafka = application.topics, connector(settings.client())

@@ -44,6 +44,9 @@ GROUPS: dict[str, dict[str, Command]] = {
         "savepoint": Command("services.cli.savepoint", "copy the job's state, list copies, or restore one"),
         "table": Command("services.cli.table", "put, get, list or remove rows of a reference table"),
         "state": Command("services.cli.state", "read the state from a checkpoint, without the query service"),
+        "verify": Command(
+            "services.cli.verify", "compare the state in the checkpoint, the topic and the query service"
+        ),
         "redrive": Command("services.redrive", "list dead letters, or send them into the loop again"),
     },
     "Describe an application": {

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
-from spark_app.export import export, write_files
+from spark_app.export import declared, export, write_files
 from spark_app.settings import JobSettings
 from spark_app.supervise import first_line
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from contracts import Application
+    from spark_app.savepoint import Savepoint
 
 ABSENT = 3
 """The exit code where the key has no state, as that of `stateloop get`."""
@@ -54,8 +55,12 @@ def run(spark: SparkSession, application: Application, settings: JobSettings, op
     write: Callable[[DataFrame], object] = partial(write_files, path=target, kind=options.format)
     if options.command == "get":
         write = partial(_take, key=options.path, lines=lines)
+
+    def each(rows: DataFrame, _: Savepoint) -> None:
+        write(declared(rows, application))
+
     with tempfile.TemporaryDirectory() as scratch:
-        made = export(spark, application, settings, Path(scratch), write)
+        made = export(spark, application, settings, Path(scratch), each)
     print(f"{application.name}: the state after batch {made.batch} of epoch {made.epoch}", file=sys.stderr)
     if options.command == "export":
         lines.append(target)

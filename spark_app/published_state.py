@@ -1,0 +1,62 @@
+"""Reads from a checkpoint what the job publishes of some keys, for a comparison with what was published."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from contracts.model.application import Application
+from contracts.wire import Snapshot, decode_snapshot
+from spark_app.backlog import COMMITS
+from spark_app.columns import DEAD_LETTER, DEVICE_ID
+from spark_app.export import export
+from spark_app.folder import CheckpointFolder
+from spark_app.generations import active_folder
+from spark_app.merge import published
+from spark_app.savepoint import Savepoint
+from spark_app.settings import JobSettings
+
+KEY = "key"
+
+
+@dataclass(frozen=True)
+class PublishedState:
+    """The snapshots of some keys after the last commit of a checkpoint."""
+
+    commit: Savepoint
+    committed: datetime | None
+    """When the job wrote the commit, by the file system's clock."""
+    snapshots: list[Snapshot]
+    unpublished: frozenset[str]
+    """Keys with a window that is too large to be published."""
+
+
+def published_state(
+    spark: SparkSession,
+    application: Application,
+    settings: JobSettings,
+    scratch: Path,
+    choose: Callable[[DataFrame], Collection[str]],
+) -> PublishedState:
+    """Return the snapshots of the keys that are chosen among all, a column `key`. Raises as `export`."""
+    snapshots: list[Snapshot] = []
+    unpublished: set[str] = set()
+
+    def take(rows: DataFrame, made: Savepoint) -> None:
+        rows = rows.persist()  # the state can be read once in a batch
+        windows = rows.where(F.col(DEVICE_ID).isNotNull() & F.col(DEAD_LETTER).isNull())
+        keys = choose(windows.select(F.col(DEVICE_ID).alias(KEY)).distinct())
+        records = published(windows.where(F.col(DEVICE_ID).isin(*keys)), application, made.epoch, partitions=1)
+        for key, topic, value in records.select("key", "topic", "value").collect():
+            if topic == application.topics.snapshots:
+                snapshots.append(decode_snapshot(value.encode()))
+            else:
+                unpublished.add(key)
+        rows.unpersist()
+
+    made = export(spark, application, settings, scratch, take)
+    folder = active_folder(CheckpointFolder(spark, settings.checkpoint))
+    return PublishedState(made, folder.modified(f"{COMMITS}/{made.batch}"), snapshots, frozenset(unpublished))
