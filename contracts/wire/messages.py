@@ -18,6 +18,8 @@ REDRIVEN = "redriven"
 """The fingerprint that a redrive gives a failure. It names no inputs, so the worker requests the answer again."""
 NEVER_WRITTEN = -1
 """The partition and offset of what has none."""
+FORMAT = 1
+"""The latest version of the records' formats. A reader rejects a record of a later one."""
 LARGEST_COUNT = 1 << 53
 """The largest version or epoch: every JSON parser reads whole numbers up to it exactly."""
 
@@ -30,6 +32,13 @@ class Wire(BaseModel):
     def encode(self) -> bytes:
         """The record's value as it is produced."""
         return orjson.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+class TopicRecord(Wire):
+    """A record of a topic that later releases read."""
+
+    format: int | None = Field(default=None, ge=1, le=FORMAT)
+    """The version of the record's format; null for 1. A new optional field needs no new version."""
 
 
 class Answer(Wire):
@@ -56,7 +65,7 @@ class Answer(Wire):
         return self.epoch, self.version
 
 
-class Feedback(Wire):
+class Feedback(TopicRecord):
     """The answer to one request, on its way back into the state.
 
     `result` has it under the enrichment's name, so that one topic carries every model. Two answers with the same
@@ -85,7 +94,7 @@ class Feedback(Wire):
         return orjson.dumps(fields, option=orjson.OPT_UTC_Z)
 
 
-class Snapshot(Wire):
+class Snapshot(TopicRecord):
     """The whole state of a key in one window after one record.
 
     The record's key is the `window_key` of both; it is in the partition of the device's events, or of the key of a
@@ -124,7 +133,7 @@ class Snapshot(Wire):
         return self.epoch, self.version
 
 
-class DerivedRecord(Wire):
+class DerivedRecord(TopicRecord):
     """The value that a device's snapshot gives another key.
 
     Of a key's records the one of the greatest (first_seen, epoch, version) counts. It is in the partition of its key;
@@ -143,7 +152,7 @@ class DerivedRecord(Wire):
     value: dict[str, Any]
 
 
-class DeadLetter(Wire):
+class DeadLetter(TopicRecord):
     """A record that could not be used, with the reason and where it came from.
 
     Those of the job have topic, partition and offset of the record; those of a worker have the snapshot's. A snapshot
