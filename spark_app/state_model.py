@@ -6,6 +6,7 @@ which the application declares its fields has no effect. Rules that only accept 
 """
 
 import hashlib
+from dataclasses import fields
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,6 +28,7 @@ from spark_app.columns import (
     state_key,
 )
 from spark_app.lift import DELTA_IDS
+from spark_app.processor.stored import StoredWindow
 
 COMPARED = ("key", "filter", "window", "every", "offset", "grouping", "deduplication", "tracing", "processor")
 """The parts of the state model, other than fields and aggregates, whose differences have a sentence each."""
@@ -65,7 +67,7 @@ class StateModel(BaseModel):
     """The columns in which copies of a delta are equal, and the expressions of a delta's id."""
     tracing: bool
     aggregates: list[str]
-    """The expressions of the aggregates, in the order of their buffers. A processor has none."""
+    """The expressions of the aggregates, in the order of their buffers; what is stored with a processor's windows."""
     processor: str | None = None
     """The class of the processor, and its version."""
 
@@ -102,9 +104,15 @@ def state_model(application: Application) -> StateModel:
         grouping=state_key(application),
         deduplication={"columns": ", ".join(DEDUPLICATION), **DELTA_IDS} if application.deduplicate else None,
         tracing=application.traced,
-        aggregates=[] if processor else [f"{column}: {sql}" for column, sql in aggregates(application).items()],
+        aggregates=_stored(application),
         processor=f"{processor.name}, version {processor.version}" if processor else None,
     )
+
+
+def _stored(application: Application) -> list[str]:
+    if application.processor is not None:
+        return [f"{one.name}: {one.type}" for one in fields(StoredWindow)]
+    return [f"{column}: {sql}" for column, sql in aggregates(application).items()]
 
 
 def state_name(application: Application) -> str:

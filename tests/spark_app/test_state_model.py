@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, create_model
 
-from contracts import Application, Count, Enriched, Event, Latest, Max, Min, State, Sum, field
+from contracts import Application, Count, Emit, Enriched, Event, Latest, Max, Min, Processor, State, Sum, field
 from contracts.model.state import reducers
 from contracts.reducers import Reducer
 from spark_app.lift import DELTA_IDS
-from spark_app.state_model import StateModel, aggregates, state_model
-from tests import everything, filtered, traced
+from spark_app.state_model import StateField, StateModel, aggregates, state_model
+from tests import everything, filtered, processed, traced
 from tests.clicks import HOUR, MINUTE, Hops, Identified, application, hops
 from tests.everything import Everything, Thing, app
 
@@ -181,3 +181,13 @@ def test_the_model_of_an_enrichment_is_part_of_its_field() -> None:
     narrow = stored.model_copy(update={"fields": stored.fields | {"owner": stored.fields["score"]}})
     (*_, difference) = [text for text in stored.differences(narrow) if "type" in text]
     assert difference.startswith("the type of the field owner changes from STRUCT<")
+
+
+def test_a_processor_its_version_and_what_is_stored_with_it_are_part_of_the_model() -> None:
+    stored = state_model(processed.tallies)
+    next_one = Processor(processed.Tally, version=2)
+    (difference,) = state_model(application(processed.Tallies, emit=Emit.BATCH, processor=next_one)).differences(stored)
+    assert difference.startswith("the processor of its state is tests.processed.Tally, version 1, the application's is")
+    assert stored.fields["countries"] == StateField(type="ARRAY<STRING>", reducer="", sql="")
+    assert stored.model_copy(update={"aggregates": stored.aggregates[1:]}).differences(stored)
+    assert state_model(application()).differences(stored)
