@@ -25,6 +25,7 @@ from services.runtime.kafka_clients import create_admin_client
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
 from spark_app.errors import PartialCheckpointError
+from spark_app.processor.step import require_packages
 from spark_app.topics import TopicIdentity, identify
 
 if TYPE_CHECKING:
@@ -85,6 +86,17 @@ def runtime(jars: Path) -> Iterator[Finding]:
         yield ok("Jars", str(jars))
     else:
         yield failed("Jars", f"{jars} does not have the jars of ivy.xml: run `make jars`, or set STATELOOP_JARS")
+
+
+def processor(application: Application) -> list[Finding]:
+    """Check that the packages for the application's processor are installed, if it has one."""
+    if application.processor is None:
+        return []
+    try:
+        require_packages()
+    except StateloopError as error:
+        return [failed("Processor", error)]
+    return [ok("Processor", application.processor.name)]
 
 
 def topics(settings: JobSettings, application: Application) -> tuple[list[TopicIdentity], list[Finding]]:

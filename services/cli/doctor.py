@@ -34,6 +34,7 @@ def findings() -> Iterator[Finding]:
     yield ok("Settings", f"application {settings.application}, brokers {settings.kafka}")
     yield from checks.runtime(settings.jars)
     for application, own in settings.by_application(suite):
+        yield from checks.processor(application)
         topics, found = checks.topics(own, application)
         yield from found
         if topics:

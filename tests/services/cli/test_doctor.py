@@ -22,8 +22,10 @@ from services.cli.checks import CheckResult
 from services.runtime import topic_owners
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import CheckpointFile, identity
+from spark_app.processor.step import PACKAGES
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
+from tests import processed
 from tests.services.enrichment import fleet
 from tests.services.enrichment.cluster import Cluster
 from tests.services.runtime.rivals import rival
@@ -194,3 +196,12 @@ async def test_a_set_up_without_its_topics_fails_and_one_with_them_has_no_proble
     assert done.returncode == 0, done.stdout
     assert all(line.startswith("ok ") for line in lines), done.stdout
     assert [line[8:].partition(":")[0] for line in lines] == SUBJECTS
+
+
+def test_the_packages_of_a_processor_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.processor(app) == []
+    (found,) = checks.processor(processed.tallies)
+    assert (found.result, found.text) == (CheckResult.OK, "tests.processed.Tally")
+    monkeypatch.setitem(PACKAGES, "no.such.module", "no-such-package")
+    (found,) = checks.processor(processed.tallies)
+    assert (found.result, "stateloop[processor]" in found.text) == (CheckResult.FAILED, True)
