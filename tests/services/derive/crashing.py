@@ -23,15 +23,26 @@ if TYPE_CHECKING:
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
+FOLLOWED = 2
+"""After so many reads without a record the tables are followed to their end."""
+
+
 class KilledError(Exception):
     """The worker is killed."""
 
 
 class Broker:
-    """Topics of one partition, and a committed offset. `fate` decides at each step: go on, refuse, or kill."""
+    """Topics of one partition, and a committed offset. `fate` decides at each step: go on, refuse, or kill.
 
-    def __init__(self, application: Application, fate: Callable[[], str]) -> None:
+    A worker reads `batch` records at once. With `restarts`, each run has a new one.
+    """
+
+    def __init__(
+        self, application: Application, fate: Callable[[], str], *, batch: int = 3, restarts: bool = True
+    ) -> None:
         self.application, self.fate = application, fate
+        self.batch, self.restarts = batch, restarts
+        self.member: Member | None = None
         self.topics: defaultdict[str, list[Record]] = defaultdict(list)
         self.committed = 0
 
@@ -44,9 +55,13 @@ class Broker:
         """Run a worker until all is read and evaluated; after each kill another one."""
         while True:
             try:
-                return Member(self).run(now)
+                self.member = self.member or Member(self, now)
+                self.member.run()
             except KilledError:
-                continue
+                self.member = None
+            else:
+                self.member = None if self.restarts else self.member
+                return
 
     def commit(self, offset: int) -> bool:
         fate = self.fate()
@@ -72,12 +87,10 @@ class Broker:
 class Member:
     """The worker's Kafka."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, now: Callable[[], datetime] | None) -> None:
         self.broker = broker
         self.position = self.end = broker.committed
-        self.is_idle = False
-
-    def run(self, now: Callable[[], datetime] | None) -> None:
+        self.idle_reads = 0
         application = self.broker.application
         tables, reader = (cast("TopicReader", Reader(self.broker)) for _ in range(2))
         alerts = AlertWorker(
@@ -86,14 +99,19 @@ class Member:
         alerts.start()
         alerts.assigned({0: self.broker.committed})
         self.alerts = alerts
-        DeriveWorker(application, self, {}, _count, lambda: self.is_idle, alerts).run()
-        alerts.revoked([0])
+        self.worker = DeriveWorker(application, self, {}, _count, lambda: self.idle_reads == FOLLOWED, alerts)
+
+    def run(self) -> None:
+        self.idle_reads = 0
+        self.worker.run()
         while not self.broker.commit(self.end):
             """A rule that changes later is evaluated against what was evaluated before: so that is committed."""
 
     def read(self, wait_s: float = 0) -> Sequence[Record]:  # noqa: ARG002  # it never waits
-        found = self.broker.topics[self.broker.application.topics.snapshots][self.position : self.position + 3]
-        self.is_idle = not (found or self.alerts.is_busy)
+        found = self.broker.topics[self.broker.application.topics.snapshots][
+            self.position : self.position + self.broker.batch
+        ]
+        self.idle_reads = 0 if found or self.alerts.is_busy else self.idle_reads + 1
         return found
 
     def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:

@@ -1,0 +1,91 @@
+"""The alerts of a year with 200 changes of rules, through workers that are killed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from contracts.records.tables import encode_row
+from contracts.testing import Loop
+from contracts.wire.alerts import AlertRecord
+from contracts.wire.window_key import window_key
+from examples.weather.application import app
+from examples.weather.readings import readings
+from tests.examples.weather.oracle import Crossing, Oracle, RuleChange, merged, rule_changes
+from tests.services.derive.crashing import AT, Broker
+
+if TYPE_CHECKING:
+    from examples.weather.application import Reading
+
+KILLED, REFUSED = 0.001, 0.001
+"""How often a write or commit is."""
+
+
+def crossings(
+    records: list[AlertRecord], number_of: dict[int, int]
+) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
+    """The alerts that opened and closed, with the numbers of the changes by the versions of the rules."""
+    opened, closed, before = list[Crossing](), list[tuple[Crossing, str]](), dict[str, set[str]]()
+    for record in records:
+        for alert in record.alerts:
+            reading = int(alert.id.rpartition(".")[2])
+            crossing = record.device_id, alert.rule, number_of[alert.rule_version], reading
+            if alert.status == "open" and alert.id not in before.get(record.device_id, set()):
+                opened.append(crossing)
+            if alert.status == "closed":
+                closed.append((crossing, str(alert.closed_by)))
+        before[record.device_id] = {one.id for one in record.active}
+    return opened, closed
+
+
+class Year:
+    """The readings and rule changes, for the workers and for the oracle."""
+
+    def __init__(self, seed: int) -> None:
+        drawn = random.Random(seed)
+        self.broker = Broker(app, lambda: _fate(drawn.random()), batch=500, restarts=False)
+        self.oracle = Oracle()
+        self.number_of: dict[int, int] = {}
+        self.loop = Loop(app, {}, lambda: AT)
+
+    def change(self, number: int, change: RuleChange) -> None:
+        (table,) = app.tables
+        row: Any = {"keys": change.keys, "degrees": change.degrees}
+        value = None if change.degrees is None else encode_row(table, change.name, orjson.dumps(row), None)
+        self.number_of[self.broker.append(app.topics.table(table), change.name.encode(), value)] = number
+        self.oracle.change(number, change)
+
+    def read(self, reading: Reading) -> None:
+        snapshot = self.loop.send(reading)
+        self.broker.append(app.topics.snapshots, window_key(*snapshot.window), snapshot.encode())
+        self.oracle.read(reading.airport, reading.temp)
+
+    def crossings(self) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
+        (alerts,) = app.alerts
+        records = self.broker.topics[app.topics.derived(alerts.name)]
+        return crossings([AlertRecord.model_validate_json(one.value or b"") for one in records], self.number_of)
+
+
+def _fate(drawn: float) -> str:
+    return "kill" if drawn < KILLED else "refuse" if drawn < KILLED + REFUSED else "go"
+
+
+@pytest.mark.slow
+def test_a_year_has_the_alerts_of_the_table() -> None:
+    year, rows = Year(2013), list(readings())
+    for number, due in merged(len(rows), rule_changes(200, len(rows), 2013)):
+        if due:
+            year.broker.run()
+        for at, change in due:
+            year.change(at, change)
+            year.broker.run()
+        year.read(rows[number])
+    year.broker.run()
+    opened, closed = year.crossings()
+    assert len(opened) > 1000
+    assert Counter(opened) == Counter(year.oracle.opened)
+    assert Counter(closed) == Counter(year.oracle.closed)
