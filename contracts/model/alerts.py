@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable  # noqa: TC003  # pydantic reads the annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import translate
@@ -15,8 +16,6 @@ from contracts.errors import DeclarationError
 from contracts.model.named_state import NO_TIME, QueryOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from contracts.model.table import Table
     from contracts.wire import Snapshot
 
@@ -37,18 +36,15 @@ class AlertRule(BaseModel):
     keys: Annotated[str, Field(min_length=1)] = "*"
     hold: Annotated[timedelta, Field(ge=NO_TIME)] = NO_TIME
 
-    @property
+    @cached_property
     def is_pattern(self) -> bool:
         """Whether it may apply to several keys."""
         return PATTERN.search(self.keys) is not None
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile(translate(self.keys))
-
-    def applies_to(self, key: str) -> bool:
-        """Whether it applies to this key."""
-        return self._pattern.match(key) is not None if self.is_pattern else key == self.keys
+    def applies_to(self) -> Callable[[str], object]:
+        """A function that returns whether it applies to a key. It is called for each rule and snapshot."""
+        return re.compile(translate(self.keys)).match if self.is_pattern else self.keys.__eq__
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Rules:
     def __init__(self, rows: Mapping[str, Row] | None = None) -> None:
         self._rows: dict[str, Row] = {}
         self._by_key: dict[str, dict[str, Row]] = {}
-        self._patterns: dict[str, Row] = {}
+        self._patterns: dict[str, tuple[Callable[[str], object], Row]] = {}
         for name, row in (rows or {}).items():
             self.change(name, row)
 
@@ -42,7 +42,10 @@ class Rules:
         if row is not None:
             self._rows[name] = row
             rule = rule_of(row)
-            (self._patterns if rule.is_pattern else self._by_key.setdefault(rule.keys, {}))[name] = row
+            if rule.is_pattern:
+                self._patterns[name] = rule.applies_to, row
+            else:
+                self._by_key.setdefault(rule.keys, {})[name] = row
 
     def get(self, name: str) -> Row | None:
         """The rule of this name."""
@@ -52,11 +55,18 @@ class Rules:
         """The names of all rules."""
         return self._rows.keys()
 
-    def of(self, key: str) -> Iterator[tuple[str, Row]]:
-        """The rules that apply to a key, with their names."""
-        yield from self._by_key.get(key, {}).items()
-        for name, row in self._patterns.items():
-            if rule_of(row).applies_to(key):
+    def of(self, key: str, only: Collection[str] | None = None) -> Iterator[tuple[str, Row]]:
+        """The rules that apply to a key, with their names; of these names only, if there are any."""
+        if only is not None:
+            for name in only:
+                row = self._rows.get(name)
+                if row is not None and rule_of(row).applies_to(key):
+                    yield name, row
+            return
+        if key in self._by_key:
+            yield from self._by_key[key].items()
+        for name, (applies_to, row) in self._patterns.items():
+            if applies_to(key):
                 yield name, row
 
     def is_due(self, record: AlertRecord, now: datetime) -> bool:
@@ -118,8 +128,8 @@ class Evaluation(NamedTuple):
     def _begun(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
         """The alerts of rules that had none."""
         there = {(one.rule, one.rule_version) for one in known}
-        for name, row in self.rules.of(snapshot.device_id):
-            if (name, row.version) in there or not self._concerns(name):
+        for name, row in self.rules.of(snapshot.device_id, self.only):
+            if (name, row.version) in there:
                 continue
             try:
                 begins = self.alerts.is_true(snapshot, row.value)

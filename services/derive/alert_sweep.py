@@ -31,12 +31,12 @@ def concerned(
     rows = [rules.get(name) for name in (rules.names() if names is None else names)]
     found = [rule_of(row) for row in rows if row is not None]
     exact = sorted({one.keys for one in found if not one.is_pattern})
-    patterns = [one for one in found if one.is_pattern]
+    patterns = [one.applies_to for one in found if one.is_pattern]
     for keys in _slices(exact):
         yield [window for key in keys for window in states.of_key(key)]
     position: bytes | None = None
     while patterns:
-        page = states.page(position, SLICE, lambda key: any(one.applies_to(key) for one in patterns))
+        page = states.page(position, SLICE, lambda key: any(applies_to(key) for applies_to in patterns))
         yield page.windows
         if page.position is None:
             return

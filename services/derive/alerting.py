@@ -23,7 +23,7 @@ from services.derive.alert_sweep import concerned
 from services.derive.derive import DETAIL, OutputRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from datetime import datetime
 
     from contracts import Alerts, Application
@@ -110,7 +110,7 @@ class Alerting:
         changes.states[snapshot.window] = snapshot.order, record.value
         changes.newest = max(changes.newest or snapshot.as_of, snapshot.as_of)
         for alerts in self._application.alerts:
-            yield from self._next(partition, alerts, snapshot, record.offset)
+            yield from self._next(partition, self._evaluation(alerts, record.offset), [snapshot])
 
     def work(self) -> list[OutputRecord]:
         """Return the records of the next slice of changed rules, of pending alerts, and of expired windows."""
@@ -150,12 +150,13 @@ class Alerting:
             self._sweeps.popleft()
             return
         self._is_swept = True
-        for window in self._slice:
-            snapshot, offset = sweep.partition.states.get(window), sweep.partition.offset - 1
-            if snapshot is not None:
-                yield from self._next(sweep.partition, sweep.alerts, snapshot, offset, sweep.names)
-            else:  # the broker has deleted it
-                yield from self._close(sweep.partition, window, offset, sweep.partition.newest)
+        partition, offset = sweep.partition, sweep.partition.offset - 1
+        snapshots = partition.states.get(self._slice)
+        evaluation = self._evaluation(sweep.alerts, offset, sweep.names)
+        yield from self._next(partition, evaluation, [one for one in snapshots if one is not None])
+        for window, snapshot in zip(self._slice, snapshots, strict=True):
+            if snapshot is None:  # the broker has deleted it
+                yield from self._close(partition, window, offset, partition.newest)
 
     def _sweeps_of_changes(self) -> Iterator[Sweep]:
         for alerts in self._application.alerts:
@@ -179,11 +180,10 @@ class Alerting:
         now = self._now()
         for partition in self._partitions.values():
             for alerts in self._application.alerts:
-                for window in partition.pending[alerts.name]:
-                    record = partition.records[alerts.name][window]
-                    snapshot = partition.states.get(window) if self._rules[alerts.name].is_due(record, now) else None
-                    if snapshot is not None:
-                        yield from self._next(partition, alerts, snapshot, partition.offset - 1, now=now)
+                records, rules = partition.records[alerts.name], self._rules[alerts.name]
+                due = [one for one in partition.pending[alerts.name] if rules.is_due(records[one], now)]
+                snapshots = [one for one in partition.states.get(due) if one is not None] if due else []
+                yield from self._next(partition, self._evaluation(alerts, partition.offset - 1, now=now), snapshots)
 
     def _expired(self) -> Iterator[OutputRecord]:
         """Remove expired windows, and close their alerts."""
@@ -210,27 +210,25 @@ class Alerting:
             if former is not None and former.active and former.offset <= offset:
                 yield self._output(partition, alerts, expired(former, offset, at or former.as_of))
 
-    def _next(  # noqa: PLR0913, PLR0917  # what an evaluation depends on
-        self,
-        partition: AlertPartition,
-        alerts: Alerts,
-        snapshot: Snapshot,
-        offset: int,
-        only: Collection[str] | None = None,
-        now: datetime | None = None,
-    ) -> Iterator[OutputRecord]:
-        """Evaluate a snapshot, unless its window is expired, or was evaluated up to a later offset before a restart."""
-        changes = self._changes_of(partition)
-        former = changes.former(alerts.name, snapshot.window)
-        if (former is not None and former.offset > offset) or self._is_expired(changes, snapshot):
-            return
-
+    def _evaluation(
+        self, alerts: Alerts, offset: int, only: Collection[str] | None = None, now: datetime | None = None
+    ) -> Evaluation:
         def failed(name: str, row: Row, error: Exception) -> None:
             self._report(alerts, name, row, error)
 
-        evaluation = Evaluation(alerts, self._rules[alerts.name], offset, failed, only, now)
-        if (record := evaluation.evaluate(former, snapshot)) is not None:
-            yield self._output(partition, alerts, record)
+        return Evaluation(alerts, self._rules[alerts.name], offset, failed, only, now)
+
+    def _next(
+        self, partition: AlertPartition, evaluation: Evaluation, snapshots: Iterable[Snapshot]
+    ) -> Iterator[OutputRecord]:
+        """Evaluate snapshots of windows that are not expired, and were not evaluated up to a later offset before."""
+        changes, alerts = self._changes_of(partition), evaluation.alerts
+        for snapshot in snapshots:
+            former = changes.former(alerts.name, snapshot.window)
+            if (former is not None and former.offset > evaluation.offset) or self._is_expired(changes, snapshot):
+                continue
+            if (record := evaluation.evaluate(former, snapshot)) is not None:
+                yield self._output(partition, alerts, record)
         yield from self._dead_letters_of_rules
         self._dead_letters_of_rules.clear()
 

@@ -61,11 +61,11 @@ class PresentStates:
         epoch, version = ORDER.unpack_from(found)
         return epoch, version
 
-    def get(self, window: Window) -> Snapshot | None:
-        """The snapshot of a window."""
+    def get(self, windows: Iterable[Window]) -> list[Snapshot | None]:
+        """The snapshots of these windows."""
         with self._env.begin(self._snapshots) as txn:
-            found = txn.get(_by_key(window))
-        return None if found is None else decode_snapshot(found[ORDER.size :])
+            found = [txn.get(_by_key(window)) for window in windows]
+        return [None if one is None else decode_snapshot(one[ORDER.size :]) for one in found]
 
     def change(self, changes: Iterable[tuple[Window, Order, bytes | None]]) -> None:
         """Store snapshots in place of older ones; one without bytes is removed."""

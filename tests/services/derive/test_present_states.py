@@ -52,7 +52,7 @@ def test_it_has_the_newest_snapshot_of_each_window(
 
 def test_a_window_that_is_unknown_has_no_snapshot() -> None:
     states = PresentStates()
-    assert (states.get(("a", NOON)), states.order(("a", NOON))) == (None, None)
+    assert (states.get([("a", NOON)]), states.order(("a", NOON))) == ([None], None)
     states.change([(("a", NOON), (1, 2), _snapshot(("a", NOON), (1, 2)).encode())])
-    assert states.get(("a", NOON)) == _snapshot(("a", NOON), (1, 2))
+    assert states.get([("b", NOON), ("a", NOON)]) == [None, _snapshot(("a", NOON), (1, 2))]
     states.close()
