@@ -25,7 +25,7 @@ NEW_YEAR = timedelta(days=334)
 """A window of a year that begins here contains 2013."""
 
 
-class Reading(BaseEvent):
+class StationReading(BaseEvent):
     """What a station measures each hour. The temperature is in degrees Fahrenheit, and is sometimes missing."""
 
     event_id: str
@@ -34,7 +34,7 @@ class Reading(BaseEvent):
     wind_speed: float | None = None
 
 
-class Weather(State, key="airport", window=YEAR, offset=NEW_YEAR):
+class AirportWeather(State, key="airport", window=YEAR, offset=NEW_YEAR):
     """The weather at an airport."""
 
     readings: Annotated[int, Count(of="event_id")]
@@ -43,13 +43,13 @@ class Weather(State, key="airport", window=YEAR, offset=NEW_YEAR):
     wind_speed: Annotated[float | None, Latest()]
 
 
-class Change(AlertRule):
+class TemperatureRule(AlertRule):
     """A change of the temperature between two readings by so many degrees or more."""
 
     degrees: Annotated[float, Field(gt=0)]
 
 
-def changed(snapshot: Snapshot, rule: Change) -> bool:
+def changed(snapshot: Snapshot, rule: TemperatureRule) -> bool:
     """Whether the last two temperatures differ by so much."""
     temps: list[float] = snapshot.state["temps"]
     return len(temps) > 1 and abs(temps[0] - temps[1]) >= rule.degrees
@@ -57,11 +57,11 @@ def changed(snapshot: Snapshot, rule: Change) -> bool:
 
 def weather(prefix: str = "weather_") -> Application:
     """Return the application with topics of this prefix."""
-    rules = Table("temperature_rules", Change, query=QueryOptions(history=100))
+    rules = Table("temperature_rules", TemperatureRule, query=QueryOptions(history=100))
     return Application(
         name="weather",
-        event=Reading,
-        state=Weather,
+        event=StationReading,
+        state=AirportWeather,
         topics=Topics(prefix=prefix, replay=True),
         query=QueryOptions(indexes=("state.temp",)),
         tables=(rules,),

@@ -18,7 +18,7 @@ from contracts.errors import StateloopError
 from contracts.settings import KafkaSettings, read
 from examples.flights.replay.pace import Pace
 from examples.flights.replay.sender import connect
-from examples.weather.application import Reading, app
+from examples.weather.application import StationReading, app
 from examples.weather.readings import readings
 
 TICK_S = 0.1
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.stdout.write(f"Sent {sent - left:,} readings\n")
 
 
-def send(producer: Producer, topic: str, reading: Reading) -> None:
+def send(producer: Producer, topic: str, reading: StationReading) -> None:
     """Queue a reading, with its own time."""
     value, stamp = orjson.dumps(reading.model_dump(exclude_none=True)), round(reading.ts.timestamp() * 1000)
     while True:
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _is_due(reading: Reading, pace: Pace, wait: Callable[[float], bool]) -> bool:
+def _is_due(reading: StationReading, pace: Pace, wait: Callable[[float], bool]) -> bool:
     """Wait until a reading is due; return False if it is stopped before."""
     while (left := pace.remaining(reading.ts)) > 0:
         if wait(min(left, TICK_S)):

@@ -39,7 +39,8 @@ class AlertPartition:
         """Store snapshots that were evaluated before."""
         found = list(snapshots)
         self.states.change((one.window, one.order, record.value) for record, one in found)
-        self.newest = max([*(one.as_of for _, one in found), *([self.newest] if self.newest else [])], default=None)
+        times = [one.as_of for _, one in found]
+        self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
     def restore(self, name: str, record: AlertRecord) -> None:
         """Take over a record of the alerts' topic. A closed one matters while snapshots before it may come again."""
@@ -47,7 +48,8 @@ class AlertPartition:
 
     def apply(self, changes: Changes) -> None:
         """Take over changes that are written."""
-        self.states.change((window, order, value) for window, (order, value) in changes.states.items())
+        if changes.states:
+            self.states.change((window, order, value) for window, (order, value) in changes.states.items())
         for (name, _), record in changes.records.items():
             self._put(name, record, matters=bool(record.active))
         self.offset = max(self.offset, changes.offset)

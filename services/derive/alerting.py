@@ -95,6 +95,9 @@ class Alerting:
         for number in numbers:
             if (gone := self._partitions.pop(number, None)) is not None:
                 gone.states.close()
+        if not self._partitions:  # those that are assigned later are evaluated by all rules
+            for names in self._changed.values():
+                names.clear()
 
     def evaluate(self, record: Record, snapshot: Snapshot | None) -> Iterator[OutputRecord]:
         """Yield the alert records of the next record of snapshots. It has no snapshot if it removes a window."""
@@ -182,8 +185,10 @@ class Alerting:
             for alerts in self._application.alerts:
                 records, rules = partition.records[alerts.name], self._rules[alerts.name]
                 due = [one for one in partition.pending[alerts.name] if rules.is_due(records[one], now)]
-                snapshots = [one for one in partition.states.get(due) if one is not None] if due else []
-                yield from self._next(partition, self._evaluation(alerts, partition.offset - 1, now=now), snapshots)
+                if due:
+                    snapshots = [one for one in partition.states.get(due) if one is not None]
+                    evaluation = self._evaluation(alerts, partition.offset - 1, now=now)
+                    yield from self._next(partition, evaluation, snapshots)
 
     def _expired(self) -> Iterator[OutputRecord]:
         """Remove expired windows, and close their alerts."""

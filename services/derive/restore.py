@@ -32,8 +32,8 @@ def restored(
     topic = application.topics.snapshots
     ends = {(topic, number): offset for number, offset in offsets.items()}
     for records in reader.read_to_end(list(ends), is_stopping, ends):
-        for number, partition in found.items():
-            partition.fill(_snapshots([one for one in records if one.partition == number]))
+        for number in {one.partition for one in records}:
+            found[number].fill(_snapshots([one for one in records if one.partition == number]))
     restore_alerts(application, reader, found, is_stopping)
     facts = {
         "partitions": sorted(found),
@@ -59,6 +59,7 @@ def restore_alerts(
             for record in records:
                 if (found := _alerts(record)) is not None:
                     partitions[record.partition].restore(alerts.name, found)
+    reader.stop()
 
 
 def _snapshots(records: Sequence[Record]) -> Iterator[tuple[Record, Snapshot]]:

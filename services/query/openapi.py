@@ -9,12 +9,12 @@ from typing import Any
 
 from services.query.console.operations import OPERATIONS
 from services.query.http.openapi import document_of
-from services.query.http.operations import MONITORING, STATES
+from services.query.http.operations import MONITORING, STATES, TABLES
 
 
 def document() -> dict[str, Any]:
     """The complete document."""
-    return document_of((*STATES, *OPERATIONS, *MONITORING))
+    return document_of((*STATES, *TABLES, *OPERATIONS, *MONITORING))
 
 
 def written() -> str:

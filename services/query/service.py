@@ -24,10 +24,12 @@ from services.query.http.monitoring import MonitoringRoutes
 from services.query.http.openapi import OpenApiRoutes
 from services.query.http.peer_client import HttpPeerClient
 from services.query.http.server import HttpServer, bind, url_of
+from services.query.http.table_routes import TableRoutes, tables_of
 from services.query.http.watch_routes import WatchRoutes
 from services.query.ingest import (
     ChangeListeners,
     KafkaIngestion,
+    KafkaTables,
     TombstoneRetention,
     read_tombstone_retention,
     watch_partition_counts,
@@ -156,6 +158,7 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
         InstanceRoutes(cluster, states),
         watch,
         page,
+        TableRoutes(tables_of(suite), KafkaTables(settings.client())),
         *api.routes,
     ]
     tasks = [

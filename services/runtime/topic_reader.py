@@ -63,6 +63,10 @@ class TopicReader:
         """Return the records that have come since, without waiting. Raises KafkaException for a fatal error."""
         return self._batch(0)[0]
 
+    def stop(self) -> None:
+        """Read no further: the client stores nothing more."""
+        self._consumer.unassign()
+
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()

@@ -83,6 +83,32 @@ STATES = (
         at=(NAME,),
     ),
 )
+MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The ETag of the row that is to be replaced: 412 if it has another version",
+    "schema": {"type": "string"},
+}
+WRITES = ("bad_request", "no_token", "not_yours", "unknown_state", "changed", "too_many", "failed", "not_written")
+TABLES = (
+    Operation(
+        "/v1/tables/{name}/{key}",
+        "Write a row of a reference table",
+        models.RowAnswer,
+        (*WRITES, "too_large"),
+        method="put",
+        body=parameters.RowRequest,
+        at=(NAME, KEY, MATCH),
+    ),
+    Operation(
+        "/v1/tables/{name}/{key}",
+        "Remove a row of a reference table",
+        models.RowAnswer,
+        WRITES,
+        method="delete",
+        at=(NAME, KEY, MATCH),
+    ),
+)
 MONITORING = (
     Operation("/healthz", "Whether the instance makes progress", models.HealthAnswer),
     Operation("/readyz", "Whether the instance answers for its partitions", models.HealthAnswer),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 from urllib.parse import unquote_to_bytes
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.state_reader import EventPosition
@@ -185,6 +185,10 @@ class BatchRequest(Parameters):
     keys: tuple[Text, ...] = Field(description="The keys, answered in this order")
     fields: Fields = None
     at: At = None
+
+
+class RowRequest(RootModel[dict[str, Any]]):
+    """The row, as the model of the table declares it."""
 
 
 def parse_query(model: type[Model], request: web.Request) -> Model:

@@ -75,6 +75,14 @@ class BatchAnswer(ResponseModel):
     answers: tuple[WindowAnswer | KeyAnswer | ProblemAnswer, ...]
 
 
+class RowAnswer(ResponseModel):
+    """A row of a reference table that was written, or removed."""
+
+    table: str
+    key: str
+    version: int = Field(description="The offset of its record, and the version of the state of this key")
+
+
 class PageAnswer(ResponseModel):
     """The next keys in their order; with `silent_for`, those silent longest first."""
 

@@ -7,6 +7,7 @@ notified on the event loop of each change that readers can see. `KafkaIngestion`
 from services.query.ingest.consumer_thread import ConsumerThread
 from services.query.ingest.ingestion import ChangeListener, ChangeListeners, Ingestion, ReadProgress
 from services.query.ingest.kafka_ingestion import IngestCounts, KafkaIngestion
+from services.query.ingest.kafka_tables import KafkaTables
 from services.query.ingest.partition_counts import watch_partition_counts, with_partition_counts
 from services.query.ingest.tombstones import TombstoneRetention, read_tombstone_retention
 
@@ -17,6 +18,7 @@ __all__ = [
     "IngestCounts",
     "Ingestion",
     "KafkaIngestion",
+    "KafkaTables",
     "ReadProgress",
     "TombstoneRetention",
     "read_tombstone_retention",

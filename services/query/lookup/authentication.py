@@ -27,13 +27,17 @@ Secret = Annotated[SecretStr, Field(min_length=16)]
 
 @dataclass(frozen=True)
 class Principal:
-    """The sender of a request. It may read `states` (`*` for all), and of those the keys with one of the prefixes."""
+    """The sender of a request. It may read `states` (`*` for all), and of those the keys with one of the prefixes.
+
+    It may write such keys of the tables in `writes`.
+    """
 
     name: str
     states: tuple[str, ...] = (ALL_STATES,)
     keys: tuple[str, ...] = ("",)
     token: bytes = field(default=b"", repr=False, compare=False)
     """The digest of its token; empty if it needs none."""
+    writes: tuple[str, ...] = ()
 
     @property
     def is_unbounded(self) -> bool:
@@ -66,8 +70,13 @@ class Principal:
         elif not self.reads_key(state, key):
             raise ProblemError(Problem("not_yours", f"{self.name} may not read {key!r} of {state!r}"))
 
+    def check_write(self, table: str, key: str) -> None:
+        """Raises ProblemError (403) if it may not write the key of the table."""
+        if not {ALL_STATES, table} & set(self.writes) or not key.startswith(self.keys):
+            raise ProblemError(Problem("not_yours", f"{self.name} may not write {key!r} of {table!r}"))
 
-ANONYMOUS = Principal("anonymous")
+
+ANONYMOUS = Principal("anonymous", writes=(ALL_STATES,))
 """The sender of a request where no token is needed."""
 PEER = Principal("another instance")
 """Another instance, which forwards a request after it has checked the scope of its sender."""
@@ -152,6 +161,7 @@ class _Token(BaseModel):
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     states: tuple[str, ...] = (ALL_STATES,)
     keys: tuple[str, ...] = ("",)
+    writes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _check_one(self) -> _Token:
@@ -177,4 +187,4 @@ def _read_principals(path: Path) -> list[tuple[bytes, Principal]]:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
         raise TokensUnreadableError(path, problems) from None
-    return [(one.digest(), Principal(one.name, one.states, one.keys, one.digest())) for one in read.tokens]
+    return [(one.digest(), Principal(one.name, one.states, one.keys, one.digest(), one.writes)) for one in read.tokens]

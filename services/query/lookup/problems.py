@@ -24,6 +24,7 @@ TITLES = {
     "version_not_kept": (404, "The version is not kept"),
     "read_only": (405, "States are read-only"),
     "expired": (410, "The key's window has expired"),
+    "changed": (412, "The row has another version"),
     "too_large": (413, "The request is too large"),
     "elsewhere": (421, "Another instance owns this key"),
     "too_many": (429, "Too many requests"),
@@ -31,6 +32,7 @@ TITLES = {
     "failed": (500, "The service failed to answer"),
     "behind": (503, "This version or event has not arrived yet"),
     "catching_up": (503, "The key's partition is catching up"),
+    "not_written": (503, "The brokers have not stored the row"),
     "too_slow": (503, "The client reads changes too slowly"),
     "unreachable": (503, "No instance that owns this key is reachable"),
 }

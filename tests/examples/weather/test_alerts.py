@@ -19,21 +19,21 @@ from tests.examples.weather.oracle import Crossing, Oracle, RuleChange, merged, 
 from tests.services.derive.crashing import AT, Broker
 
 if TYPE_CHECKING:
-    from examples.weather.application import Reading
+    from examples.weather.application import StationReading
 
 KILLED, REFUSED = 0.001, 0.001
 """How often a write or commit is."""
 
 
 def crossings(
-    records: list[AlertRecord], number_of: dict[int, int]
+    records: list[AlertRecord], number_of: dict[tuple[str, int], int]
 ) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
-    """The alerts that opened and closed, with the numbers of the changes by the versions of the rules."""
+    """The alerts that opened and closed, with the numbers of the changes by rule and version."""
     opened, closed, before = list[Crossing](), list[tuple[Crossing, str]](), dict[str, set[str]]()
     for record in records:
         for alert in record.alerts:
             reading = int(alert.id.rpartition(".")[2])
-            crossing = record.device_id, alert.rule, number_of[alert.rule_version], reading
+            crossing = record.device_id, alert.rule, number_of[alert.rule, alert.rule_version], reading
             if alert.status == "open" and alert.id not in before.get(record.device_id, set()):
                 opened.append(crossing)
             if alert.status == "closed":
@@ -49,17 +49,18 @@ class Year:
         drawn = random.Random(seed)
         self.broker = Broker(app, lambda: _fate(drawn.random()), batch=500, restarts=False)
         self.oracle = Oracle()
-        self.number_of: dict[int, int] = {}
+        self.number_of: dict[tuple[str, int], int] = {}
         self.loop = Loop(app, {}, lambda: AT)
 
     def change(self, number: int, change: RuleChange) -> None:
         (table,) = app.tables
         row: Any = {"keys": change.keys, "degrees": change.degrees}
         value = None if change.degrees is None else encode_row(table, change.name, orjson.dumps(row), None)
-        self.number_of[self.broker.append(app.topics.table(table), change.name.encode(), value)] = number
+        version = self.broker.append(app.topics.table(table), change.name.encode(), value)
+        self.number_of[change.name, version] = number
         self.oracle.change(number, change)
 
-    def read(self, reading: Reading) -> None:
+    def read(self, reading: StationReading) -> None:
         snapshot = self.loop.send(reading)
         self.broker.append(app.topics.snapshots, window_key(*snapshot.window), snapshot.encode())
         self.oracle.read(reading.airport, reading.temp)

@@ -14,6 +14,7 @@ from contracts.model.topics import PARTITIONER
 from contracts.records.named_states import named
 from contracts.wire.partition import partition
 from services.cli.table import ABSENT, main
+from services.query.ingest import KafkaTables
 from services.runtime.topic_owners import outputs
 from services.runtime.topic_reader import TopicReader
 from services.topics.__main__ import main as make_topics
@@ -125,6 +126,20 @@ def test_a_topic_is_read_to_its_end_and_followed(
             more += [one.key for one in reader.poll()]
     finally:
         reader.close()
+
+
+@pytest.mark.kafka
+def test_the_query_service_compares_versions_and_writes(
+    broker: EmbeddedBroker, topics_prefix: str, commands: Commands
+) -> None:
+    commands.topics()
+    tables, topic = KafkaTables({"bootstrap.servers": broker.bootstrap}), f"{topics_prefix}limits"
+    assert tables.version(topic, "s1") is None
+    versions = [tables.write(topic, "s1", b"{}", "ann") for _ in range(2)]
+    assert tables.version(topic, "s1") == versions[-1] == versions[0] + 1
+    tables.write(topic, "s1", None, "ann")
+    assert tables.version(topic, "s1") is None
+    assert tables.version(f"{topic}.not.there", "s1") is None
 
 
 def test_a_table_is_an_owned_topic_and_a_named_state() -> None:

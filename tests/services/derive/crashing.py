@@ -148,6 +148,9 @@ class Reader:
             self.positions[topic] = len(records)
             yield records[: (ends or {}).get((topic, number), len(records))]
 
+    def stop(self) -> None:
+        self.positions.clear()
+
     def poll(self) -> list[Record]:
         found: list[Record] = []
         for topic, position in self.positions.items():

@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import Alerts, Application, DeclarationError, Table
-from contracts.records.tables import encode_row
+from contracts.records.tables import Row, encode_row
 from contracts.wire import DeadLetter, Snapshot
 from contracts.wire.alerts import AlertRecord
 from contracts.wire.window_key import window_key
+from services.derive.alert_partition import AlertPartition
+from services.derive.alerting import Alerting
 from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, Oracle, Reading, Sensor, above, transitions
 from tests.services.derive.crashing import AT, Broker
 
@@ -189,3 +191,14 @@ def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
         Application(name="sensors", event=Reading, state=Sensor, deduplicate=False, alerts=APP.alerts)
     with pytest.raises(DeclarationError, match="Sensor is no AlertRule"):
         Alerts("too_high", Table("limits", Sensor), above)
+
+
+def test_a_worker_without_partitions_has_nothing_to_evaluate() -> None:
+    alerting, row = Alerting(APP, None), Row(1, Limit(high=1, low=1), None, AT)
+    alerting.change_rule("limits", "r", row)
+    assert not alerting.is_busy
+    alerting.assign(AlertPartition(0, 0, ["too_high"]))
+    alerting.change_rule("limits", "r", None)
+    assert alerting.is_busy
+    alerting.revoke([0])
+    assert (alerting.is_busy, alerting.work()) == (False, [])

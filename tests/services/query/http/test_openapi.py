@@ -14,14 +14,17 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi import checks
 
+from contracts import Table
 from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
 from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
+from services.query.http.table_routes import TableRoutes
 from services.query.openapi import document, written
 from tests.services.query.console.looks import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
+from tests.services.query.http.test_tables import Limit, MemoryTables
 from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ CHECKS = [
 def base() -> Iterator[str]:
     """An instance that answers in a thread of its own."""
     flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
-    instance = Instance(dependencies_of(flights, rate=0, max_wait=0.01), hot=True, others=[console()])
+    instance = Instance(dependencies_of(flights, rate=0, max_wait=0.01), hot=True, others=[console(), tables()])
     store = instance.dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put("old", window_start=1)
@@ -62,6 +65,11 @@ def base() -> Iterator[str]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+def tables() -> TableRoutes:
+    """A table, whose rows no broker stores."""
+    return TableRoutes({"limits": (Table("limits", Limit), "limits.topic")}, MemoryTables())
 
 
 def console() -> Console:
