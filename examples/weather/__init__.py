@@ -1,1 +1,1 @@
-"""The weather of three airports in New York, with an alert for each change of temperature that a rule names."""
+"""Alerts when the temperature at an airport changes by more than a threshold between two readings."""

@@ -9,7 +9,6 @@ from contracts import (
     AlertRule,
     Alerts,
     Application,
-    BaseEvent,
     Count,
     Latest,
     QueryOptions,
@@ -19,27 +18,17 @@ from contracts import (
     Topics,
 )
 from contracts.wire import Snapshot
+from examples.weather.readings import Reading
 
 YEAR = timedelta(days=366)
-NEW_YEAR = timedelta(days=334)
-"""A window of a year that begins here contains 2013."""
 
 
-class StationReading(BaseEvent):
-    """What a station measures each hour. The temperature is in degrees Fahrenheit, and is sometimes missing."""
-
-    event_id: str
-    airport: str
-    temp: float | None = None
-    wind_speed: float | None = None
-
-
-class AirportWeather(State, key="airport", window=YEAR, offset=NEW_YEAR):
-    """The weather at an airport."""
+class StationWeather(State, key="station", lifetime=YEAR):
+    """The weather at a station."""
 
     readings: Annotated[int, Count(of="event_id")]
-    temp: Annotated[float | None, Latest()]
-    temps: Annotated[list[float], Recent(2, of="temp")]
+    temperature: Annotated[float | None, Latest()]
+    temperatures: Annotated[list[float], Recent(2, of="temperature")]
     wind_speed: Annotated[float | None, Latest()]
 
 
@@ -51,8 +40,8 @@ class TemperatureRule(AlertRule):
 
 def changed(snapshot: Snapshot, rule: TemperatureRule) -> bool:
     """Whether the last two temperatures differ by so much."""
-    temps: list[float] = snapshot.state["temps"]
-    return len(temps) > 1 and abs(temps[0] - temps[1]) >= rule.degrees
+    last: list[float] = snapshot.state["temperatures"]
+    return len(last) > 1 and abs(last[0] - last[1]) >= rule.degrees
 
 
 def weather(prefix: str = "weather_") -> Application:
@@ -60,10 +49,10 @@ def weather(prefix: str = "weather_") -> Application:
     rules = Table("temperature_rules", TemperatureRule, query=QueryOptions(history=100))
     return Application(
         name="weather",
-        event=StationReading,
-        state=AirportWeather,
+        event=Reading,
+        state=StationWeather,
         topics=Topics(prefix=prefix, replay=True),
-        query=QueryOptions(indexes=("state.temp",)),
+        query=QueryOptions(indexes=("state.temperature",)),
         tables=(rules,),
         alerts=(Alerts("temperature_changes", rules, changed, query=QueryOptions(history=100, indexes=("status",))),),
     )

@@ -18,8 +18,8 @@ from contracts.errors import StateloopError
 from contracts.settings import KafkaSettings, read
 from examples.flights.replay.pace import Pace
 from examples.flights.replay.sender import connect
-from examples.weather.application import StationReading, app
-from examples.weather.readings import readings
+from examples.weather.application import app
+from examples.weather.readings import Reading, readings
 
 TICK_S = 0.1
 FLUSH_S = 30.0
@@ -44,12 +44,12 @@ def main(arguments: list[str] | None = None) -> None:
     sys.stdout.write(f"Sent {sent - left:,} readings\n")
 
 
-def send(producer: Producer, topic: str, reading: StationReading) -> None:
+def send(producer: Producer, topic: str, reading: Reading) -> None:
     """Queue a reading, with its own time."""
     value, stamp = orjson.dumps(reading.model_dump(exclude_none=True)), round(reading.ts.timestamp() * 1000)
     while True:
         try:
-            producer.produce(topic, value, reading.airport, timestamp=stamp)
+            producer.produce(topic, value, reading.station, timestamp=stamp)
         except BufferError:
             producer.poll(TICK_S)
         else:
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _is_due(reading: StationReading, pace: Pace, wait: Callable[[float], bool]) -> bool:
+def _is_due(reading: Reading, pace: Pace, wait: Callable[[float], bool]) -> bool:
     """Wait until a reading is due; return False if it is stopped before."""
     while (left := pace.remaining(reading.ts)) > 0:
         if wait(min(left, TICK_S)):

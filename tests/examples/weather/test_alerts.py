@@ -19,7 +19,7 @@ from tests.examples.weather.oracle import Crossing, Oracle, RuleChange, merged, 
 from tests.services.derive.crashing import AT, Broker
 
 if TYPE_CHECKING:
-    from examples.weather.application import StationReading
+    from examples.weather.readings import Reading
 
 KILLED, REFUSED = 0.001, 0.001
 """How often a write or commit is."""
@@ -60,10 +60,10 @@ class Year:
         self.number_of[change.name, version] = number
         self.oracle.change(number, change)
 
-    def read(self, reading: StationReading) -> None:
+    def read(self, reading: Reading) -> None:
         snapshot = self.loop.send(reading)
         self.broker.append(app.topics.snapshots, window_key(*snapshot.window), snapshot.encode())
-        self.oracle.read(reading.airport, reading.temp)
+        self.oracle.read(reading.station, reading.temperature)
 
     def crossings(self) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
         (alerts,) = app.alerts
