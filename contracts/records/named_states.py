@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
-from contracts.model.named_state import NamedState
+from contracts.model.named_state import CoverageField, NamedState
 from contracts.records.schema import schemas
 from contracts.records.tables import table_shape
+from contracts.reducers import Coverage
 from contracts.wire import DerivedRecord
 from contracts.wire.alerts import AlertRecord
 
@@ -36,6 +37,7 @@ def named(application: Application) -> dict[str, NamedState]:
         query=application.query,
         window=application.state.window,
         every=application.state.every,
+        coverage=_coverage(application),
     )
     derived = (_derived(application, one) for one in application.derived)
     alerts = (_alerts(application, one) for one in application.alerts)
@@ -52,6 +54,17 @@ def derived_shape(derived: Derived) -> type[DerivedRecord]:
     """The model of a derived state's records."""
     value: dict[str, Any] = {"value": (derived.model, ...)}
     return create_model(f"Derived{derived.model.__name__}", __base__=DerivedRecord, **value)
+
+
+def _coverage(application: Application) -> tuple[CoverageField, ...]:
+    """The Coverage fields of a windowed state."""
+    if not application.state.is_windowed:
+        return ()
+    return tuple(
+        CoverageField(f"state.{name}", reducer.step)
+        for name, reducer in application.reducers.items()
+        if isinstance(reducer, Coverage)
+    )
 
 
 def _derived(application: Application, one: Derived) -> NamedState:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from contracts import Application, BaseEvent, Count, DeclarationError, Event, Latest, State
+from contracts import Application, BaseEvent, Count, Coverage, DeclarationError, Event, Latest, State
+from contracts.model.named_state import CoverageField
 from contracts.records.named_states import named
 
 VIEWS = Annotated[int, Count()]
@@ -151,3 +152,12 @@ def test_the_named_state_has_the_windows() -> None:
     hopping = named(of(state(key="page", window=HOUR, every=QUARTER)))["views"]
     assert (hopping.window, hopping.every, hopping.lifetime) == (HOUR, QUARTER, HOUR)
     assert hopping.event_offset is None, "the events of a key are in any partition"
+
+
+def test_the_named_state_has_the_fields_with_coverage() -> None:
+    covered = Annotated[list[list[int]], Coverage(step=timedelta(seconds=5))]
+    windowed = named(of(state("covered", covered, key="page", window=HOUR)))["views"]
+    assert windowed.coverage == (CoverageField("state.covered", timedelta(seconds=5)),)
+    assert named(of(state(key="page", window=HOUR)))["views"].coverage == ()
+    lived = state("covered", covered, lifetime=HOUR)
+    assert named(of(lived, Event, deduplicate=True))["views"].coverage == ()

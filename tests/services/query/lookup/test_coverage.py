@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from functools import reduce
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from contracts import Coverage
 from services.query.lookup.coverage import CoverageKind, Interval, Timeline, WindowCoverage, cover, steps_at
 
+EPOCH, MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 SPAN = 60
 """Events and ranges are within these milliseconds."""
 
@@ -70,9 +74,17 @@ class Scene(NamedTuple):
         found = []
         for start in filter(self.is_stored, self.starts):
             steps = self.covered(start)
-            pairs = None if steps is None else merged([(one, one + 1) for one in sorted(steps)])
-            found.append(WindowCoverage(start, pairs))
+            found.append(WindowCoverage(start, None if steps is None else self.reduced(start)))
         return found
+
+    def reduced(self, start: int) -> list[tuple[int, int]]:
+        """The value of the field, as the job computes it."""
+        reducer = Coverage(step=self.step * MILLISECOND, unit=MILLISECOND).within(self.size * MILLISECOND)
+        lifted = [
+            reducer.lift(end - time, EPOCH + time * MILLISECOND, EPOCH + start * MILLISECOND)
+            for time, end in self.events_of(start)
+        ]
+        return [(first, last) for first, last in reducer.present(reduce(reducer.merge, lifted))]
 
     def kind_at(self, time: int) -> CoverageKind:
         """What is known of a millisecond, by looking at each window that contains it."""
@@ -87,16 +99,6 @@ class Scene(NamedTuple):
         if newest + step_end > self.now:
             return CoverageKind.OPEN
         return CoverageKind.UNKNOWN if self.covered(newest) is None else CoverageKind.GAP
-
-
-def merged(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for first, last in pairs:
-        if found and found[-1][1] == first:
-            found[-1] = found[-1][0], last
-        else:
-            found.append((first, last))
-    return found
 
 
 scenes = st.builds(
