@@ -15,13 +15,14 @@ HISTORY = 3
 INDEXES = ("state.status", "state.gate")
 
 
-def named(
+def named(  # noqa: PLR0913  # each has a usual value
     *,
     lifetime: int | None = LIFETIME,
     history: int = HISTORY,
     indexes: tuple[str, ...] = INDEXES,
     name: str = "flights",
     topic: str = "snapshots",
+    silence: bool = False,
 ) -> NamedState:
     """A state whose windows last some milliseconds."""
     return NamedState(
@@ -31,7 +32,9 @@ def named(
         partitions=2,
         window_start=None if lifetime is None else "first_seen",
         lifetime=None if lifetime is None else timedelta(milliseconds=lifetime),
-        query=QueryOptions(history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER), silence=True),
+        query=QueryOptions(
+            history=history, indexes=indexes, remember=timedelta(milliseconds=REMEMBER), silence=silence
+        ),
     )
 
 

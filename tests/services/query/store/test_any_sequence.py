@@ -61,7 +61,7 @@ class Stores(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.state = named(history=self.history)
+        self.state = named(history=self.history, silence=True)
         self.store = LmdbStore(self.folder, self.state, "boot")
         self.model = Model(time_buckets(self.state), self.history)
         self.batches: list[list[Update]] = []

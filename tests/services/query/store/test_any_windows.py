@@ -55,7 +55,7 @@ class Windows(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        state = named(lifetime=WINDOW, history=self.history)
+        state = named(lifetime=WINDOW, history=self.history, silence=True)
         self.state = replace(
             state,
             window=timedelta(milliseconds=WINDOW),
