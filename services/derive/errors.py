@@ -43,6 +43,17 @@ class KafkaFailedError(DeriveError, RetryableError):
         self.code = code
 
 
+class StatesNotStoredError(DeriveError, RetryableError):
+    """The newest snapshots cannot be stored on disk."""
+
+    def __init__(self, folder: str, problem: str) -> None:
+        super().__init__(
+            f"the newest snapshots cannot be stored in {folder} ({problem}): give it space, or set TMPDIR to another "
+            "folder, then start the worker again"
+        )
+        self.folder = folder
+
+
 class EverythingFailsError(DeriveError, PermanentError):
     """The application's functions raise for every snapshot: more dead letters are of no use."""
 

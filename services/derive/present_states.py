@@ -8,12 +8,14 @@ from __future__ import annotations
 import shutil
 import struct
 import tempfile
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
 
 from contracts.wire import decode_snapshot
+from services.derive.errors import StatesNotStoredError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,16 +43,20 @@ class WindowSlice(NamedTuple):
 
 
 class PresentStates:
-    """Two databases: snapshots by key and window, and windows by their start. One thread uses it."""
+    """Two databases: snapshots by key and window, and windows by their start. One thread uses it.
+
+    It raises StatesNotStoredError when it opens, and when it writes.
+    """
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="stateloop-derive-")
-        self._env = lmdb.open(
-            folder, map_size=MAP_SIZE, max_dbs=2, lock=False, sync=False, metasync=False, readahead=False
-        )
-        shutil.rmtree(folder)
-        self._snapshots = self._env.open_db(b"snapshots")
-        self._starts = self._env.open_db(b"starts")
+        with _storing():
+            folder = tempfile.mkdtemp(prefix="stateloop-derive-")
+            self._env = lmdb.open(
+                folder, map_size=MAP_SIZE, max_dbs=2, lock=False, sync=False, metasync=False, readahead=False
+            )
+            shutil.rmtree(folder)
+            self._snapshots = self._env.open_db(b"snapshots")
+            self._starts = self._env.open_db(b"starts")
 
     def order(self, window: Window) -> Order | None:
         """The epoch and version that are stored of a window."""
@@ -69,7 +75,7 @@ class PresentStates:
 
     def change(self, changes: Iterable[tuple[Window, Order, bytes | None]]) -> None:
         """Store snapshots in place of older ones; one without bytes is removed."""
-        with self._env.begin(write=True) as txn:
+        with _storing(), self._env.begin(write=True) as txn:
             for window, order, value in changes:
                 key = _by_key(window)
                 if value is None:
@@ -125,6 +131,14 @@ class PresentStates:
     def close(self) -> None:
         """Give the disk space back."""
         self._env.close()
+
+
+@contextmanager
+def _storing() -> Iterator[None]:
+    try:
+        yield
+    except (lmdb.Error, OSError) as error:
+        raise StatesNotStoredError(tempfile.gettempdir(), str(error)) from error
 
 
 def _keys(txn: lmdb.Transaction, limit: int) -> Iterator[bytes]:

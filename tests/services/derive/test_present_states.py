@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.wire import Order, Snapshot
+from services.derive import present_states
+from services.derive.errors import StatesNotStoredError
 from services.derive.present_states import PresentStates, Window
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -47,6 +50,15 @@ def test_it_has_the_newest_snapshot_of_each_window(
     time = NOON + timedelta(hours=hours)
     oldest = sorted((one for one in expected if one[1] < time), key=lambda one: one[1])
     assert [start for _, start in states.started_before(time, limit)] == [start for _, start in oldest[:limit]]
+    states.close()
+
+
+def test_a_full_disk_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(present_states, "MAP_SIZE", 1 << 16)
+    states = PresentStates()
+    value = _snapshot(("a", NOON), (1, 2)).encode()
+    with pytest.raises(StatesNotStoredError, match="TMPDIR"):
+        states.change(((f"{number:0500}", NOON), (1, 1), value) for number in range(1000))
     states.close()
 
 
