@@ -108,6 +108,10 @@ class SeekableSource(RecordSource, Protocol):
         """
         ...
 
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        """Return the offset from which each of these is read on, 0 for the beginning; none of which it is unknown."""
+        ...
+
 
 class KafkaSource:
     """A member of the group. All its calls and callbacks run in one thread."""
@@ -153,6 +157,10 @@ class KafkaSource:
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         """See `SeekableSource.seek`."""
         return await self._loop.run_in_executor(self._thread, self._seek, positions)
+
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        """See `SeekableSource.next_offsets`."""
+        return await self._loop.run_in_executor(self._thread, self._next_offsets, partitions)
 
     async def lag(self) -> int:
         """See `RecordSource.lag`."""
@@ -203,6 +211,14 @@ class KafkaSource:
             self._on_error(error.args[0])
             return False
         return True
+
+    def _next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        try:
+            found = self._consumer.position(self._partitions(self._ours.intersection(partitions)))
+            return {one.partition: max(0, self._next_offset(one)) for one in found}
+        except KafkaException as error:
+            self._on_error(error.args[0])
+            return {}
 
     def _listed(self) -> Collection[str] | None:
         """The topics with partitions; None while no broker answers."""
@@ -285,12 +301,15 @@ class KafkaSource:
             return 0
 
     def _behind(self, position: TopicPartition) -> int:
-        """The distance from the position to the end. Before the first read, the position is the committed offset."""
+        """The distance from the position to the end."""
         start, end = self._consumer.get_watermark_offsets(position, cached=True) or (0, 0)
-        at = position.offset
-        if at < 0:
-            at = self._consumer.committed([position], LAG_S)[0].offset
-        return max(0, end - max(at, start))
+        return max(0, end - max(self._next_offset(position), start))
+
+    def _next_offset(self, position: TopicPartition) -> int:
+        """The position; before the first read, the committed offset, negative without one."""
+        if position.offset >= 0:
+            return position.offset
+        return self._consumer.committed([position], LAG_S)[0].offset
 
     def _partitions(self, numbers: set[int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, number) for number in sorted(numbers)]

@@ -11,15 +11,15 @@ from contracts.wire import DeadLetter
 from services.sink.errors import EverythingRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from services.runtime.publisher import Publisher
     from services.sink.plan import RefusedRecord
 
 MAX_DETAIL = 500
 """In characters."""
-MAX_FAILURES = 100
-"""The number of refused records in a row at which the sink stops."""
+MAX_KEYS = 100
+"""The number of keys that are refused in a row, without a record that is written, at which the sink stops."""
 
 
 class DeadLetters:
@@ -29,20 +29,25 @@ class DeadLetters:
         self._publisher = publisher
         self._topic = topic
         self._origin = origin
-        self._in_a_row = 0
+        self._keys: set[bytes | None] = set()
 
-    async def send(self, refused: Iterable[RefusedRecord]) -> None:
-        """Write them, and wait until all in-sync replicas have them. Raises EverythingRefusedError for too many."""
-        for one in refused:
-            self._in_a_row += 1
-            if self._in_a_row > MAX_FAILURES:
-                raise EverythingRefusedError(MAX_FAILURES, one.reason)
-            key = one.record.key if one.key is None else one.key.encode()
-            await self._publisher.publish(self._topic, shortened(key), self._dead_letter(one).encode())
+    def check(self, refused: Sequence[RefusedRecord], others: int) -> None:
+        """Note records that are refused, and the number of others of their batch that are not.
 
-    def note_success(self) -> None:
-        """Count from the beginning: a record was written."""
-        self._in_a_row = 0
+        Raises EverythingRefusedError if only records of too many keys have been refused since the last success. One key
+        alone stops nothing.
+        """
+        if others:
+            self._keys.clear()
+            return
+        self._keys.update(_key(one) for one in refused)
+        if len(self._keys) > MAX_KEYS:
+            raise EverythingRefusedError(len(self._keys), refused[-1].reason)
+
+    async def send(self, refused: RefusedRecord) -> None:
+        """Write a dead letter, and wait until all in-sync replicas have it."""
+        key = shortened(_key(refused))
+        await self._publisher.publish(self._topic, key, self._dead_letter(refused).encode())
 
     def _dead_letter(self, refused: RefusedRecord) -> DeadLetter:
         record = refused.record
@@ -55,3 +60,7 @@ class DeadLetters:
             timestamp=datetime.fromtimestamp(max(record.timestamp, 0) / 1000, UTC),
             head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
         )
+
+
+def _key(refused: RefusedRecord) -> bytes | None:
+    return refused.record.key if refused.key is None else refused.key.encode()

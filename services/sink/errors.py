@@ -58,9 +58,9 @@ class ClientMissingError(SinkError, PermanentError):
 class EverythingRefusedError(SinkError, PermanentError):
     """No record can be written. More dead letters would not help."""
 
-    def __init__(self, refused: int, last: str) -> None:
+    def __init__(self, keys: int, last: str) -> None:
         super().__init__(
-            f"{refused} records in a row could not be written, the last one because: {last}. Check "
+            f"the records of {keys} keys in a row could not be written, the last one because: {last}. Check "
             "STATELOOP_APPLICATION and the store, then start the sink again: it continues where it was"
         )
-        self.refused = refused
+        self.keys = keys

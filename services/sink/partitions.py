@@ -124,6 +124,31 @@ class SinkPartitions:
                 self._rewind(record.partition, progress)
         return [one for one in records if not one.progress.is_closed]
 
+    def unread(self) -> set[int]:
+        """Return the partitions of which no record has been read."""
+        return {number for number, one in self._progress.items() if one.read_from is None}
+
+    def set_next_offsets(self, offsets: Mapping[int, int]) -> None:
+        """Note from where unread partitions are read on."""
+        for number, offset in offsets.items():
+            if (progress := self._progress.get(number)) and progress.read_from is None:
+                progress.read_from = offset
+
+    def required(self) -> dict[int, int]:
+        """Return the position that the store must have reached of each partition, as far as that is known."""
+        positions = {
+            number: one.read_from if one.stored is None else one.stored for number, one in self._progress.items()
+        }
+        return {number: position for number, position in positions.items() if position is not None}
+
+    def compare(self, required: Mapping[int, int], stored: Mapping[int, int]) -> None:
+        """Rewind partitions whose position in the store is before the required one."""
+        for number, position in required.items():
+            progress = self._progress.get(number)
+            if progress is not None and stored.get(number, 0) < position:
+                progress.stored = stored.get(number, 0)
+                self._rewind(number, progress)
+
     def moves(self, records: Iterable[RoutedRecord]) -> dict[int, Move]:
         """Return the moves of the positions that writing these records makes."""
         return {record.partition: Move(progress.stored or 0, record.offset + 1) for progress, record in records}

@@ -14,7 +14,7 @@ from services.sink.pending import PendingRecords
 from services.sink.plan import RefusedRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from contracts.metrics.counts import Counts
     from services.runtime.source import SeekableSource
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 ROOM_WAIT_S = 0.5
 """How long reading waits for room before it pauses the partitions."""
 COMMIT_EVERY_S = 0.5
+VERIFY_EVERY_S = 5.0
 EXPIRE_EVERY_S = 30.0
 REPORT_EVERY_S = 5.0
 
@@ -102,7 +103,8 @@ class SinkWorker:
         try:
             async with asyncio.TaskGroup() as tasks:
                 started = [
-                    tasks.create_task(one) for one in (self._read(), self._write(), self._expire(), self._report())
+                    tasks.create_task(one)
+                    for one in (self._read(), self._write(), self._verify(), self._expire(), self._report())
                 ]
                 await self._stopping.wait()
                 with suppress(TimeoutError):
@@ -130,8 +132,8 @@ class SinkWorker:
 
     async def _rewind(self) -> None:
         if rewinds := self._partitions.take_rewinds():
-            facts = {"state": self._state, "positions": rewinds}
-            log.warning("the store lacks records: they are read again", extra={"facts": facts})
+            facts = {"state": self._state, "positions": {str(one): at for one, at in rewinds.items()}}
+            log.warning("the store lacks records, which are read again", extra={"facts": facts})
             done = await self._source.seek(rewinds)
             self._partitions.repeat_rewinds({one: at for one, at in rewinds.items() if one not in done})
 
@@ -153,7 +155,7 @@ class SinkWorker:
         while records := await self._writable(records):
             plan = self._planner.plan([one.record for one in records if _place(one) not in refused], self._now())
             if plan.refused:
-                await self._refuse(refused, plan.refused)
+                await self._refuse(refused, plan.refused, others=_changes(plan))
                 continue
             moves = self._partitions.moves(records)
             try:
@@ -164,7 +166,8 @@ class SinkWorker:
             except RowsRefusedError as error:
                 by_place = {_place(one): one.record for one in records}
                 rows = [(by_place[one.row.partition, one.row.offset], one) for one in error.refused]
-                await self._refuse(refused, [RefusedRecord(record, one.reason, one.row.key) for record, one in rows])
+                new = [RefusedRecord(record, one.reason, one.row.key) for record, one in rows]
+                await self._refuse(refused, new, others=_changes(plan) - len(new))
             else:
                 self._partitions.moved(records)
                 self._count(plan, len(records), changed)
@@ -176,16 +179,18 @@ class SinkWorker:
             self._partitions.set_stored(await self._store.positions(), unknown)
         return self._partitions.writable(records)
 
-    async def _refuse(self, refused: dict[tuple[int, int], RefusedRecord], new: Iterable[RefusedRecord]) -> None:
+    async def _refuse(
+        self, refused: dict[tuple[int, int], RefusedRecord], new: Sequence[RefusedRecord], others: int
+    ) -> None:
+        self._dead_letters.check(new, others)
         for one in new:
-            await self._dead_letters.send((one,))
+            await self._dead_letters.send(one)
             refused[one.record.partition, one.record.offset] = one
             self._counts.add(metrics.DEAD_LETTERS, self._state)
 
     def _count(self, plan: WritePlan, records: int, changed: int) -> None:
-        rows = sum(len(step.rows) + len(step.removals) for step in plan.steps)
-        if rows:
-            self._dead_letters.note_success()
+        rows = _changes(plan)
+        self._dead_letters.check((), rows)
         for metric, by in (
             (metrics.RECORDS, records),
             (metrics.SUPERSEDED, plan.superseded),
@@ -195,11 +200,21 @@ class SinkWorker:
         ):
             self._counts.add(metric, self._state, by=by)
 
+    async def _verify(self) -> None:
+        """Look for partitions of which the store has lost writes; no record has to arrive for that."""
+        while True:
+            if unread := self._partitions.unread():
+                self._partitions.set_next_offsets(await self._source.next_offsets(unread))
+            required = self._partitions.required()  # positions only grow: one that is read later is not before these
+            self._partitions.compare(required, await self._store.positions())
+            await asyncio.sleep(VERIFY_EVERY_S)
+
     async def _expire(self) -> None:
         while True:
             removed = await self._store.remove_expired(self._now())
             self._counts.add(metrics.REMOVED, self._state, by=removed)
-            await asyncio.sleep(EXPIRE_EVERY_S)
+            if not removed:  # else there may be more
+                await asyncio.sleep(EXPIRE_EVERY_S)
 
     # Health and metrics
 
@@ -229,6 +244,10 @@ class SinkWorker:
             await asyncio.sleep(REPORT_EVERY_S)
             self._counts.set(metrics.LAG, await self._source.lag(), self._state)
             self.measure()
+
+
+def _changes(plan: WritePlan) -> int:
+    return sum(len(step.rows) + len(step.removals) for step in plan.steps)
 
 
 def _place(routed: RoutedRecord) -> tuple[int, int]:

@@ -69,6 +69,9 @@ class Topic:
         self.sought.append(self.at)
         return positions
 
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        return dict.fromkeys(partitions, self.at)
+
     async def lag(self) -> int:
         return len(self.records) - self.at
 

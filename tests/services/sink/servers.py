@@ -10,13 +10,14 @@ import signal
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import redis
-from psycopg import sql
+from psycopg import errors, sql
 
 from contracts.sinks import Windows
 from contracts.testing.stores import StoredRow
@@ -182,9 +183,10 @@ class PostgresqlServer(Server):
 
     def found(self, target: Target) -> list[StoredRow]:
         query = sql.SQL("SELECT key, window_start, epoch, version, value FROM {}").format(sql.Identifier(target.name))
-        with psycopg.connect(self.url) as connection:
+        with psycopg.connect(self.url) as connection, suppress(errors.UndefinedTable):
             found: list[tuple[str, datetime, int, int, Any]] = connection.execute(query).fetchall()
-        return [StoredRow(key, _microseconds(start), *rest) for key, start, *rest in found]
+            return [StoredRow(key, _microseconds(start), *rest) for key, start, *rest in found]
+        return []
 
 
 def _microseconds(time: datetime) -> int:

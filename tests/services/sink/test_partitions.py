@@ -78,6 +78,27 @@ def test_a_store_that_loses_writes_later_is_noticed_by_its_position() -> None:
     assert partitions.take_rewinds() == {0: 6}
 
 
+def test_a_partition_without_records_is_compared_with_the_store_too() -> None:
+    partitions = assigned(0, 1, 2)
+    assert partitions.unread() == {0, 1, 2}
+    assert partitions.required() == {}
+    partitions.set_next_offsets({0: 5, 1: 7, 2: 0})
+    assert partitions.required() == {0: 5, 1: 7, 2: 0}
+    partitions.compare(partitions.required(), {0: 5, 1: 6})
+    assert partitions.take_rewinds() == {1: 6}
+    assert partitions.required() == {0: 5, 1: 6, 2: 0}
+
+
+def test_a_write_since_the_comparison_began_is_no_loss() -> None:
+    partitions = assigned(0)
+    partitions.set_stored({0: 5}, {0})
+    records = read(partitions, 5)
+    required = partitions.required()
+    partitions.moved(partitions.writable(records))
+    partitions.compare(required, {0: 5})
+    assert partitions.take_rewinds() == {}
+
+
 def test_a_topic_that_was_created_again_moves_the_position_back() -> None:
     partitions = assigned(0)
     partitions.set_stored({0: 500}, {0})

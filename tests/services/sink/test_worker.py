@@ -11,7 +11,7 @@ import pytest
 from contracts.metrics import sink as metrics
 from contracts.sinks import Windows
 from contracts.testing.stores import StoredRow
-from services.sink.dead_letters import MAX_FAILURES
+from services.sink.dead_letters import MAX_KEYS
 from services.sink.errors import EverythingRefusedError
 from tests.services.sink.in_memory import ControlledStore, Published, RunningSink, Topic, running, until
 from tests.services.sink.records import STATE, Change, folded, record
@@ -30,6 +30,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.sink.retried_store.LONGEST_PAUSE_S", 0.01)
     monkeypatch.setattr("services.sink.worker.ROOM_WAIT_S", 0.002)
     monkeypatch.setattr("services.sink.worker.COMMIT_EVERY_S", 0.0)
+    monkeypatch.setattr("services.sink.worker.VERIFY_EVERY_S", 3600.0)
 
 
 def topic(changes: Iterable[Change] = CHANGES, start: int = 0) -> Topic:
@@ -138,13 +139,31 @@ async def test_records_that_cannot_be_decoded_become_dead_letters_once() -> None
 
 
 async def test_a_sink_stops_when_every_record_is_refused() -> None:
-    source = Topic([record(Change("a"), offset=offset)._replace(value=b"{") for offset in range(2 * MAX_FAILURES)])
-    published = Published()
+    records = [record(Change(f"key {offset}"), offset=offset) for offset in range(2 * MAX_KEYS)]
+    source, published = Topic([one._replace(value=b"{") for one in records]), Published()
     with pytest.raises(ExceptionGroup) as error:
         async with running(source, published=published) as sink:
             await until(lambda: sink.topic.closed)
     assert error.group_contains(EverythingRefusedError)
-    assert len(published.dead_letters) == MAX_FAILURES
+    assert 0 < len(published.dead_letters) <= MAX_KEYS
+
+
+async def test_one_key_that_is_always_refused_stops_nothing() -> None:
+    changes = [Change("x", version=1 + number) for number in range(2 * MAX_KEYS)]
+    store, published = ControlledStore(), Published()
+    store.refuses = {"x"}
+    async with running(topic([*changes, Change("a")]), store, published) as sink:
+        assert await written(sink, len(changes) + 1) == folded([Change("a")], Windows.NEWEST)
+    assert len(published.dead_letters) == len(changes)
+
+
+async def test_many_bad_records_among_good_ones_stop_nothing() -> None:
+    source = topic([Change(f"key {number}") for number in range(3 * MAX_KEYS)])
+    source.records = [one._replace(value=b"{") if one.offset % 2 else one for one in source.records]
+    source.batch = len(source.records)
+    async with running(source) as sink:
+        assert len(await written(sink, len(source.records))) == len(source.records) // 2
+    assert len(sink.published.dead_letters) == len(source.records) // 2
 
 
 async def test_a_new_store_is_filled_from_the_beginning() -> None:
@@ -164,6 +183,19 @@ async def test_a_store_that_loses_its_rows_while_the_sink_runs_is_filled_again()
         assert await written(sink, len(everything)) == folded(everything, Windows.NEWEST)
     assert sink.topic.sought == [0]
     assert sink.counts.get(metrics.CONFLICTS, STATE.name) == 1
+
+
+@pytest.mark.parametrize("start", [0, len(CHANGES)])
+async def test_a_store_that_loses_its_rows_is_filled_again_without_a_new_record(
+    start: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.sink.worker.VERIFY_EVERY_S", 0.001)
+    async with running(topic(start=start)) as sink:
+        assert await written(sink) == folded(CHANGES, Windows.NEWEST)
+        sink.store.state.rows.clear()
+        sink.store.state.positions.clear()
+        assert await written(sink) == folded(CHANGES, Windows.NEWEST)
+    assert sink.topic.sought == [0] * (1 if start == 0 else 2)
 
 
 async def test_a_store_that_goes_back_gets_what_it_lost() -> None:
