@@ -27,8 +27,9 @@ class SinkSettings(KafkaSettings):
     application: str
     """The application, or the suite of applications, as package.module:name."""
     sink_url: SecretStr
-    """The store: redis://[user:password@]host[:port][/number], rediss:// with TLS, or postgresql://[user:password@]
-    host[:port]/database, each with the options of its client. A value file:/path is read from that file."""
+    """The store: `redis://user:password@host:6379/0`, `rediss://` with TLS, or
+    `postgresql://user:password@host:5432/database`, each with the options of its client. A value `file:/path` is read
+    from that file."""
     sink_store: str | None = None
     """A store of your own, as package.module:name: a `contracts.sinks.StoreFactory`, which gets the URL."""
     sink_states: tuple[str, ...] = Field(default=(), examples=[["flights", "aircraft"]])
