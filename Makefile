@@ -63,6 +63,11 @@ up: jars ## Run the whole loop here, with a live view; Ctrl-C stops it, and the 
 fresh: FRESH := --fresh
 fresh: up ## As make up, from nothing: all records and states are removed first
 
+.PHONY: vitals
+vitals: export STATELOOP_APPLICATION = examples.vitals.application:suite
+vitals: export STATELOOP_DATA = $(STATE)/vitals
+vitals: up ## As make up, with the pulse waveforms of 50 patients (VITALS_PATIENTS=n: of others)
+
 APPLICATION ?= examples.flights.application:app
 .PHONY: graph
 graph: $(INSTALLED) ## Print the graph of an application's enrichments (APPLICATION=package.module:app, ARGS="--svg FILE")

@@ -11,6 +11,7 @@ from contracts.model.event import BaseEvent, Event
 from contracts.model.named_state import Derived, NamedState, QueryOptions
 from contracts.model.policy import Breaker, Cache, Policy, RateLimit
 from contracts.model.processor import Processor
+from contracts.model.raw import Raw
 from contracts.model.state import State
 from contracts.model.suite import Suite
 from contracts.model.table import Table
@@ -42,7 +43,9 @@ from contracts.reducers import (
 from contracts.types.echo import Echo
 from contracts.types.filters import Filter, field
 from contracts.types.key import composite_key
+from contracts.types.packed import PackedIntegers
 from contracts.types.quantize import Quantize
+from contracts.types.raw_record import FieldSource, FromHeader, FromKey, FromOrigin, FromTimestamp, FromValue, RawRecord
 
 __all__ = [
     "AbsentError",
@@ -69,13 +72,20 @@ __all__ = [
     "Enriched",
     "Enrichment",
     "Event",
+    "FieldSource",
     "Filter",
+    "FromHeader",
+    "FromKey",
+    "FromOrigin",
+    "FromTimestamp",
+    "FromValue",
     "Histogram",
     "Latest",
     "Max",
     "Mean",
     "Min",
     "NamedState",
+    "PackedIntegers",
     "PermanentCallError",
     "Policy",
     "Processor",
@@ -84,6 +94,8 @@ __all__ = [
     "QueryOptions",
     "Rate",
     "RateLimit",
+    "Raw",
+    "RawRecord",
     "Recent",
     "Reducer",
     "RetryableCallError",

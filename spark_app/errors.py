@@ -29,6 +29,22 @@ class PartitionCountError(JobError, PermanentError):
         self.found = found
 
 
+class TopicReplacedError(JobError, RetryableError):
+    """A topic of raw records was deleted and created again while the job ran."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"topic {topic!r} was deleted and created again: its records are read from the first one")
+        self.topic = topic
+
+
+class RawWriteError(JobError, RetryableError):
+    """The broker did not take a decoded event."""
+
+    def __init__(self, topic: str, problem: str) -> None:
+        super().__init__(f"topic {topic!r} does not take decoded events ({problem}): mend that; the job tries again")
+        self.topic = topic
+
+
 class UnsupportedOptionError(JobError, PermanentError):
     """One of STATELOOP_KAFKA_OPTIONS that the job cannot hand to Spark's client."""
 

@@ -13,6 +13,7 @@ from contracts.metrics import Metric
 from contracts.metrics import job as names
 from spark_app.filtered import count_filtered
 from spark_app.processor.failures import count_failed
+from spark_app.raw_query import count_decoded
 
 MARGIN = timedelta(minutes=1)
 """How much longer than its length a batch may take, its start and its end included."""
@@ -172,7 +173,10 @@ class QueryMetrics:
         self._since = self._clock()
         self._add(names.BATCHES, 1)
         self._set(names.COMMITTED_AT, self._now())
-        self._add(names.WRITTEN, progress.sink.numOutputRows)
+        decoded = count_decoded(progress)
+        self._add(names.WRITTEN, sum(decoded.values()) if decoded else progress.sink.numOutputRows)
+        self._add(names.DECODED, decoded.get("decoded", 0))
+        self._add(names.REFUSED, decoded.get("refused", 0))
         self._add(names.FILTERED, count_filtered(progress))
         self._add(names.PROCESSOR_FAILURES, count_failed(progress))
         self._times(progress.durationMs)

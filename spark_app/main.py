@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections.abc import Sequence
 
 from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
@@ -11,6 +12,7 @@ from services.runtime.shutdown import stop_event
 from spark_app.application_job import ApplicationJob
 from spark_app.applications import run_all
 from spark_app.figures import JobMetrics
+from spark_app.raw_job import RawJob
 from spark_app.report import JobReport
 from spark_app.session import session
 from spark_app.settings import JobSettings
@@ -23,7 +25,10 @@ def main() -> int:
     try:
         settings, metrics = read(JobSettings), JobMetrics()
         suite = load_suite(settings.application)
-        jobs = [ApplicationJob(one, own, report, metrics) for one, own in settings.by_application(suite)]
+        jobs: list[ApplicationJob | RawJob] = [
+            *(ApplicationJob(one, own, report, metrics) for one, own in settings.by_application(suite)),
+            *(RawJob(one, raw, settings, report, metrics) for one, raw in suite.raw_sources()),
+        ]
         with serving(metrics, settings.http_host, settings.http_port) as port:
             run(jobs, settings, report, port, stopping)
     except StateloopError as error:
@@ -34,13 +39,13 @@ def main() -> int:
 
 
 def run(
-    jobs: list[ApplicationJob],
+    jobs: Sequence[ApplicationJob | RawJob],
     settings: JobSettings,
     report: JobReport,
     http_port: int | None,
     stopping: threading.Event,
 ) -> None:
-    """Run a query for each application, in one Spark session. Raises StateloopError when all have given up."""
+    """Run a query for each application and raw source, in one session. Raises StateloopError when all have given up."""
     slots = sum(job.slots() for job in jobs)
     spark = session(settings, slots)
     try:

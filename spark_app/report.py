@@ -10,6 +10,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from spark_app.figures import QueryMetrics
 from spark_app.filtered import count_filtered
+from spark_app.raw_query import count_decoded
 
 Write = Callable[[str], object]
 Level = Literal["info", "warning", "error"]
@@ -69,12 +70,13 @@ class QueryReport:
         """Report a committed batch.
 
         `filtered` counts the events that the state's filter excluded, `late` the records that were dropped because
-        their window had expired.
+        their window had expired. A raw source has `decoded` events, and `refused` records.
         """
         self._metrics.batch(progress)
         operators = progress.stateOperators
         self._line(
             "batch",
+            "info",
             batch=progress.batchId,
             records=self._metrics.records(progress.numInputRows),
             filtered=count_filtered(progress),
@@ -82,6 +84,7 @@ class QueryReport:
             expired=operators[0].numRowsRemoved if operators else 0,
             watermark=progress.eventTime.get("watermark"),
             took=progress.durationMs.get("triggerExecution"),
+            **count_decoded(progress),
         )
 
     def idle(self) -> None:

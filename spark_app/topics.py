@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource
 
 from contracts.model.application import Application
+from contracts.model.raw import Raw
 from contracts.settings import KafkaSettings
 from services.runtime.kafka_clients import create_admin_client
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicAccessError, TopicMissingError
@@ -55,6 +56,17 @@ def identify(settings: KafkaSettings, application: Application) -> list[TopicIde
         if topic.name in read:
             topic.require(_values(_answer(configs[_resource(topic.name)], topic.name, kafka)), kafka)
     return [TopicIdentity(name, str(found[name].topic_id), partitions[name]) for name in read]
+
+
+def identify_raw(settings: KafkaSettings, application: Application, raw: Raw) -> TopicIdentity:
+    """Return the topic of a raw source, as the broker has it now. Raises as `identify`."""
+    admin, kafka = create_admin_client(settings.client(), "job"), settings.kafka
+    described = admin.describe_topics(TopicCollection([raw.topic]), request_timeout=PATIENCE_S)
+    found = _answer(described[raw.topic], raw.topic, kafka)
+    configs = admin.describe_configs([_resource(raw.topic)], request_timeout=PATIENCE_S)
+    declared = next(topic for topic in application.catalogue() if topic.name == raw.topic)
+    declared.require(_values(_answer(configs[_resource(raw.topic)], raw.topic, kafka)), kafka)
+    return TopicIdentity(raw.topic, str(found.topic_id), len(found.partitions))
 
 
 def _resource(name: str) -> ConfigResource:

@@ -18,6 +18,8 @@ RECORDS = _counter("records", "Records read.", ("topic",))
 LAG = _gauge("lag", "Records that were in the topic and not read when the last batch ended.", ("topic",))
 CATCHING_UP = _gauge("catching_up", "Records that the job reads in one micro-batch before it goes live; 0 when live.")
 WRITTEN = _counter("written", "Records written: snapshots and dead letters.")
+DECODED = _counter("decoded", "Events that a raw source decoded and wrote.")
+REFUSED = _counter("refused", "Records of a raw source that became dead letters.")
 FILTERED = _counter("filtered", "Events that the filter of the state excluded.")
 PROCESSOR_FAILURES = _counter(
     "processor_failures", "Records and timers on which the processor raised, and which became dead letters."

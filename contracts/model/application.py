@@ -19,6 +19,7 @@ from contracts.model.graph import ordered
 from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
 from contracts.model.policy import Policy
 from contracts.model.processor import Processor, check_processor
+from contracts.model.raw import Raw, check_raw
 from contracts.model.state import State, annotations, reducers, slots
 from contracts.model.table import Table
 from contracts.model.topics import Topic, Topics
@@ -44,6 +45,7 @@ class Application:
     interval of `Emit.BATCH` and `Emit.CLOSE`. `processor` computes the state, whose fields then have no reducers.
     `query` has the options of queries of the state, under the application's name; `derived` and `states` are further
     states that can be queried. `tables` are reference tables, and `alerts` are conditions by the rules of a table.
+    `raw` are topics of records that the job decodes to events.
     """
 
     def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
@@ -68,6 +70,7 @@ class Application:
         tables: tuple[Table, ...] = (),
         alerts: tuple[Alerts, ...] = (),
         states: tuple[NamedState, ...] = (),
+        raw: tuple[Raw, ...] = (),
     ) -> None:
         self.name = name
         self.event = event
@@ -99,6 +102,8 @@ class Application:
         _check_rules(name, alerts, tables)
         self.states = states
         check_names(self.state_names)
+        self.raw = raw
+        _check_raw(event, raw, {self.topics.events, *self.outputs})
 
     @cached_property
     def event_shape(self) -> type[BaseEvent]:
@@ -139,7 +144,7 @@ class Application:
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all its topics with their settings."""
         return (
-            *self.topics.catalogue(self.state, self.query),
+            *self.topics.catalogue(self.state, self.query, tuple(one.topic for one in self.raw)),
             *self.topics.table_topics(self.tables),
             *self.topics.alert_topics(self.state, self.alerts, self.query),
             *self.topics.query_topics(self.state, self.derived),
@@ -226,6 +231,15 @@ def _check_event(event: type[BaseEvent], state: type[State], *, deduplicate: boo
     if deduplicate and not _is_required(event, "event_id", str):
         problem = "has no required event_id, by which copies of an event are known"
         raise DeclarationError(event.__name__, problem, "Write `event_id: str`, or Application(deduplicate=False)")
+
+
+def _check_raw(event: type[BaseEvent], raw: tuple[Raw, ...], used: set[str]) -> None:
+    """Refuse a raw source whose topic has another use, or whose fields do not fit the event."""
+    for one in raw:
+        if one.topic in used:
+            raise DeclarationError(f"Raw({one.topic!r})", "is a topic of another use", "Name the topic of raw records")
+        used = used | {one.topic}
+        check_raw(one, event)
 
 
 def _is_required(event: type[BaseEvent], name: str, kind: type) -> bool:

@@ -3,6 +3,7 @@
 from contracts.errors import DeclarationError
 from contracts.model.application import Application, named_object
 from contracts.model.named_state import check_names
+from contracts.model.raw import Raw
 from contracts.model.topics import Topic
 
 
@@ -27,6 +28,14 @@ class Suite:
             for topic in one.catalogue():
                 topics[topic.name] = topic.merged(topics.get(topic.name, topic))
         return tuple(topics.values())
+
+    def raw_sources(self) -> tuple[tuple[Application, Raw], ...]:
+        """Return each raw source once, with the first application that reads its events."""
+        found: dict[str, tuple[Application, Raw]] = {}
+        for application in self.applications:
+            for one in application.raw:
+                found.setdefault(one.topic, (application, one))
+        return tuple(found.values())
 
     def group(self, application: Application, named: str) -> str:
         """Return the consumer group of one application's workers: several applications do not share the named one."""
@@ -58,9 +67,10 @@ def _check_outputs(applications: tuple[Application, ...]) -> None:
                 )
             writers[topic] = one.name
     for one in applications:
-        if writer := writers.get(one.topics.events):
-            problem = f"{one.name} reads the topic {one.topics.events!r} as events, and {writer} writes it"
-            raise DeclarationError("Suite", problem, "Name the topic that devices send to")
+        for topic in (one.topics.events, *(raw.topic for raw in one.raw)):
+            if writer := writers.get(topic):
+                problem = f"{one.name} reads the topic {topic!r} as events, and {writer} writes it"
+                raise DeclarationError("Suite", problem, "Name the topic that devices send to")
 
 
 def _check_events(applications: tuple[Application, ...]) -> None:
@@ -68,6 +78,9 @@ def _check_events(applications: tuple[Application, ...]) -> None:
     readers: dict[str, Application] = {}
     for one in applications:
         first = readers.setdefault(one.topics.events, one)
+        if one.raw != first.raw:
+            problem = f"{first.name} and {one.name} read the topic {one.topics.events!r}, and differ in its raw sources"
+            raise DeclarationError("Suite", problem, "Write the same raw=(…) in both")
         for name in ("replay", "partitions"):
             wanted, other = getattr(one.topics, name), getattr(first.topics, name)
             if wanted != other:

@@ -158,8 +158,14 @@ class Topics:
             self.partitions,
         )
 
-    def catalogue(self, state: type[State], query: QueryOptions | None = None) -> tuple[Topic, ...]:
-        """All topics with their settings, for a state with this lifetime that is queried with these options."""
+    def catalogue(
+        self, state: type[State], query: QueryOptions | None = None, raw: Sequence[str] = ()
+    ) -> tuple[Topic, ...]:
+        """All topics with their settings, for a state with this lifetime that is queried with these options.
+
+        Events that are decoded from `raw` topics have the timestamps of the raw records: a record that waited for the
+        decoder is not late.
+        """
         stamp = Stamp.PRODUCER if self.replay else Stamp.BROKER
         kept_for = state.lifetime + state.grace
         inputs = FOREVER if self.replay else max(self.outage, kept_for)
@@ -167,7 +173,8 @@ class Topics:
         count = self.partitions
         key = "any" if state.is_windowed else "device_id"
         return (
-            Topic(self.events, key, "event", "delete", inputs, stamp, count),
+            *(Topic(name, "any", "raw", "delete", inputs, stamp, count) for name in raw),
+            Topic(self.events, key, "event", "delete", inputs, Stamp.PRODUCER if raw else stamp, count),
             Topic(self.feedback, "device_id", "feedback", "delete", inputs, stamp, count),
             Topic(
                 self.snapshots, "device_id and first_seen", "snapshot", "compact,delete", outputs, Stamp.BROKER, count

@@ -39,6 +39,8 @@ class Reason(StrEnum):
     """The processor raised on the record, or yielded what is no state; the detail is what. Its variables are as before.
 
     (The origin of a timer has no partition and no offset.)"""
+    UNDECODABLE = "undecodable"
+    """A raw record cannot be decoded to events; the detail is what is wrong with it, or what the decoder raised."""
     LARGE_SNAPSHOT = "large_snapshot"
     """The state has grown too large to be published whole; the detail is its size. It is kept, and merged on."""
     UNDECODABLE_SNAPSHOT = "undecodable_snapshot"

@@ -26,14 +26,15 @@ from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
 from spark_app.errors import PartialCheckpointError
 from spark_app.processor.step import require_packages
-from spark_app.topics import TopicIdentity, identify
+from spark_app.raw_query import check_extra
+from spark_app.topics import TopicIdentity, identify, identify_raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from confluent_kafka.admin import AdminClient
 
-    from contracts import Application
+    from contracts import Application, Raw
     from services.enrichment.calls.addresses import Network
     from spark_app.settings import JobSettings
 
@@ -107,6 +108,17 @@ def topics(settings: JobSettings, application: Application) -> tuple[list[TopicI
         return [], [failed("Broker and topics", error)]
     text = ", ".join(f"{one.name} ({one.partitions} partitions)" for one in found)
     return found, [ok("Broker and topics", f"{settings.kafka}: {text}")]
+
+
+def raw_source(settings: JobSettings, application: Application, raw: Raw) -> Finding:
+    """Check the topic of a raw source, and that its decoder can run here."""
+    subject = f"Raw topic {raw.topic}"
+    try:
+        check_extra()
+        found = identify_raw(settings, application, raw)
+    except StateloopError as error:
+        return failed(subject, error)
+    return ok(subject, f"{settings.kafka}: {found.partitions} partitions")
 
 
 def owners(settings: JobSettings, application: Application) -> list[Finding]:

@@ -41,6 +41,8 @@ def findings() -> Iterator[Finding]:
             yield from checks.owners(own, application)
             yield from checks.broker_clock(own, application, time.time())
             yield from checks.checkpoint(own, application, topics)
+    for application, raw in suite.raw_sources():
+        yield checks.raw_source(settings, application, raw)
     try:
         urls = worker.base_urls(suite.applications)
     except StateloopError as error:

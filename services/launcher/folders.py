@@ -49,6 +49,11 @@ class Folders:
         return self.data / "checkpoint"
 
     @property
+    def raw_checkpoint(self) -> Path:
+        """The Spark job's offsets in topics of raw records."""
+        return self.data / "checkpoint-raw"
+
+    @property
     def position(self) -> Path:
         """The position of the replay."""
         return self.data / "replay.json"
@@ -75,7 +80,8 @@ class Folders:
 
     def state(self) -> list[Path]:
         """Return the existing paths from which the next launch resumes."""
-        return [path for path in (self.broker, self.checkpoint, self.position, self.query) if path.exists()]
+        paths = (self.broker, self.checkpoint, self.raw_checkpoint, self.position, self.query)
+        return [path for path in paths if path.exists()]
 
     def forget(self) -> None:
         """Remove the state. Raises DataFolderError."""

@@ -39,6 +39,8 @@ def process_specs(settings: LauncherSettings, folders: Folders, *, headless: boo
     found.append(query(settings, folders, derives=derives))
     if data := _first("replay", packages):
         found.append(replay(settings, folders, data))
+    if live_data := _first("source", packages):
+        found.append(source(settings, live_data))
     if not headless:
         found.append(live(settings, folders))
     return tuple(found)
@@ -142,6 +144,13 @@ def replay(settings: LauncherSettings, folders: Folders, name: str) -> ProcessSp
     command = module(name, *(word for option in options.items() for word in option))
     does = f"the replay sends events at {settings.replay_speed:g} times their speed"
     return ProcessSpec("replay", does, command, Runs(), shared(settings), finishes=True)
+
+
+def source(settings: LauncherSettings, name: str) -> ProcessSpec:
+    """Return the process that sends the application's records as they come into being."""
+    return ProcessSpec(
+        "source", "the source sends records", module(name), OutputHas("stateloop source: {"), shared(settings)
+    )
 
 
 def live(settings: LauncherSettings, folders: Folders) -> ProcessSpec:

@@ -24,8 +24,8 @@ class LauncherSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     application: str = "examples.departures.application:suite"
-    """The application, or the suite of applications, as package.module:name. The modules `reference` and `replay` of
-    its package are started too, or those of the first package of its applications that has them."""
+    """The application, or the suite of applications, as package.module:name. The modules `reference`, `replay`
+    and `source` of its package are started too, or those of the first package of its applications that has them."""
     data: Path = Path(".stateloop")
     """The folder of all data."""
     jars: Path = Path(".stateloop/jars")

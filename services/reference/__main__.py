@@ -33,10 +33,12 @@ reducer](../how-to/write-a-reducer.md) of your own where none of these fits.
 """
 BAR = "\\|"
 TABLE = ("| argument | type | default | meaning |", "|---|---|---|---|")
+SOURCES_OF_FIELDS = ("FromKey", "FromHeader", "FromTimestamp", "FromOrigin", "FromValue")
 SECTIONS = {
     "Application": ("Application", "Emit", "Processor", "Topics", "Budget", "Suite"),
     "Event and state": ("BaseEvent", "Event", "State", "composite_key"),
     "Filters": ("field", "Filter"),
+    "Raw sources": ("Raw", "RawRecord", "PackedIntegers", "FieldSource", *SOURCES_OF_FIELDS),
     "Named states": ("QueryOptions", "Derived", "Table", "NamedState"),
     "Alerts": ("Alerts", "AlertRule"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),

@@ -10,18 +10,21 @@ from email.utils import format_datetime
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from examples.flights.application import app
+from examples.vitals.application import suite
 from services.broker.readiness import wait_until
 from services.cli import checks
 from services.cli.checks import CheckResult
 from services.runtime import topic_owners
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import CheckpointFile, identity
+from spark_app.errors import MissingPackageError
 from spark_app.processor.step import PACKAGES
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity
@@ -59,6 +62,16 @@ def test_wrong_settings_are_the_only_finding() -> None:
     (line,) = done.stdout.splitlines()
     assert line.startswith("failed  Settings: STATELOOP_KAFAK")
     assert "STATELOOP_KAFKA" in line
+
+
+def test_a_raw_topic_is_checked_and_its_decoder_must_be_able_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    ((application, raw),) = suite.raw_sources()
+    monkeypatch.setattr(checks, "identify_raw", lambda *_: TopicIdentity(raw.topic, "AAAA", 4))
+    found = checks.raw_source(settings(""), application, raw)
+    assert (found.subject, found.result) == ("Raw topic vitals.waveforms", CheckResult.OK)
+    monkeypatch.setattr(checks, "check_extra", Mock(side_effect=MissingPackageError("numpy", "raw")))
+    found = checks.raw_source(settings(""), application, raw)
+    assert (found.result, "stateloop[raw]" in found.text) == (CheckResult.FAILED, True)
 
 
 async def test_an_api_that_responds_is_ok_whatever_its_status() -> None:

@@ -59,6 +59,15 @@ def test_a_suite_brings_the_apis_and_the_data_of_its_applications(
     assert by_name["derive"].env["STATELOOP_APPLICATION"] == "elsewhere:suite"
 
 
+def test_an_application_brings_a_source_of_records() -> None:
+    settings = LauncherSettings(application="examples.vitals.application:suite", broker_port=19092)
+    by_name = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=True)}
+    assert [*by_name][-1] == "source"
+    assert by_name["source"].command[-1] == "examples.vitals.source"
+    assert by_name["source"].env["STATELOOP_KAFKA"] == "127.0.0.1:19092"
+    assert by_name["reference"].command[-1] == "examples.vitals.reference"
+
+
 def test_every_port_and_folder_is_the_settings() -> None:
     settings = LauncherSettings(data=Path("/data"), broker_port=19092, reference_port=18081)
     by_name = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=False)}

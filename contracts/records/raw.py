@@ -1,0 +1,123 @@
+"""From a raw record to the records of events, in plain Python: the job runs it in Spark's Python processes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+from pydantic import BaseModel
+
+from contracts.model.application import Application
+from contracts.model.raw import EVENT_ID, Raw, sources_of
+from contracts.records.record import LARGEST_HEAD, Reason, RecordError
+from contracts.records.refusal import oversized
+from contracts.types.columns import without_none
+from contracts.types.key import composite_key, shortened
+from contracts.types.raw_record import FieldSource, RawRecord
+from contracts.wire import DeadLetter
+
+LONGEST_DETAIL = 300
+"""In characters: an author's error may have any length."""
+OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+NUMBERS: dict[Any, type] = {int: int, float: float}
+
+
+@dataclass(frozen=True)
+class EncodedEvent:
+    """An event as it is written."""
+
+    key: bytes | None
+    value: bytes
+
+
+class RawDecoder:
+    """Decodes the records of one raw source of an application."""
+
+    def __init__(self, application: Application, raw: Raw) -> None:
+        self._raw = raw
+        self._largest = application.largest_record
+        self._keys = application.state.keys
+        self._sources = sources_of(raw, application.event)
+        fields = application.event.model_fields
+        self._numbers = {name: NUMBERS.get(without_none(fields[name].annotation)[0]) for name in self._sources}
+
+    def decode(self, record: RawRecord) -> list[EncodedEvent]:
+        """Return the events of a record. Raises RecordError for one that cannot be decoded."""
+        if not record.value:
+            raise RecordError(Reason.EMPTY)
+        if len(record.value) > self._largest:
+            raise RecordError(Reason.OVERSIZED, oversized(len(record.value), self._largest))
+        own = {name: self._read(name, source, record) for name, source in self._sources.items()}
+        decoded = self._decoded(record)
+        return [
+            self._encoded(own | self._identity(own, one, number, len(decoded))) for number, one in enumerate(decoded)
+        ]
+
+    def _read(self, name: str, source: FieldSource, record: RawRecord) -> Any:
+        try:
+            found, kind = source.read(record), self._numbers[name]
+            return kind(found) if kind and isinstance(found, str) else found
+        except ValueError as error:
+            raise _undecodable(f"{name}: {error}") from error
+
+    def _decoded(self, record: RawRecord) -> list[dict[str, Any]]:
+        """The fields that the author's function gives, of each event."""
+        try:
+            given = self._raw.decode(record)
+            several = [given] if isinstance(given, Mapping | BaseModel) else list(given or ())
+            return [one.model_dump(exclude_none=True) if isinstance(one, BaseModel) else dict(one) for one in several]
+        except ValueError as error:
+            raise _undecodable(str(error)) from error
+        except Exception as error:  # the author's own code: one record must not stop all others
+            raise _undecodable(f"{type(error).__name__}: {error}") from error
+
+    @staticmethod
+    def _identity(own: Mapping[str, Any], fields: dict[str, Any], number: int, events: int) -> dict[str, Any]:
+        """The fields of one of several events, each with an id of its own."""
+        several = {EVENT_ID: f"{own[EVENT_ID]}/{number}"} if events > 1 and EVENT_ID in own else {}
+        return several | fields
+
+    def _encoded(self, event: dict[str, Any]) -> EncodedEvent:
+        parts = [event.get(name) for name in self._keys]
+        if missing := [name for name, part in zip(self._keys, parts, strict=True) if not isinstance(part, str)]:
+            raise _undecodable(f"{missing[0]} is no text, and is of the key")
+        try:
+            value = orjson.dumps(event, default=_plain, option=OPTIONS)
+        except TypeError as error:
+            raise _undecodable(str(error)) from error
+        if len(value) > self._largest:
+            raise RecordError(Reason.OVERSIZED, f"the event has {oversized(len(value), self._largest)}")
+        return EncodedEvent(composite_key(*cast("list[str]", parts)).encode(), value)
+
+
+def refused(record: RawRecord, error: RecordError) -> EncodedEvent:
+    """Return the dead letter of a record that cannot be decoded, under the record's key."""
+    letter = DeadLetter(
+        reason=error.reason,
+        detail=error.detail,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=record.timestamp,
+        head=_head(record.value),
+    )
+    return EncodedEvent(shortened(record.key), letter.encode())
+
+
+def _undecodable(detail: str) -> RecordError:
+    return RecordError(Reason.UNDECODABLE, detail[:LONGEST_DETAIL])
+
+
+def _plain(value: Any) -> Any:
+    """What orjson does not know: an array that is not in one piece of memory, or a number of numpy."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} is no JSON")
+
+
+def _head(value: bytes) -> str:
+    """The beginning of a value: as text where it is one, or else in hexadecimal digits."""
+    try:
+        return value.decode()[:LARGEST_HEAD]
+    except UnicodeDecodeError:
+        return f"0x{value[: LARGEST_HEAD // 2 - 1].hex()}"

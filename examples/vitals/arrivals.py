@@ -1,0 +1,53 @@
+"""What reaches the broker of what the monitors send: some chunks are lost, repeated or late. The seed decides."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from examples.vitals.chunk import encoded
+from examples.vitals.recordings import second
+
+LOST, REPEATED, LATE = 0.02, 0.02, 0.05
+LONGEST_DELAY = 5
+"""In seconds."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A chunk as it reaches the broker."""
+
+    patient: str
+    value: bytes
+
+
+@dataclass(frozen=True)
+class Fate:
+    """How often the chunk of a second arrives, and how many seconds late."""
+
+    copies: int
+    delay: int
+
+
+def name(patient: int) -> str:
+    """The name of a patient."""
+    return f"patient-{patient:03}"
+
+
+def fate(seed: int, patient: int, number: int) -> Fate:
+    """What happens to the chunk of this second, since 1970."""
+    chance = random.Random(f"{seed}/{patient}/{number}")  # noqa: S311  # it keeps no secret
+    draw = chance.random()
+    copies = 0 if draw < LOST else 2 if draw < LOST + REPEATED else 1
+    return Fate(copies, chance.randint(1, LONGEST_DELAY) if chance.random() < LATE else 0)
+
+
+def arrivals(seed: int, patients: int, number: int) -> Iterator[Arrival]:
+    """The chunks that arrive when this second, since 1970, is over."""
+    for delay in range(LONGEST_DELAY + 1):
+        sent = number - delay
+        for patient in range(patients):
+            what = fate(seed, patient, sent)
+            if what.delay == delay and what.copies:
+                value = encoded(datetime.fromtimestamp(sent, UTC), f"M{patient:06}", second(patient, sent))
+                yield from [Arrival(name(patient), value)] * what.copies

@@ -1,0 +1,20 @@
+"""Errors of the example, each with a remedy in its message."""
+
+from contracts.errors import PermanentError, RetryableError
+
+
+class NoRecordingsError(PermanentError):
+    """The package with the recordings is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("the recordings are in the package heartpy: run make install (or pip install '.[vitals]')")
+
+
+class NotDeliveredError(RetryableError):
+    """The broker did not take a chunk."""
+
+    def __init__(self, topic: str, problem: str) -> None:
+        super().__init__(
+            f"topic {topic!r} does not take chunks ({problem}): start the broker, and run stateloop topics"
+        )
+        self.topic = topic

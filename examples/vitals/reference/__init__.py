@@ -1,0 +1,1 @@
+"""The API that the example's enrichment calls."""

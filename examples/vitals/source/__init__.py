@@ -1,0 +1,1 @@
+"""Sends the chunks of the monitors as they come into being."""

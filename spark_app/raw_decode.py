@@ -1,0 +1,117 @@
+"""Decode raw records and write their events, in Spark's Python processes.
+
+The events are written here, and not by Spark's sink, because they keep the timestamps of their raw records: a record
+that waited for the decoder is not late for that. Spark's sink cannot set timestamps. A batch that fails or is killed is
+decoded again, and gives events with the same ids.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from contracts.model.application import Application
+from contracts.model.suite import load_suite
+from contracts.records.raw import EncodedEvent, RawDecoder, refused
+from contracts.records.record import RecordError
+from contracts.types.quantize import EPOCH
+from contracts.types.raw_record import RawRecord
+from services.runtime.kafka_clients import create_producer
+from spark_app.errors import RawWriteError
+
+POLL_S = 1.0
+OPTIONS = {"linger.ms": 5, "compression.type": "lz4"}
+
+
+@dataclass(frozen=True)
+class RawTask:
+    """Decodes the records of one raw topic in one partition of a batch. Spark sends it to its Python processes."""
+
+    suite: str
+    """The suite or application, as package.module:name."""
+    application: str
+    topic: str
+    client: tuple[tuple[str, str], ...]
+    """The options of the Kafka client."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the events and dead letters of all records; then yield how many there were."""
+        application, decoder = _decoder(self.suite, self.application, self.topic)
+        writer = _writer(self.client)
+        decoded = dead = 0
+        try:
+            for record in (record for batch in batches for record in _records(self.topic, batch)):
+                try:
+                    events = decoder.decode(record)
+                except RecordError as error:
+                    writer.write(application.topics.dead_letters, refused(record, error), record)
+                    dead += 1
+                else:
+                    for event in events:
+                        writer.write(application.topics.events, event, record)
+                    decoded += len(events)
+            writer.flush()
+        except BaseException:
+            _writer.cache_clear()  # a producer may have failed for good
+            raise
+        yield pa.RecordBatch.from_pydict({"decoded": [decoded], "refused": [dead]})
+
+
+class Writer:
+    """Writes records to topics, each with the timestamp of its raw record."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._error: KafkaError | None = None
+
+    def write(self, topic: str, event: EncodedEvent, record: RawRecord) -> None:
+        """Queue a record, waiting while the queue is full. Raises RawWriteError."""
+        stamp = (record.timestamp - EPOCH) // timedelta(milliseconds=1)
+        while True:
+            self._check()
+            try:
+                self._producer.produce(
+                    topic, event.value, event.key, timestamp=stamp, on_delivery=lambda error, _: self._note(error)
+                )
+            except BufferError:
+                self._producer.poll(POLL_S)
+            except KafkaException as error:
+                raise RawWriteError(topic, error.args[0].str()) from error
+            else:
+                self._producer.poll(0)
+                return
+
+    def flush(self) -> None:
+        """Wait until the broker has all records. Raises RawWriteError."""
+        while self._producer.flush(POLL_S):
+            self._check()
+        self._check()
+
+    def _note(self, error: KafkaError | None) -> None:
+        self._error = self._error or error
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise RawWriteError("of events", self._error.str())
+
+
+@cache
+def _decoder(suite: str, name: str, topic: str) -> tuple[Application, RawDecoder]:
+    application = next(one for one in load_suite(suite).applications if one.name == name)
+    return application, RawDecoder(application, next(raw for raw in application.raw if raw.topic == topic))
+
+
+@cache
+def _writer(client: tuple[tuple[str, str], ...]) -> Writer:
+    return Writer(create_producer(dict(client), "raw", OPTIONS))
+
+
+def _records(topic: str, batch: pa.RecordBatch) -> Iterator[RawRecord]:
+    columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "micros", "key", "value", "headers"))
+    for partition, offset, micros, key, value, headers in zip(*columns, strict=True):
+        given = {one["key"]: one["value"] for one in headers or () if one["value"] is not None}
+        time = EPOCH + timedelta(microseconds=micros)
+        yield RawRecord(topic, partition, offset, time, key, value or b"", given)

@@ -1,0 +1,87 @@
+"""The job of one raw source: it claims a checkpoint of its own, and keeps the query running."""
+
+import threading
+import time
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from contracts.errors import StateloopError
+from contracts.model.application import Application
+from contracts.model.raw import Raw
+from spark_app.errors import TopicReplacedError
+from spark_app.figures import JobMetrics
+from spark_app.folder import CheckpointFolder
+from spark_app.keeper import kept
+from spark_app.lease import acquire
+from spark_app.pipeline import interval
+from spark_app.process import this_job
+from spark_app.raw_query import raw_query
+from spark_app.report import JobReport, QueryReport
+from spark_app.session import java_pid, query_session, stop_queries
+from spark_app.settings import JobSettings
+from spark_app.start import QueryRun
+from spark_app.supervise import Failures, supervise
+from spark_app.topics import identify_raw
+
+INTERVAL = timedelta(milliseconds=200)
+"""From the start of one batch to that of the next: a batch costs the driver some tens of milliseconds."""
+
+
+class RawJob:
+    """Runs the query of one raw source, whose events this application is the first to read."""
+
+    def __init__(
+        self, application: Application, raw: Raw, settings: JobSettings, report: JobReport, metrics: JobMetrics
+    ) -> None:
+        self._application = application
+        self._raw = raw
+        self._settings = settings
+        query_metrics = metrics.query(raw.name, INTERVAL, settings.batch)
+        query_metrics.about(raw.name, self._folder())
+        self.name = raw.name
+        self.report = QueryReport(report, raw.name, query_metrics)
+
+    def slots(self) -> int:
+        """Return how many tasks of the query run at once; by the declaration, while the broker has no such topic."""
+        try:
+            return identify_raw(self._settings, self._application, self._raw).partitions
+        except StateloopError:  # `run` raises it, so that the applications run
+            return self._application.topics.partitions
+
+    def run(self, spark: SparkSession, stopping: threading.Event) -> None:
+        """Run until `stopping` is set. Raises StateloopError when the source gives up."""
+        settings = self._settings
+        topic = identify_raw(settings, self._application, self._raw)
+        own = query_session(spark, INTERVAL, topic.partitions)
+        # A topic that was deleted and created again has other records at the same offsets.
+        folder = CheckpointFolder(own, f"{self._folder()}/{topic.id}")
+        lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
+        with kept(lease, lambda: stop_queries(own)):
+            query = raw_query(own, self._application, self._raw, settings, folder.path)
+
+            def start() -> QueryRun:
+                """Check lease and topic at each start."""
+                lease.renew()
+                if identify_raw(settings, self._application, self._raw).id != topic.id:
+                    raise TopicReplacedError(topic.name)
+                self.report.live()
+                return QueryRun(query.trigger(processingTime=interval(INTERVAL)).start())
+
+            failures = Failures(max(settings.give_up, 2 * INTERVAL), time.monotonic)
+            supervise(start, self.report, failures, stopping, Progress())
+
+    def _folder(self) -> str:
+        """The folder of its checkpoints, beside that of the applications: a state is built anew without them."""
+        return f"{self._settings.checkpoint.rstrip('/')}-raw/{self._raw.topic}"
+
+
+class Progress:
+    """Listens to a query that needs no upkeep."""
+
+    def after(self, progress: StreamingQueryProgress) -> None:
+        """A batch was committed."""
+
+    def idle(self) -> None:
+        """The query waits for records."""

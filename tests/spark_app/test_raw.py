@@ -1,0 +1,140 @@
+"""Raw records of a real topic through the decoder and the state, with a job that is killed between."""
+
+from __future__ import annotations
+
+import importlib
+import struct
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from contracts.model.topics import PARTITIONER
+from contracts.records.record import Reason
+from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from services.topics.__main__ import make
+from services.topics.settings import TopicsSettings
+from tests import waveforms
+from tests.spark_app.running import Job, everything, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+PATIENTS = ("ann", "bob")
+SECOND, WINDOW = timedelta(seconds=1), timedelta(seconds=10)
+
+
+class Ward:
+    """The monitors of some patients, and the job that decodes what they send."""
+
+    def __init__(self, kafka: str, folder: Path, prefix: str) -> None:
+        self.kafka, self.topics = kafka, waveforms.app.topics
+        make(
+            AdminClient({"bootstrap.servers": kafka}),
+            waveforms.app.catalogue(),
+            TopicsSettings(application="", kafka=kafka),
+        )
+        self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
+        environment = {"WAVEFORMS_PREFIX": prefix, "STATELOOP_HTTP_PORT": "0"}
+        self.job = Job(kafka, folder, "tests.waveforms:app", environment)
+        self.start = datetime.fromtimestamp(int(time.time()) // 10 * 10 - 60, UTC)
+        self.sent: dict[tuple[str, datetime], list[float | None]] = {}
+
+    def send(self, seconds: range, *, lost: int = -1) -> None:
+        """Send a chunk of each patient for each second but the lost one, the later ones first, and each twice."""
+        for second in reversed(seconds):
+            for number, patient in enumerate(PATIENTS):
+                if second == lost:
+                    continue
+                ts = self.start + second * SECOND
+                samples = [1000 * number + 4 * second + one for one in range(4)]
+                value = struct.pack(
+                    "<q8h",
+                    round(ts.timestamp() * 1000),
+                    *(one for both in zip(samples, samples, strict=True) for one in both),
+                )
+                for _ in range(2):
+                    self._produce(waveforms.PACKED.topic, patient, value, beds=str(number))
+                place = second % 10 * 4
+                series = self.sent.setdefault((patient, self.start + second // 10 * WINDOW), [None] * 40)
+                series[place : place + 4] = [one / 2 for one in samples]
+        assert self._producer.flush(60) == 0
+
+    def send_broken(self) -> None:
+        """Send records that cannot be decoded, one for each reason."""
+        at = str(round(self.start.timestamp() * 1000))
+        self._produce(waveforms.PACKED.topic, "ann", b"short", beds="1")
+        self._produce(waveforms.PACKED.topic, "ann", bytes(300 * 1024), beds="1")
+        self._produce(waveforms.TEXT.topic, "ann", b"bug", at=at)
+        self._produce(waveforms.TEXT.topic, "ann", b"1,x", at=at)
+        assert self._producer.flush(60) == 0
+
+    def _produce(self, topic: str, key: str, value: bytes, **headers: str) -> None:
+        self._producer.produce(topic, value, key, headers={name: one.encode() for name, one in headers.items()})
+
+    def series(self) -> dict[tuple[str, datetime], list[Any]]:
+        """The newest series of each window that the job has published."""
+        newest: dict[tuple[str, datetime], Snapshot] = {}
+        for message in everything(self.kafka, self.topics.snapshots):
+            snapshot = decode_snapshot(message.value() or b"")
+            if snapshot.window not in newest or snapshot.order > newest[snapshot.window].order:
+                newest[snapshot.window] = snapshot
+        return {window: snapshot.state["ecg"] for window, snapshot in newest.items()}
+
+    def dead_letters(self) -> dict[str, DeadLetter]:
+        """The dead letters of raw records, by the places of these."""
+        values = [message.value() or b"" for message in everything(self.kafka, self.topics.dead_letters)]
+        letters = [DeadLetter.model_validate_json(value) for value in values]
+        return {f"{one.topic}/{one.partition}/{one.offset}": one for one in letters}
+
+
+@pytest.fixture
+def ward(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ward]:
+    monkeypatch.setenv("WAVEFORMS_PREFIX", topics_prefix)
+    importlib.reload(waveforms)
+    made = Ward(broker.bootstrap, tmp_path, topics_prefix)
+    yield made
+    if not made.job.ended():
+        made.job.stop()
+
+
+def test_every_sample_is_in_its_place_after_a_kill(ward: Ward) -> None:
+    ward.job.start()
+    ward.send(range(20), lost=7)
+    until(lambda: ward.job.ended() or len(ward.series()) == 4, "the first windows")
+    ward.send_broken()
+    until(lambda: ward.job.ended() or len(ward.dead_letters()) == 4, "the dead letters")
+    ward.send(range(20, 30))
+    ward.job.kill()  # between what was decoded, and what is committed
+    ward.send(range(30, 40), lost=39)
+    ward.job.start()
+    expected = ward.sent | {window: series[:36] for window, series in ward.sent.items() if series[36] is None}
+    until(lambda: ward.job.ended() or ward.series() == expected, "all samples")
+    assert expected["ann", ward.start][27:33] == [13.5, None, None, None, None, 16.0]
+
+    events = [one for one in everything(ward.kafka, ward.topics.events) if one.value() is not None]  # no heartbeats
+    raw = everything(ward.kafka, waveforms.PACKED.topic)
+    stamps = {f"{one.topic()}/{one.partition()}/{one.offset()}": one.timestamp()[1] for one in raw}
+    decoded = {orjson.loads(one.value() or b"")["event_id"]: one.timestamp()[1] for one in events}
+    assert decoded == {place: stamps[place] for place in stamps.keys() - ward.dead_letters().keys()}
+    reasons = sorted(one.reason for one in ward.dead_letters().values())
+    assert reasons == sorted([Reason.OVERSIZED, *[Reason.UNDECODABLE] * 3])
+    assert {one.topic for one in ward.dead_letters().values()} == {waveforms.PACKED.topic, waveforms.TEXT.topic}
+
+    figures = ward.job.figures()
+    assert figures["gave_up", waveforms.PACKED.name] == 0
+    assert figures["records_total", waveforms.PACKED.name, waveforms.PACKED.topic] > 0
+    events_written, refused, written = (
+        figures[f"{name}_total", waveforms.PACKED.name] for name in ("decoded", "refused", "written")
+    )
+    assert (events_written > 0, written) == (True, events_written + refused)
+    assert ward.job.stop() == 0

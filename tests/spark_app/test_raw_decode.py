@@ -1,0 +1,88 @@
+"""What a task of the decoder writes, without Spark and a broker; and what it does when the broker refuses."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import KafkaError
+
+from contracts.records.raw import EncodedEvent
+from contracts.types.raw_record import RawRecord
+from spark_app import raw_decode, raw_query
+from spark_app.errors import MissingPackageError, RawWriteError
+from spark_app.raw_decode import RawTask, Writer
+from tests import waveforms
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MILLISECONDS = round(NOW.timestamp() * 1000)
+EVENT, RECORD = EncodedEvent(b"k", b"v"), RawRecord("raw", 0, 1, NOW, None, b"")
+
+
+class FakeProducer:
+    """Has room for one record, and delivers it, or refuses it, when it is polled."""
+
+    def __init__(self, error: KafkaError | None = None) -> None:
+        self.written: list[tuple[str, bytes, bytes, int]] = []
+        self._error = error
+        self._waiting: deque[Any] = deque()
+
+    def produce(self, topic: str, value: bytes, key: bytes, *, timestamp: int, on_delivery: Any) -> None:
+        if self._waiting:
+            raise BufferError
+        self.written.append((topic, value, key, timestamp))
+        self._waiting.append(on_delivery)
+
+    def poll(self, timeout: float) -> None:
+        if timeout:
+            self.flush(timeout)
+
+    def flush(self, _timeout: float) -> int:
+        while self._waiting:
+            self._waiting.popleft()(self._error, None)
+        return 0
+
+
+def test_a_full_queue_is_waited_for_and_each_record_has_the_time_of_its_origin() -> None:
+    producer = FakeProducer()
+    writer = Writer(producer)  # type: ignore[arg-type]
+    for _ in range(3):
+        writer.write("events", EVENT, RECORD)
+    writer.flush()
+    assert producer.written == [("events", b"v", b"k", MILLISECONDS)] * 3
+
+
+def test_a_record_that_the_broker_refuses_fails_the_task() -> None:
+    writer = Writer(FakeProducer(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))  # type: ignore[arg-type]
+    writer.write("events", EVENT, RECORD)
+    with pytest.raises(RawWriteError, match="events"):
+        writer.flush()
+
+
+def test_a_task_writes_events_and_dead_letters_and_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = FakeProducer()
+    monkeypatch.setattr(raw_decode, "_writer", lambda _: Writer(producer))  # type: ignore[arg-type]
+    right = struct.pack("<q8h", MILLISECONDS, *range(8))
+    rows: list[dict[str, object]] = [
+        {"value": right},
+        {"value": right[:-1]},
+        {"value": None},
+        {"value": right, "headers": None},
+    ]
+    given: dict[str, object] = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann"}
+    headers: dict[str, object] = {"headers": [{"key": "beds", "value": b"3"}]}
+    batch = pa.RecordBatch.from_pylist([given | headers | row for row in rows])
+    task = RawTask("tests.waveforms:app", "waveforms", waveforms.PACKED.topic, ())
+    assert [one.to_pylist() for one in task(iter([batch, batch]))] == [[{"decoded": 2, "refused": 6}]]
+    topics = waveforms.app.topics
+    assert [topic for topic, *_ in producer.written] == [topics.events, *[topics.dead_letters] * 3] * 2
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw_query, "find_spec", lambda name: None if name == "pyarrow" else name)
+    with pytest.raises(MissingPackageError, match=r"needs the package pyarrow.*stateloop\[raw\]"):
+        raw_query.check_extra()

@@ -1,0 +1,79 @@
+"""An application with raw sources: packed samples of a monitor, and lines of text that a function decodes."""
+
+import os
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BaseModel
+
+from contracts import (
+    Application,
+    BaseEvent,
+    Count,
+    Coverage,
+    FromHeader,
+    FromKey,
+    FromValue,
+    PackedIntegers,
+    Raw,
+    RawRecord,
+    Series,
+    State,
+    Topics,
+)
+
+MILLISECOND = timedelta(milliseconds=1)
+PREFIX = os.environ.get("WAVEFORMS_PREFIX", "")
+
+
+class Chunk(BaseEvent):
+    """A second of two channels."""
+
+    event_id: str
+    patient: str
+    ecg: list[float]
+    pulse: list[float] | None = None
+    beds: int | None = None
+    admitted: AwareDatetime | None = None
+
+
+class Blob(State, key="patient", window=timedelta(seconds=10)):
+    """Ten seconds of a patient."""
+
+    chunks: Annotated[int, Count()]
+    ecg: Annotated[list[float | None], Series(rate=4, unit="mV")]
+    covered: Annotated[list[list[int]], Coverage(timedelta(seconds=1), of="ecg", rate=4)]
+
+
+class Line(BaseModel):
+    """What the function decodes of a line, as a model."""
+
+    ecg: list[float]
+
+
+def lines(record: RawRecord) -> list[dict[str, Any]] | Line:
+    """Decode lines of numbers, an event for each."""
+    if record.value == b"model":
+        return Line(ecg=[1.0])
+    if record.value == b"bug":
+        return 1 / 0  # type: ignore[return-value]
+    found = [[float(number) for number in line.split(",")] for line in record.value.decode().splitlines()]
+    return [{"ecg": numbers} for numbers in found]
+
+
+PACKED = Raw(
+    f"{PREFIX}packed",
+    PackedIntegers(16, channels=("ecg", "pulse"), samples=4, scale=0.5, skip=8),
+    {"patient": FromKey(), "ts": FromValue("<q", unit=MILLISECOND), "beds": FromHeader("beds")},
+)
+TEXT = Raw(f"{PREFIX}text", lines, {"patient": FromKey(), "ts": FromHeader("at", unit=MILLISECOND)})
+
+
+def application(raw: tuple[Raw, ...] = (PACKED, TEXT), **options: Any) -> Application:
+    """The application, on topics of its own."""
+    return Application(
+        name="waveforms", event=Chunk, state=Blob, topics=Topics(prefix=PREFIX, partitions=2), raw=raw, **options
+    )
+
+
+app = application()
