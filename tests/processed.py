@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 POISON = -666
 """The `ms` of a click on which the processor raises, after it has written to all its variables."""
 MOST_COUNTRIES = 20
+MOST_LAST = 3
 
 
 class Tallies(State, key="page", window=HOUR):
@@ -92,6 +93,8 @@ class Visit(State, key="page", window=HOUR):
     is_quiet: bool
     owner_name: str | None
     recent: str | None
+    countries: dict[str, int]
+    last: list[str]
     owner: Annotated[Owner | None, Enriched()]
 
 
@@ -102,6 +105,8 @@ class Visits(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
         self.page = handle.getValueState("page", "clicks BIGINT, owner STRING")
+        self.countries = handle.getMapState("countries", "country STRING", "clicks BIGINT")
+        self.last = handle.getListState("last", "click STRING")
         self.recent = handle.getValueState("recent", "country STRING", PAUSE_MS // 2)
 
     @override
@@ -113,6 +118,9 @@ class Visits(StatefulProcessor):
             else:
                 self.page.update((clicks + 1, owner_name))
                 self.recent.update((row.country,))
+                (seen,) = self.countries.getValue((row.country,)) or (0,)
+                self.countries.updateValue((row.country,), (seen + 1,))
+                self.last.put([*self.last.get(), (row.click,)][-MOST_LAST:])
                 for time in self.handle.listTimers():
                     self.handle.deleteTimer(time)
                 self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + PAUSE_MS)
@@ -129,7 +137,15 @@ class Visits(StatefulProcessor):
     def _state(self, key: Any, *, is_quiet: bool) -> Row:
         clicks, owner_name = self.page.get() or (0, None)
         (recent,) = self.recent.get() or (None,)
-        return Row(page=key[0], clicks=clicks, is_quiet=is_quiet, owner_name=owner_name, recent=recent)
+        return Row(
+            page=key[0],
+            clicks=clicks,
+            is_quiet=is_quiet,
+            owner_name=owner_name,
+            recent=recent,
+            countries={country: seen for (country,), (seen,) in self.countries.iterator()},
+            last=[one for (one,) in self.last.get()],
+        )
 
 
 PAUSE_MS = 2_000

@@ -34,7 +34,8 @@ class State(BaseModel):
     The arguments of the class: `key` names the field of the event that identifies the key, or several. With
     `lifetime`, the window starts at the event's `first_seen` and ends a `lifetime` later. With `window`, all windows
     have this size and are aligned to 1970-01-01T00:00Z plus `offset`; a new one starts `every` so often, by default
-    when the former ends. Records are accepted until `grace` after the window's end.
+    when the former ends. Records are accepted until `grace` after the window's end. The fields of a state that a
+    processor computes have no reducers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.records.record import Record
 from contracts.wire import DeadLetter, Feedback, Snapshot, decode_snapshot
-from tests.processed import POISON, visits
+from tests.processed import MOST_LAST, POISON, visits
 from tests.spark_app.running import Job, Topics, everything, record_of, until
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def test_states_are_exact_after_a_kill_and_timers_answers_and_dead_letters_come(
     until(lambda: all(one.state["is_quiet"] for one in newest(topics).values()), "the timers of all pages")
     found = newest(topics)
     assert {page: one.state["clicks"] for page, one in found.items()} == dict.fromkeys(PAGES, CLICKS // len(PAGES))
+    assert all(one.state["countries"] == {"de": one.state["clicks"]} for one in found.values())
+    assert {len(one.state["last"]) for one in found.values()} == {MOST_LAST}
     assert min(one.version for one in found.values()) > CLICKS // len(PAGES), "the clicks and a timer"
     assert not any("recent" in one.state for one in found.values()), "its TTL is shorter than the timer"
     assert any("recent" in decode_snapshot(one.value() or b"").state for one in read(topics, topics.names.snapshots))
