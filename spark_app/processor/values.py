@@ -3,6 +3,7 @@
 Spark stores a null for a value of another type, without an error.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql.types import (
@@ -42,33 +43,58 @@ def unsupported(schema: DataType) -> DataType | None:
     return None if type(schema) in BITS.keys() | SCALARS.keys() else schema
 
 
-def checked(value: Any, schema: StructType, variable: str) -> tuple[Any, ...]:
-    """Return the value of a variable as a tuple. Raises TypeError if a field is not of its type."""
-    if not isinstance(value, tuple):
-        raise TypeError(f"{variable} takes a tuple of {schema.names}, not {value!r}")
-    if len(value) != len(schema):
-        raise TypeError(f"{variable} takes {len(schema)} values, {schema.names}, not {len(value)}")
-    for field, one in zip(schema, value, strict=True):
-        if not fits(one, field.dataType):
-            raise TypeError(f"{variable}.{field.name} is {field.dataType.simpleString()}, not {one!r}")
-    return tuple(value)
+class ValueCheck:
+    """Checks the values of one variable, or the keys of a map."""
+
+    def __init__(self, schema: StructType, variable: str) -> None:
+        self._schema = schema
+        self._variable = variable
+        self._fits = fits(schema)
+
+    def __call__(self, value: Any) -> tuple[Any, ...]:
+        """Return the value, a tuple. Raises TypeError if it is none, or has a field of another type."""
+        if value is not None and self._fits(value):
+            return tuple(value)
+        raise TypeError(f"{self._variable} takes a tuple of {self._schema.simpleString()}, not {value!r}")
 
 
-def fits(value: Any, kind: DataType) -> bool:
-    """Return whether Spark stores this value as it is."""
-    if value is None:
-        return True
+def fits(kind: DataType) -> Callable[[Any], bool]:
+    """Return a function of a value: whether Spark stores it as it is. A null always fits."""
     if isinstance(kind, StructType):
-        return isinstance(value, tuple) and len(value) == len(kind) and _all(zip(value, kind, strict=True))
+        return _struct([fits(field.dataType) for field in kind])
     if isinstance(kind, ArrayType):
-        return isinstance(value, list) and all(fits(one, kind.elementType) for one in value)
+        element = fits(kind.elementType)
+        return lambda value: value is None or (isinstance(value, list) and all(map(element, value)))
     if isinstance(kind, MapType):
-        pairs = value.items() if isinstance(value, dict) else ()
-        return isinstance(value, dict) and all(fits(k, kind.keyType) and fits(v, kind.valueType) for k, v in pairs)
+        return _map(fits(kind.keyType), fits(kind.valueType))
     if bits := BITS.get(type(kind)):
-        return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits - 1) <= value < 1 << bits - 1
-    return isinstance(value, SCALARS[type(kind)])
+        return _whole(1 << bits - 1)
+    allowed = SCALARS[type(kind)]
+    return lambda value: value is None or isinstance(value, allowed)
 
 
-def _all(fields: Any) -> bool:
-    return all(fits(value, field.dataType) for value, field in fields)
+def _struct(fields: list[Callable[[Any], bool]]) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        if value is None:
+            return True
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(fields)
+            and all(field(one) for field, one in zip(fields, value, strict=True))
+        )
+
+    return check
+
+
+def _map(key: Callable[[Any], bool], value: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def check(found: Any) -> bool:
+        return found is None or (isinstance(found, dict) and all(key(k) and value(v) for k, v in found.items()))
+
+    return check
+
+
+def _whole(bound: int) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        return value is None or (isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound)
+
+    return check

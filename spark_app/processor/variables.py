@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql.streaming.stateful_processor import ListState, MapState, ValueState
 from typing_extensions import override
 
-from spark_app.processor.values import checked
+from spark_app.processor.values import ValueCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,8 +60,7 @@ class BufferedValue(ValueState):
 
     def __init__(self, store: ValueState, name: str, schema: StructType, journal: Journal) -> None:
         self._store = store
-        self._name = name
-        self._schema = schema
+        self._checked = ValueCheck(schema, name)
         self._journal = journal
         self._value: Value | None = None
         self._is_known = False
@@ -79,7 +78,7 @@ class BufferedValue(ValueState):
 
     @override
     def update(self, newValue: Value) -> None:
-        self._set(checked(newValue, self._schema, self._name))
+        self._set(self._checked(newValue))
 
     @override
     def clear(self) -> None:
@@ -111,8 +110,7 @@ class BufferedList(ListState):
 
     def __init__(self, store: ListState, name: str, schema: StructType, journal: Journal) -> None:
         self._store = store
-        self._name = name
-        self._schema = schema
+        self._checked = ValueCheck(schema, name)
         self._journal = journal
         self._base: list[Value] | None = None
         """The values before those added since, once they are known."""
@@ -129,7 +127,7 @@ class BufferedList(ListState):
 
     @override
     def put(self, newState: list[Value]) -> None:
-        values = self._checked(newState)
+        values = [self._checked(one) for one in newState]
         self._journal.add(partial(self._restore, self._base, self._added, is_replaced=self._is_replaced))
         self._restore([], values, is_replaced=True)
 
@@ -139,7 +137,7 @@ class BufferedList(ListState):
 
     @override
     def appendList(self, newState: list[Value]) -> None:
-        values, added = self._checked(newState), self._added
+        values, added = [self._checked(one) for one in newState], self._added
         self._journal.add(partial(added.__delitem__, slice(len(added), None)))
         added.extend(values)
 
@@ -163,9 +161,6 @@ class BufferedList(ListState):
             self._base = stored(lambda: list(self._store.get()))
         return self._base
 
-    def _checked(self, values: list[Value]) -> list[Value]:
-        return [checked(one, self._schema, self._name) for one in values]
-
     def _forget(self) -> None:
         self._restore(None, [], is_replaced=False)
 
@@ -180,8 +175,8 @@ class BufferedMap(MapState):
 
     def __init__(self, store: MapState, name: str, keys: StructType, values: StructType, journal: Journal) -> None:
         self._store = store
-        self._name = name
-        self._schemas = keys, values
+        self._checked_key = ValueCheck(keys, name)
+        self._checked = ValueCheck(values, name)
         self._journal = journal
         self._written: dict[Value, Value | None] = {}
         """The values written since, None for one removed."""
@@ -207,7 +202,7 @@ class BufferedMap(MapState):
 
     @override
     def updateValue(self, key: Value, value: Value) -> None:
-        self._write(self._checked_key(key), checked(value, self._schemas[1], self._name))
+        self._write(self._checked_key(key), self._checked(value))
 
     @override
     def removeKey(self, key: Value) -> None:
@@ -256,9 +251,6 @@ class BufferedMap(MapState):
             del written[key]
         else:
             written[key] = value
-
-    def _checked_key(self, key: Value) -> Value:
-        return checked(key, self._schemas[0], self._name)
 
     def _forget(self) -> None:
         self._restore({}, {}, is_cleared=False)

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DoubleType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from spark_app.processor.handle import BufferedHandle
+from spark_app.processor.values import ValueCheck, unsupported
 from spark_app.processor.variables import StateStoreError
 from tests.spark_app.processor.unused import Unused
 
@@ -132,6 +142,40 @@ def test_a_value_of_another_type_is_refused_when_it_is_written(wrong: Any) -> No
     with pytest.raises(TypeError, match="value"):
         variables.value.update(wrong)
     assert variables.content() == (None, [], {}, [])
+
+
+PARTS = (
+    StructType().add("list", ArrayType(NUMBER)).add("map", MapType(StringType(), DoubleType())).add("raw", BinaryType())
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_right"),
+    [
+        (([(1,), (None,), None], {"a": 1.5, "b": None}, b"\x00"), True),
+        (([], {}, bytearray(b"x")), True),
+        ((None, None, None), True),
+        (([1], {}, b""), False),
+        (([("1",)], {}, b""), False),
+        (((1,), {}, b""), False),
+        (([], {"a": 1}, b""), False),
+        (([], {1: 1.0}, b""), False),
+        (([], [("a", 1.0)], b""), False),
+        (([], {}, "text"), False),
+    ],
+)
+def test_a_nested_value_is_checked_to_its_leaves(value: Any, is_right: bool) -> None:  # noqa: FBT001  # what is expected
+    check = ValueCheck(PARTS, "parts")
+    if is_right:
+        assert check(value) == value
+    else:
+        with pytest.raises(TypeError, match=r"parts takes a tuple of struct<list:array<struct<n:bigint>>"):
+            check(value)
+
+
+def test_a_type_that_spark_gives_back_otherwise_is_found_in_a_nested_schema() -> None:
+    assert unsupported(PARTS) is None
+    assert unsupported(StructType([*PARTS]).add("times", ArrayType(TimestampType()))) == TimestampType()
 
 
 def test_an_error_of_the_store_is_no_exception_that_a_processor_can_catch(monkeypatch: pytest.MonkeyPatch) -> None:
