@@ -78,9 +78,10 @@ WHERE present.key = removal.key
   AND (removal.window_start IS NULL OR present.window_start = removal.window_start)"""
 WRITE = """
 INSERT INTO {table} AS present (key, window_start, epoch, version, event_time, value, expires_at)
-SELECT key, window_start, epoch, version, event_time, value::jsonb, expires_at FROM unnest(
-    %s::text[], %s::timestamptz[], %s::bigint[], %s::bigint[], %s::timestamptz[], %s::text[], %s::timestamptz[]
-) AS new (key, window_start, epoch, version, event_time, value, expires_at)
+SELECT key, window_start, epoch, version, event_time, value, expires_at FROM json_to_recordset(%s) AS new (
+    key text, window_start timestamptz, epoch bigint, version bigint, event_time timestamptz, value jsonb,
+    expires_at timestamptz
+)
 ON CONFLICT ({identity}) DO UPDATE SET
     window_start = excluded.window_start, epoch = excluded.epoch, version = excluded.version,
     event_time = excluded.event_time, value = excluded.value, expires_at = excluded.expires_at, written_at = now()
