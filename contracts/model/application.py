@@ -99,7 +99,7 @@ class Application:
         self.derived = derived
         self.tables = tables
         self.alerts = alerts
-        _check_rules(name, alerts, tables)
+        _check_tables(name, alerts, derived, tables)
         self.states = states
         check_names(self.state_names)
         self.raw = raw
@@ -151,6 +151,11 @@ class Application:
         )
 
     @property
+    def reads_tables(self) -> bool:
+        """Whether a derive worker reads reference tables, and stores the present states."""
+        return bool(self.alerts) or any(one.tables for one in self.derived)
+
+    @property
     def key_name(self) -> str:
         """The fields of the key, for messages."""
         return SEPARATOR.join(self.state.keys)
@@ -199,12 +204,15 @@ def _checked_size(name: str, largest_record: int) -> int:
     raise DeclarationError(f"{name}(largest_record={largest_record})", problem, write)
 
 
-def _check_rules(name: str, alerts: tuple[Alerts, ...], tables: tuple[Table, ...]) -> None:
-    """Refuse alerts by the rules of a table that is not declared."""
-    for one in alerts:
-        if one.rules not in tables:
-            problem = f"the table {one.rules.name!r} of its rules is not declared"
-            raise DeclarationError(f"Alerts({one.name!r})", problem, f"Write tables=(…,) in {name}")
+def _check_tables(
+    name: str, alerts: tuple[Alerts, ...], derived: tuple[Derived, ...], tables: tuple[Table, ...]
+) -> None:
+    """Refuse alerts and derived states that use a table which is not declared."""
+    used = [(f"Alerts({one.name!r})", one.rules) for one in alerts]
+    used += [(f"Derived({one.name!r})", table) for one in derived for table in one.tables]
+    for where, table in used:
+        if table not in tables:
+            raise DeclarationError(where, f"the table {table.name!r} is not declared", f"Write tables=(…,) in {name}")
 
 
 def _policies(name: str, enrichments: tuple[Enrichment, ...], declared: Mapping[str, Policy]) -> dict[str, Policy]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from contracts.wire import Snapshot
+    from contracts.model.table import Table
 
 NO_TIME = timedelta(0)
 CLOSED_WINDOWS = timedelta(days=1)
@@ -67,14 +67,17 @@ class Derived:
     """A state that is derived from the snapshots, under another key. Of several devices, the newest window counts.
 
     `of` is a pure function of a snapshot, and returns pairs of a key and its value. A key expires `lifetime` after the
-    start of its device's window; by default that is the lifetime of the application's state.
+    start of its device's window; by default that is the lifetime of the application's state. With `tables`, it is a
+    function of a snapshot and of the values of these reference tables, by name and key; when a row changes, it is
+    evaluated for all present states.
     """
 
     name: str
     model: type[BaseModel]
-    of: Callable[[Snapshot], Iterable[tuple[str, BaseModel]]]
+    of: Callable[..., Iterable[tuple[str, BaseModel]]]
     lifetime: timedelta | None = None
     query: QueryOptions = QueryOptions()
+    tables: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ def _derived(application: Application, one: Derived) -> NamedState:
         schema=derived_shape(one).model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
         key="key",
+        epoch=None if one.tables else "epoch",
+        version=None if one.tables else "version",
         lifetime=one.lifetime or application.state.lifetime,
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,

@@ -80,7 +80,7 @@ def _work(
             check_partitions(application, partitions)
             TopicOwners(application, settings.client(), log.warning).check(stopping.is_set)
         count = partial(counters.add, application.name)
-        alerts = _alert_worker(settings, application, count, stopping) if application.alerts else None
+        alerts = _alert_worker(settings, application, partitions, count, stopping) if application.reads_tables else None
         if alerts is not None:
             alerts.start()
         kafka.join(alerts)
@@ -90,12 +90,16 @@ def _work(
 
 
 def _alert_worker(
-    settings: DeriveSettings, application: Application, count: Callable[[Metric, int], None], stopping: threading.Event
+    settings: DeriveSettings,
+    application: Application,
+    partitions: Mapping[str, int],
+    count: Callable[[Metric, int], None],
+    stopping: threading.Event,
 ) -> AlertWorker:
     tables = Tables(application, TopicReader(settings.client(), "tables", log))
     now = None if application.topics.replay else partial(datetime.now, UTC)
     reader = TopicReader(settings.client(), "alerts", log)
-    return AlertWorker(application, Alerting(application, now), tables, reader, count, stopping.is_set)
+    return AlertWorker(application, Alerting(application, now, partitions), tables, reader, count, stopping.is_set)
 
 
 class _Counters:

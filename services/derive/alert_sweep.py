@@ -43,6 +43,17 @@ def concerned(
         position = page.position
 
 
+def everything(states: PresentStates) -> Iterator[list[Window]]:
+    """Yield all windows in slices."""
+    position: bytes | None = None
+    while True:
+        page = states.page(position, SLICE, lambda _: True)
+        yield page.windows
+        if page.position is None:
+            return
+        position = page.position
+
+
 def _slices(found: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(found)
     while some := list(islice(rest, SLICE)):

@@ -1,4 +1,4 @@
-"""The part of the derive worker that evaluates alerts: it follows tables and partitions, and writes what changes."""
+"""The part of the derive worker that follows tables and partitions, for alerts and derived states with tables."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ class AlertWorker:
         self._count = count
         self._stopping = stopping
         self._partitions: dict[int, AlertPartition] = {}
+        self._topics = {application.topics.derived(one.name) for one in application.alerts}
         self._is_unsure = False
         self._evaluated = 0
 
@@ -87,6 +88,10 @@ class AlertWorker:
         self._evaluated += len(found)
         return found
 
+    def derived(self, record: Record, snapshot: Snapshot) -> Iterator[OutputRecord]:
+        """Yield what is derived by tables from a snapshot that was evaluated."""
+        yield from self._alerting.derived(record, snapshot)
+
     def settled(self, *, done: bool) -> None:
         """Take over what was evaluated if it is written. If not, some of it may be: the topics have it."""
         if done:
@@ -111,13 +116,14 @@ class AlertWorker:
         self.prepare()
         is_busy, letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
         said = self._alerting.work()
-        self._evaluated = len(said)
+        self._evaluated = sum(one.topic in self._topics for one in said)
         done = kafka.write([*said, *letters]) if said or letters or is_busy else True
         if done:
             self._tables.reported(self._partitions)
+            self._count(metrics.WRITTEN, len(said) - self._evaluated)
         self.settled(done=done)
 
     def _change(self, changes: Iterable[RowChange]) -> None:
         for table, key, row in changes:
-            self._alerting.change_rule(table, key, row)
+            self._alerting.change_row(table, key, row)
             self._count(metrics.ROWS, 1)

@@ -1,4 +1,4 @@
-"""Evaluates the rules of alerts for the partitions that a worker has.
+"""Evaluates what depends on reference tables, for the partitions that a worker has: alerts, and derived states.
 
 The topic of the alerts is their state: a partition of it is read whole when it is assigned. A record is written before
 the offset of its snapshot is committed, so after a crash some snapshots come again. Each record has the offset up to
@@ -7,31 +7,36 @@ which its window was evaluated, and an earlier snapshot changes nothing.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from contracts.model.named_state import Derived
 from contracts.records.alerts import Evaluation, Rules, expired, rule_of
-from contracts.records.record import Reason
+from contracts.records.record import Reason, Record
 from contracts.types.key import shortened
-from contracts.wire import DeadLetter
+from contracts.wire import NEVER_WRITTEN, DeadLetter
 from contracts.wire.partition import partition as partition_of
 from contracts.wire.window_key import parse_window_key, window_key
 from services.derive.alert_partition import AlertPartition, Changes
-from services.derive.alert_sweep import concerned
-from services.derive.derive import DETAIL, OutputRecord
+from services.derive.alert_sweep import concerned, everything
+from services.derive.derive import DETAIL, OutputRecord, derived, failed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
+    from pydantic import BaseModel
+
     from contracts import Alerts, Application
-    from contracts.records.record import Record
     from contracts.records.tables import Row
     from contracts.wire import Snapshot
     from contracts.wire.alerts import AlertRecord
     from services.derive.present_states import Window
+
+log = logging.getLogger(__name__)
 
 EXPIRED_AT_ONCE = 1_000
 """How many expired windows of a partition are removed at once."""
@@ -40,10 +45,13 @@ REMOVED = 0, 0
 
 
 class Sweep(NamedTuple):
-    """Slices of a partition's windows that rules of these names may concern; without names, all rules."""
+    """Slices of a partition's windows that rules of these names may concern; without names, all rules.
+
+    Of a derived state with tables, all windows.
+    """
 
     partition: AlertPartition
-    alerts: Alerts
+    declared: Alerts | Derived
     names: Collection[str] | None
     slices: Iterator[list[Window]]
 
@@ -52,14 +60,21 @@ class Alerting:
     """Evaluates snapshots, and rules that have changed. `accept` takes over what was evaluated when it is written.
 
     `now` is the clock by which pending alerts open; None, in a replay, leaves that to the times of the snapshots.
+    `partitions` has the number of each topic's partitions.
     """
 
-    def __init__(self, application: Application, now: Callable[[], datetime] | None) -> None:
+    def __init__(
+        self, application: Application, now: Callable[[], datetime] | None, partitions: Mapping[str, int]
+    ) -> None:
         self._application = application
         self._now = now
+        self._partition_counts = partitions
+        self._derived = tuple(one for one in application.derived if one.tables)
+        self._declared: tuple[Alerts | Derived, ...] = (*application.alerts, *self._derived)
+        self._values: dict[str, dict[str, BaseModel]] = {one.name: {} for one in application.tables}
         self._kept_for = application.kept_for + application.skew
         self._rules = {one.name: Rules() for one in application.alerts}
-        self._changed: dict[str, set[str]] = {one.name: set() for one in application.alerts}
+        self._changed: dict[str, set[str]] = {one.name: set() for one in self._declared}
         self._partitions: dict[int, AlertPartition] = {}
         self._sweeps: deque[Sweep] = deque()
         self._slice: list[Window] | None = None
@@ -73,18 +88,24 @@ class Alerting:
         """Whether `work` has more to do at once."""
         return bool(self._sweeps) or any(self._changed.values())
 
-    def change_rule(self, table: str, name: str, row: Row | None) -> None:
-        """Put a rule of a table, or remove it with None. `work` evaluates it."""
-        for one in self._application.alerts:
-            if one.rules.name == table:
-                self._rules[one.name].change(name, row)
-                if self._partitions:  # one that is assigned later is evaluated by all rules
-                    self._changed[one.name].add(name)
+    def change_row(self, table: str, name: str, row: Row | None) -> None:
+        """Put a row of a table, or remove it with None. `work` evaluates what it concerns."""
+        if row is None:
+            self._values[table].pop(name, None)
+        else:
+            self._values[table][name] = row.value
+        changed = [one.name for one in self._application.alerts if one.rules.name == table]
+        for alerts in changed:
+            self._rules[alerts].change(name, row)
+        changed += [one.name for one in self._derived if table in {used.name for used in one.tables}]
+        if self._partitions:  # one that is assigned later is evaluated by all rows
+            for one in changed:
+                self._changed[one].add(name)
 
     def assign(self, partition: AlertPartition) -> None:
         """Take over a partition that is filled. `work` evaluates all rules on it: some may have changed meanwhile."""
         self._partitions[partition.number] = partition
-        self._sweeps.extend(self._sweep(partition, one, None) for one in self._application.alerts)
+        self._sweeps.extend(self._sweep(partition, one, None) for one in self._declared)
 
     def revoke(self, numbers: Collection[int]) -> None:
         """Forget these partitions."""
@@ -114,6 +135,12 @@ class Alerting:
         changes.newest = max(changes.newest or snapshot.as_of, snapshot.as_of)
         for alerts in self._application.alerts:
             yield from self._next(partition, self._evaluation(alerts, record.offset), [snapshot])
+
+    def derived(self, record: Record, snapshot: Snapshot) -> Iterator[OutputRecord]:
+        """Yield what is derived by tables from a snapshot that was evaluated, if it was new."""
+        changes = self._changes_of(self._partitions[record.partition])
+        if self._derived and changes.states.get(snapshot.window) == (snapshot.order, record.value):
+            yield from derived(self._application, self._derived, snapshot, self._partition_counts, self._values)
 
     def work(self) -> list[OutputRecord]:
         """Return the records of the next slice of changed rules, of pending alerts, and of expired windows."""
@@ -155,26 +182,50 @@ class Alerting:
         self._is_swept = True
         partition, offset = sweep.partition, sweep.partition.offset - 1
         snapshots = partition.states.get(self._slice)
-        evaluation = self._evaluation(sweep.alerts, offset, sweep.names)
-        yield from self._next(partition, evaluation, [one for one in snapshots if one is not None])
+        found = [one for one in snapshots if one is not None]
+        if isinstance(sweep.declared, Derived):
+            yield from self._derive(sweep.declared, found)
+            return
+        yield from self._next(partition, self._evaluation(sweep.declared, offset, sweep.names), found)
         for window, snapshot in zip(self._slice, snapshots, strict=True):
             if snapshot is None:  # the broker has deleted it
                 yield from self._close(partition, window, offset, partition.newest)
 
     def _sweeps_of_changes(self) -> Iterator[Sweep]:
-        for alerts in self._application.alerts:
-            names = frozenset(self._changed[alerts.name])
-            self._changed[alerts.name].clear()
+        for declared in self._declared:
+            names = frozenset(self._changed[declared.name])
+            self._changed[declared.name].clear()
             if names:
-                yield from (self._sweep(one, alerts, names) for one in self._partitions.values())
+                yield from (self._sweep(one, declared, names) for one in self._partitions.values())
 
-    def _sweep(self, partition: AlertPartition, alerts: Alerts, names: Collection[str] | None) -> Sweep:
+    def _sweep(self, partition: AlertPartition, alerts: Alerts | Derived, names: Collection[str] | None) -> Sweep:
+        if isinstance(alerts, Derived):
+            return Sweep(partition, alerts, None, everything(partition.states))
         active = [
             window
             for window, record in partition.records[alerts.name].items()
             if names is None or any(one.rule in names for one in record.active)
         ]
         return Sweep(partition, alerts, names, concerned(partition.states, active, self._rules[alerts.name], names))
+
+    def _derive(self, declared: Derived, snapshots: Iterable[Snapshot]) -> Iterator[OutputRecord]:
+        """Yield what is derived from present states. The first for which the function raises is a dead letter."""
+        is_reported = False
+        for snapshot in snapshots:
+            try:
+                found = tuple(derived(self._application, (declared,), snapshot, self._partition_counts, self._values))
+            except Exception as error:
+                log.exception("nothing derived from a present state")
+                if not is_reported:
+                    yield failed(self._application, snapshot.device_id, self._record(snapshot), error)
+                is_reported = True
+            else:
+                yield from found
+
+    def _record(self, snapshot: Snapshot) -> Record:
+        """The record of a stored snapshot, whose place is not known any more."""
+        topic, key = self._application.topics.snapshots, window_key(*snapshot.window)
+        return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, snapshot.as_of, key, snapshot.encode())
 
     def _due(self) -> Iterator[OutputRecord]:
         """Open the alerts whose condition has been true for long enough, also while no snapshot comes."""
@@ -218,10 +269,10 @@ class Alerting:
     def _evaluation(
         self, alerts: Alerts, offset: int, only: Collection[str] | None = None, now: datetime | None = None
     ) -> Evaluation:
-        def failed(name: str, row: Row, error: Exception) -> None:
+        def report(name: str, row: Row, error: Exception) -> None:
             self._report(alerts, name, row, error)
 
-        return Evaluation(alerts, self._rules[alerts.name], offset, failed, only, now)
+        return Evaluation(alerts, self._rules[alerts.name], offset, report, only, now)
 
     def _next(
         self, partition: AlertPartition, evaluation: Evaluation, snapshots: Iterable[Snapshot]

@@ -11,7 +11,9 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pydantic import BaseModel
 
     from contracts import Application, Derived
     from contracts.records.record import Record
@@ -32,15 +34,21 @@ class OutputRecord(NamedTuple):
     partition: int = BY_KEY
 
 
-def derived(application: Application, snapshot: Snapshot, partitions: Mapping[str, int]) -> Iterator[OutputRecord]:
-    """The records that the application derives from a snapshot. Raises whatever their functions raise.
+def derived(
+    application: Application,
+    declared: Iterable[Derived],
+    snapshot: Snapshot,
+    partitions: Mapping[str, int],
+    tables: Mapping[str, Mapping[str, BaseModel]],
+) -> Iterator[OutputRecord]:
+    """The records that these declarations derive from a snapshot. Raises whatever their functions raise.
 
-    `partitions` has the number of each topic's partitions. Raises ValueError for a record that would be too large: the
-    broker would refuse it each time.
+    `tables` has the values of the reference tables by name and key. `partitions` has the number of each topic's
+    partitions. Raises ValueError for a record that would be too large: the broker would refuse it each time.
     """
-    for one in application.derived:
+    for one in declared:
         topic = application.topics.derived(one.name)
-        for key, value in _values(one, snapshot):
+        for key, value in _values(one, snapshot, tables):
             if len(value) > application.largest_record:
                 most = application.largest_record
                 raise ValueError(f"{one.name} of {key[:100]!r} has {len(value)} bytes, and {most} are allowed")
@@ -64,9 +72,11 @@ def failed(application: Application, device_id: str, record: Record, error: Exce
     return OutputRecord(application.topics.dead_letters, shortened(device_id.encode()), letter.encode())
 
 
-def _values(one: Derived, snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
+def _values(
+    one: Derived, snapshot: Snapshot, tables: Mapping[str, Mapping[str, BaseModel]]
+) -> Iterator[tuple[str, bytes]]:
     """The keys for which a snapshot has derived values, with the values."""
-    for key, value in one.of(snapshot):
+    for key, value in one.of(snapshot, tables) if one.tables else one.of(snapshot):
         record = DerivedRecord(
             key=key,
             first_seen=snapshot.first_seen,

@@ -43,6 +43,7 @@ class DeriveWorker:
         alerts: AlertWorker | None = None,
     ) -> None:
         self._application = application
+        self._declared = tuple(one for one in application.derived if not one.tables)
         self._kafka = kafka
         self._partitions = partitions
         self._count = count
@@ -78,13 +79,16 @@ class DeriveWorker:
             self._count(metrics.REJECTED, 1)
             log.warning("no snapshot at %s of partition %s: %.200s", record.offset, record.partition, error)
             return
-        yield from self._derived(record, snapshot)
         if self._alerts is not None:
             yield from self._alerts.evaluate(record, snapshot)
+        yield from self._derived(record, snapshot)
 
     def _derived(self, record: Record, snapshot: Snapshot) -> Sequence[OutputRecord]:
         try:
-            said = tuple(derived(self._application, snapshot, self._partitions))
+            said = (
+                *derived(self._application, self._declared, snapshot, self._partitions, {}),
+                *(() if self._alerts is None else self._alerts.derived(record, snapshot)),
+            )
         except Exception as error:  # noqa: BLE001 (whatever the application's function raises)
             return (self._failed(snapshot.device_id, record, error),)
         self._failures = 0
@@ -104,7 +108,7 @@ def names(application: Application) -> Iterator[str]:
     """The topics of the derived states, of the alerts, and of the tables of their rules."""
     topics = application.topics
     yield from (topics.derived(one) for one in application.derived_names)
-    yield from (topics.table(one) for one in application.tables if application.alerts)
+    yield from (topics.table(one) for one in application.tables if application.reads_tables)
 
 
 def check_partitions(application: Application, partitions: Mapping[str, int]) -> None:

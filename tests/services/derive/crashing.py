@@ -10,7 +10,7 @@ from contracts.records.record import Record
 from services.derive.alert_worker import AlertWorker
 from services.derive.alerting import Alerting
 from services.derive.tables import Tables
-from services.derive.worker import DeriveWorker
+from services.derive.worker import DeriveWorker, names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -93,13 +93,19 @@ class Member:
         self.idle_reads = 0
         application = self.broker.application
         tables, reader = (cast("TopicReader", Reader(self.broker)) for _ in range(2))
+        partitions = dict.fromkeys(names(application), 1)
         alerts = AlertWorker(
-            application, Alerting(application, now), Tables(application, tables), reader, _count, lambda: False
+            application,
+            Alerting(application, now, partitions),
+            Tables(application, tables),
+            reader,
+            _count,
+            lambda: False,
         )
         alerts.start()
         alerts.assigned({0: self.broker.committed})
         self.alerts = alerts
-        self.worker = DeriveWorker(application, self, {}, _count, lambda: self.idle_reads == FOLLOWED, alerts)
+        self.worker = DeriveWorker(application, self, partitions, _count, lambda: self.idle_reads == FOLLOWED, alerts)
 
     def run(self) -> None:
         self.idle_reads = 0

@@ -194,11 +194,11 @@ def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
 
 
 def test_a_worker_without_partitions_has_nothing_to_evaluate() -> None:
-    alerting, row = Alerting(APP, None), Row(1, Limit(high=1, low=1), None, AT)
-    alerting.change_rule("limits", "r", row)
+    alerting, row = Alerting(APP, None, {}), Row(1, Limit(high=1, low=1), None, AT)
+    alerting.change_row("limits", "r", row)
     assert not alerting.is_busy
     alerting.assign(AlertPartition(0, 0, ["too_high"]))
-    alerting.change_rule("limits", "r", None)
+    alerting.change_row("limits", "r", None)
     assert alerting.is_busy
     alerting.revoke([0])
     assert (alerting.is_busy, alerting.work()) == (False, [])
