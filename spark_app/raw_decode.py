@@ -60,7 +60,7 @@ class RawTask:
         yield pa.RecordBatch.from_pydict({"decoded": [decoded], "refused": [dead]})
 
 
-class Writer:
+class EventWriter:
     """Writes records to topics, each with the timestamp of its raw record."""
 
     def __init__(self, producer: Producer) -> None:
@@ -105,8 +105,8 @@ def _decoder(suite: str, name: str, topic: str) -> tuple[Application, RawDecoder
 
 
 @cache
-def _writer(client: tuple[tuple[str, str], ...]) -> Writer:
-    return Writer(create_producer(dict(client), "raw", OPTIONS))
+def _writer(client: tuple[tuple[str, str], ...]) -> EventWriter:
+    return EventWriter(create_producer(dict(client), "raw", OPTIONS))
 
 
 def _records(topic: str, batch: pa.RecordBatch) -> Iterator[RawRecord]:

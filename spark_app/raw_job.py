@@ -73,7 +73,7 @@ class RawJob:
             supervise(start, self.report, failures, stopping, Progress())
 
     def _folder(self) -> str:
-        """The folder of its checkpoints, beside that of the applications: a state is built anew without them."""
+        """The folder of its checkpoints, outside of those of the applications: a new state does not need it."""
         return f"{self._settings.checkpoint.rstrip('/')}-raw/{self._raw.topic}"
 
 

@@ -1,4 +1,4 @@
-"""A raw record, as a source sends it, and where the fields of an event are in it beside the samples."""
+"""A raw record, as a source sends it, and where the fields of an event are in it."""
 
 import struct
 from abc import ABC, abstractmethod

@@ -15,7 +15,7 @@ from contracts.records.raw import EncodedEvent
 from contracts.types.raw_record import RawRecord
 from spark_app import raw_decode, raw_query
 from spark_app.errors import MissingPackageError, RawWriteError
-from spark_app.raw_decode import RawTask, Writer
+from spark_app.raw_decode import EventWriter, RawTask
 from tests import waveforms
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -49,7 +49,7 @@ class FakeProducer:
 
 def test_a_full_queue_is_waited_for_and_each_record_has_the_time_of_its_origin() -> None:
     producer = FakeProducer()
-    writer = Writer(producer)  # type: ignore[arg-type]
+    writer = EventWriter(producer)  # type: ignore[arg-type]
     for _ in range(3):
         writer.write("events", EVENT, RECORD)
     writer.flush()
@@ -57,7 +57,7 @@ def test_a_full_queue_is_waited_for_and_each_record_has_the_time_of_its_origin()
 
 
 def test_a_record_that_the_broker_refuses_fails_the_task() -> None:
-    writer = Writer(FakeProducer(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))  # type: ignore[arg-type]
+    writer = EventWriter(FakeProducer(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))  # type: ignore[arg-type]
     writer.write("events", EVENT, RECORD)
     with pytest.raises(RawWriteError, match="events"):
         writer.flush()
@@ -65,7 +65,7 @@ def test_a_record_that_the_broker_refuses_fails_the_task() -> None:
 
 def test_a_task_writes_events_and_dead_letters_and_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     producer = FakeProducer()
-    monkeypatch.setattr(raw_decode, "_writer", lambda _: Writer(producer))  # type: ignore[arg-type]
+    monkeypatch.setattr(raw_decode, "_writer", lambda _: EventWriter(producer))  # type: ignore[arg-type]
     right = struct.pack("<q8h", MILLISECONDS, *range(8))
     rows: list[dict[str, object]] = [
         {"value": right},

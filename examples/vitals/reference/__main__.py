@@ -11,7 +11,7 @@ from contracts.settings import read
 from examples.vitals.rates import heart_rate
 
 
-class ReferenceSettings(BaseSettings):
+class HeartRateSettings(BaseSettings):
     """Where the server listens."""
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_REFERENCE_", frozen=True)
@@ -46,7 +46,7 @@ def application() -> web.Application:
 def main() -> None:
     """Serve until SIGTERM; or exit with 1 after one line with the remedy."""
     try:
-        settings = read(ReferenceSettings)
+        settings = read(HeartRateSettings)
         print(f"stateloop reference: {settings.model_dump_json()}", file=sys.stderr, flush=True)
         web.run_app(application(), host=settings.host, port=settings.port, print=None, access_log=None)
     except StateloopError as error:

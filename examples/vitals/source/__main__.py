@@ -29,7 +29,7 @@ class Monitors(BaseSettings):
     seed: int = 1
 
 
-class Source:
+class ChunkSource:
     """Sends what arrives in each second."""
 
     def __init__(self, producer: Producer, monitors: Monitors) -> None:
@@ -67,7 +67,7 @@ def main() -> None:
         kafka, monitors = read(KafkaSettings), Monitors()
         options = {"partitioner": PARTITIONER, "enable.idempotence": True, "log_level": 2}
         print(f"stateloop source: {monitors.model_dump_json()}", file=sys.stderr, flush=True)
-        Source(Producer({**kafka.client(), **options}), monitors).run(stopped)
+        ChunkSource(Producer({**kafka.client(), **options}), monitors).run(stopped)
     except StateloopError as error:
         sys.exit(f"stateloop source: {error}")
 

@@ -114,13 +114,13 @@ def test_a_record_that_cannot_be_decoded_is_refused(change: dict[str, Any], expe
 
 
 @pytest.mark.parametrize(
-    ("value", "says"),
+    ("value", "message"),
     [(b"bug", "ZeroDivisionError: division by zero"), (b"a", "could not convert"), (b"\xff", "codec can't decode")],
 )
-def test_a_function_that_raises_refuses_its_record(value: bytes, says: str) -> None:
+def test_a_function_that_raises_refuses_its_record(value: bytes, message: str) -> None:
     found, detail = reason(replace(LINES, value=value), TEXT)
     assert found == Reason.UNDECODABLE
-    assert says in (detail or "")
+    assert message in (detail or "")
 
 
 @pytest.mark.parametrize("given", ["text", 7, [1], [{"ecg": object()}], {"patient": 5}])
@@ -186,7 +186,7 @@ def test_a_suite_decodes_each_raw_topic_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "says"),
+    ("raw", "message"),
     [
         (Raw("events", lambda _: None), "another use"),
         (Raw("x", PackedIntegers()), "has no field 'samples'"),
@@ -198,8 +198,8 @@ def test_a_suite_decodes_each_raw_topic_once() -> None:
         (Raw("x", lambda _: None, {"patient": "key"}), "Write FromKey"),  # type: ignore[dict-item]
     ],
 )
-def test_a_source_that_does_not_fit_the_event_is_refused(raw: Raw, says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_source_that_does_not_fit_the_event_is_refused(raw: Raw, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         application(raw=(raw,))
 
 

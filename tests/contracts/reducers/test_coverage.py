@@ -83,7 +83,7 @@ class Fine(State, window=timedelta(hours=1)):
 
 
 @pytest.mark.parametrize(
-    ("declare", "says"),
+    ("declare", "message"),
     [
         (lambda: Coverage(timedelta(0)), "Write timedelta"),
         (lambda: Coverage(SECOND, duration=-SECOND), "Write timedelta"),
@@ -93,8 +93,8 @@ class Fine(State, window=timedelta(hours=1)):
         (lambda: Application(name="v", event=Chunk, state=Fine, largest_record=8 * 1024), "Write a shorter window"),
     ],
 )
-def test_a_coverage_that_cannot_be_is_refused(declare: Callable[[], object], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_coverage_that_cannot_be_is_refused(declare: Callable[[], object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         declare()
 
 

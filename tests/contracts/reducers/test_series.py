@@ -1,4 +1,4 @@
-"""Series: where the samples of a chunk are, gaps, copies and overlaps, and what is refused."""
+"""Series: where the samples of a chunk are, gaps, repetitions and overlaps, and what is refused."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -58,10 +58,10 @@ def test_a_chunk_belongs_to_the_window_of_its_first_sample() -> None:
 
 
 @given(st.permutations(range(10)), st.sets(st.integers(0, 9)), st.lists(st.integers(0, 9), max_size=5))
-def test_any_order_of_chunks_and_copies_gives_the_samples(order: list[int], lost: set[int], copied: list[int]) -> None:
+def test_any_order_of_chunks_gives_the_samples(order: list[int], lost: set[int], repeated: list[int]) -> None:
     series = Series(3).within(10 * SECOND)
     samples = {second: [3 * second, 3 * second + 1, 3 * second + 2] for second in range(10) if second not in lost}
-    found = published(series, *[(samples[second], second) for second in [*order, *copied] if second in samples])
+    found = published(series, *[(samples[second], second) for second in [*order, *repeated] if second in samples])
     expected = [number if number // 3 in samples else None for number in range(3 * (max(samples, default=-1) + 1))]
     assert found == expected
 
@@ -77,15 +77,15 @@ class Long(State, window=timedelta(minutes=10)):
 
 
 @pytest.mark.parametrize(
-    ("declare", "says"),
+    ("declare", "message"),
     [
         (lambda: Series(0), "Write a number up to"),
         (lambda: Series(0.01).within(SECOND), "Write a longer window"),
         (lambda: Application(name="b", event=Chunk, state=Long), "Write a shorter window"),
     ],
 )
-def test_a_series_that_cannot_be_is_refused(declare: Callable[[], object], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_series_that_cannot_be_is_refused(declare: Callable[[], object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         declare()
 
 

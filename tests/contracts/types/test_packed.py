@@ -49,7 +49,7 @@ def test_channels_alternate_after_what_is_skipped(pairs: list[tuple[int, int]], 
 
 
 @pytest.mark.parametrize(
-    ("packed", "size", "says"),
+    ("packed", "size", "message"),
     [
         (PackedIntegers(16), 5, "5 bytes of samples: the last one is truncated"),
         (PackedIntegers(24), 4, "truncated"),
@@ -59,8 +59,8 @@ def test_channels_alternate_after_what_is_skipped(pairs: list[tuple[int, int]], 
         (PackedIntegers(16, skip=8), 7, "7 bytes, and 8 come before the samples"),
     ],
 )
-def test_a_value_of_another_length_is_refused(packed: PackedIntegers, size: int, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_a_value_of_another_length_is_refused(packed: PackedIntegers, size: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         decoded(packed, bytes(size))
 
 
