@@ -18,7 +18,7 @@ class HeartRate(BaseModel):
     bpm: float
 
 
-class Blob(State, key="patient", window=BLOB, grace=timedelta(minutes=2)):
+class Blob(State, key="patient", window=BLOB):
     """Ten seconds of a patient. It can be read while it is still being built."""
 
     chunks: Annotated[int, Count()]
@@ -27,7 +27,7 @@ class Blob(State, key="patient", window=BLOB, grace=timedelta(minutes=2)):
     heart_rate: Annotated[HeartRate | None, Enriched()]
 
 
-class Hour(State, key="patient", window=timedelta(hours=1), grace=timedelta(minutes=2)):
+class Hour(State, key="patient", window=timedelta(hours=1)):
     """For which seconds of an hour there are data of a patient."""
 
     chunks: Annotated[int, Count()]
