@@ -196,7 +196,7 @@ class ProcessorAdapter(StatefulProcessor):
         content = origin.get("event") or origin.get("answers")
         dead_letter = DeadLetter(
             reason=Reason.PROCESSOR_FAILED.value,
-            detail=f"{type(error).__name__}: {error}"[:LARGEST_DETAIL],
+            detail=described(error),
             topic=origin["topic"],
             partition=origin.get("partition", NEVER_WRITTEN),
             offset=origin.get("offset", NEVER_WRITTEN),
@@ -206,6 +206,15 @@ class ProcessorAdapter(StatefulProcessor):
         )
         known = {"device_id": window.device_id, "first_seen": window.first_seen, "is_failure": True}
         return Row(**{RESULT: orjson.dumps(known | {"dead_letter": dead_letter.encode().decode()}).decode()})
+
+
+def described(error: Exception) -> str:
+    """Return the detail of a dead letter, whatever the author's error has in its text."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  # its own __str__ raises
+        text = type(error).__name__
+    return text.encode(errors="replace").decode()[:LARGEST_DETAIL]
 
 
 def arrival(delta: Json) -> tuple[int, str, int, int]:

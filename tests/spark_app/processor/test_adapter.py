@@ -178,6 +178,23 @@ def test_what_is_no_state_is_a_dead_letter(row: Any, detail: str, monkeypatch: p
     assert window.stored() == {}
 
 
+class UnprintableError(ValueError):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"), [(ValueError("half \ud800"), "ValueError: half ?"), (UnprintableError(), "UnprintableError")]
+)
+def test_no_text_of_an_error_stops_the_batch(error: Exception, detail: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Tally) -> Row:
+        raise error
+
+    monkeypatch.setattr(Tally, "_state", fail)
+    (dead_letter,) = tally().send(click(1))
+    assert DeadLetter.model_validate_json(dead_letter["dead_letter"]).detail == detail
+
+
 def test_dead_letters_pass_the_processor_by() -> None:
     window = tally()
     refused = delta(1) | {"dead_letter": "{}", "event": {}}
