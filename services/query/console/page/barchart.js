@@ -6,6 +6,7 @@ import { colour } from "./theme.js";
 
 const GAP = 0.86;
 const WIDEST = 64;
+const [MINUTE_S, DAY_S] = [60, 86_400];
 const TIME_STEPS = [1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
 
 /** A chart: {node, show(bars), select(start), close()}. A bar is {start, end, value, isOpen}, times in seconds.
@@ -74,8 +75,9 @@ function barAt(bars, seconds) {
 function label(seconds, before, ticks) {
   const date = new Date(seconds * 1000);
   const day = `${date.getMonth() + 1}/${date.getDate()}`;
-  if (ticks.every((one) => new Date(one * 1000).getHours() === date.getHours())) return day;
+  const step = ticks.length > 1 ? ticks[1] - ticks[0] : DAY_S;
+  if (step >= DAY_S) return day;
   const isNew = before === undefined || new Date(before * 1000).getDate() !== date.getDate();
-  const time = date.toTimeString().slice(0, 5);
+  const time = date.toTimeString().slice(0, step < MINUTE_S ? 8 : 5);
   return isNew ? `${day} ${time}` : time;
 }

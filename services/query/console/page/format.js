@@ -3,6 +3,8 @@
 const UNKNOWN = "–";
 const NO_FRACTION = /(?<=^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.0+Z$/;
 const LONG_AGO_MS = 2 * 86_400_000;
+/** Lists with more items are truncated to the first few. */
+const [LONGEST, SHOWN] = [100, 10];
 const exact = new Intl.NumberFormat("en-US");
 const tight = new Intl.NumberFormat("en-US", { notation: "compact" });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
@@ -69,10 +71,11 @@ export function when(iso) {
   return Date.now() - new Date(iso ?? NaN).getTime() > LONG_AGO_MS ? time(iso) : ago(iso);
 }
 
-/** Any value of a state in one line. */
+/** Any value of a state in one line; of a long list, the beginning. */
 export function value(any) {
   if (any === null || any === undefined) return UNKNOWN;
   if (typeof any === "string") return any.replace(NO_FRACTION, "Z");
   if (typeof any === "number") return Number.isInteger(any) ? String(any) : String(Number(any.toPrecision(8)));
+  if (Array.isArray(any) && any.length > LONGEST) return `${JSON.stringify(any.slice(0, SHOWN)).slice(0, -1)}, … ${count(any.length)} items]`;
   return typeof any === "object" ? JSON.stringify(any) : String(any);
 }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.query.console.models import DeadLetterSummary
     from services.query.console.observation import Observation
+    from services.query.dependencies import Dependencies
     from services.query.http.server import Routes
 
 EVERY_S = 0.2
@@ -47,9 +48,11 @@ class Stage:
         history: int = 10,
         application: Application = app,
         instead: Sequence[Routes] = (),
+        dependencies: Dependencies | None = None,
     ) -> None:
         self.state = a_state("flights", query=QueryOptions(history=history))
-        self.dependencies = dependencies_of(self.state, a_state("tails"), routing=MemoryRouting(), tokens=tokens)
+        in_memory = dependencies_of(self.state, a_state("tails"), routing=MemoryRouting(), tokens=tokens)
+        self.dependencies = dependencies or in_memory
         self.history = MetricsHistory(application, EVERY_S)
         self.dead_letters = DeadLetterLog("dead_letters")
         self.push = WatchRoutes(self.dependencies, WatchLimits(mark_every_s=1))

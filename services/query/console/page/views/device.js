@@ -10,6 +10,7 @@ import { watch } from "../watch.js";
 import { isOfWindow, openMark, windowName } from "../windows.js";
 import { enrichmentCards } from "./enrichments.js";
 import { fieldTable } from "./fields.js";
+import { timelinePanels } from "./timelines.js";
 import { versionList } from "./versions.js";
 import { windowPanel } from "./windowpanel.js";
 
@@ -29,6 +30,7 @@ export function device(state, key, window) {
   const open = openMark();
   const newest = el("a", { href: to("device", state, key), hidden: true, onclick: (event) => (event.preventDefault(), pick(null)) }, "Newest window");
   const windows = windowPanel(state, key, (start) => pick(start), stopping.signal);
+  const timelines = timelinePanels(state, key, stopping.signal);
   const node = el(
     "div",
     { class: "device" },
@@ -36,6 +38,7 @@ export function device(state, key, window) {
     el("div", { class: "heading" }, el("h1", { class: "key" }, key), status, open.node, newest),
     facts,
     notice,
+    timelines.node,
     windows.node,
     el(
       "div",
@@ -50,6 +53,7 @@ export function device(state, key, window) {
     if (shown && order(answer, shown) <= 0) return;
     if (isOfWindow(answer) && shown?.window_start !== answer.window_start) forget();
     windows.show(answer);
+    timelines.show(answer);
     open.show(answer.is_open);
     const differ = shown ? changes(stateOf(shown.value), stateOf(answer.value)) : [];
     const all = shown ? changes(shown.value, answer.value) : null;
@@ -84,12 +88,13 @@ export function device(state, key, window) {
     forget();
     newest.hidden = start === null;
     windows.select(start);
+    timelines.select(start);
     history.replaceState(null, "", start === null ? to("device", state, key) : to("device", state, key, start));
     watch(state, key, start, on, AbortSignal.any([watching.signal, stopping.signal]));
   };
   pick(window);
   const timer = setInterval(() => (shown && tellFacts(facts, shown), fields.age()), 1000);
-  return { node, title: key, close: () => (stopping.abort(), windows.close(), clearInterval(timer)) };
+  return { node, title: key, close: () => (stopping.abort(), windows.close(), timelines.close(), clearInterval(timer)) };
 }
 
 function showStatus(place, status, text) {

@@ -1,0 +1,129 @@
+"""Series and coverage of a patient in a real Chromium: a running trace of blobs, with gaps, and a strip."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from tests.services.query.console.browser import visiting
+from tests.services.query.console.looks import at_work
+from tests.services.query.console.stage import Stage
+from tests.services.query.console.ward import VITALS, Ward, ward
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from playwright.async_api import Browser
+
+    from tests.services.query.console.browser import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+TRACE = "[aria-label='Series pulse']"
+STRIP = "[aria-label='Coverage covered']"
+LOST = {12, 13, 31}
+"""The seconds whose chunks are lost."""
+
+
+class Scene(NamedTuple):
+    """A page, and the patients that it shows."""
+
+    visit: Visit
+    ward: Ward
+
+    async def readout(self, panel: str, text: str) -> None:
+        """Wait until the line below a picture has this text."""
+        await self.visit.until(f'document.querySelector("{panel} .readout")?.textContent.includes({text!r})')
+
+    async def kinds(self) -> list[str]:
+        """The kinds of time in the strip, from left to right."""
+        script = f"[...document.querySelectorAll(\"{STRIP} rect\")].map((one) => one.getAttribute('class'))"
+        found: list[str] = await self.visit.page.evaluate(script)
+        return found
+
+    async def red_pixels(self) -> int:
+        """How much of the trace is shaded as a gap."""
+        script = f"""(() => {{
+          const canvas = document.querySelector("{TRACE} canvas");
+          const probe = document.createElement("i");
+          probe.style.color = "var(--red-soft)";
+          document.body.append(probe);
+          const wanted = getComputedStyle(probe).color.match(/[0-9.]+/g).slice(0, 3).map(Number);
+          probe.remove();
+          const row = canvas.getContext("2d").getImageData(0, Math.round(canvas.height * 0.15), canvas.width, 1).data;
+          let found = 0;
+          for (let at = 0; at < row.length; at += 4) found += wanted.every((one, n) => Math.abs(one - row[at + n]) < 2);
+          return found / canvas.width;
+        }})()"""
+        found: float = await self.visit.page.evaluate(script)
+        return round(100 * found)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(browser: Browser, tmp_path: Path) -> AsyncIterator[Scene]:
+    """Give a page over a patient of 38 seconds, three of which are lost."""
+    with ward(tmp_path) as (dependencies, patients):
+        async with Stage(dependencies=dependencies, application=VITALS).serving() as stage:
+            patients.stage = stage
+            patients.arrive("patient-7", sorted(set(range(38)) - LOST))
+            stage.look(at_work(0))
+            async with visiting(browser, stage) as visit:
+                yield Scene(visit, patients)
+                visit.check()
+
+
+async def test_the_blobs_are_one_trace_with_gaps(scene: Scene) -> None:
+    await scene.visit.go("#/device/vitals/patient-7")
+    await scene.readout(TRACE, "2700 samples at 100 Hz up to 08:00:38, 2 gaps of 3 s")
+    assert await scene.visit.page.locator(f"{TRACE} canvas").count() == 1
+    assert 7 <= await scene.red_pixels() <= 12, "three of thirty seconds"
+    await scene.visit.page.locator(TRACE).get_by_label("Time at once").select_option("10")
+    await scene.readout(TRACE, "900 samples at 100 Hz up to 08:00:38, 1 gap of 1 s")
+
+
+async def test_an_open_blob_grows_while_one_looks_and_the_next_one_follows(scene: Scene) -> None:
+    await scene.visit.go("#/device/vitals/patient-7")
+    await scene.readout(TRACE, "up to 08:00:38")
+    scene.ward.arrive("patient-7", [38])
+    await scene.readout(TRACE, "up to 08:00:39")
+    scene.ward.arrive("patient-7", [39, 40, 41])
+    await scene.readout(TRACE, "up to 08:00:42, 2 gaps of 3 s")
+    scene.ward.arrive("patient-7", [31])  # late, of a blob that is not the newest
+    await scene.readout(TRACE, "up to 08:00:42, 1 gap of 2 s")
+
+
+async def test_the_strip_has_data_gaps_and_what_is_open(scene: Scene) -> None:
+    await scene.visit.go("#/device/vitals/patient-7")
+    await scene.readout(STRIP, "14.7 % with data, 3 gaps")
+    assert await scene.kinds() == ["gap", "data", "gap", "data", "gap", "data", "open"]
+    await scene.visit.page.locator(STRIP).get_by_label("Windows of coverage").select_option("6")
+    await scene.readout(STRIP, "the longest of 20 s")
+    assert await scene.kinds() == ["gap", "data", "gap", "data", "gap", "data", "open"]
+    rows = await scene.visit.page.locator(f"{STRIP} tbody tr").all_text_contents()
+    assert rows[0].endswith("1.0 s")
+    box = await scene.visit.page.locator(f"{STRIP} .strip").bounding_box()
+    assert box
+    await scene.visit.page.mouse.move(box["x"] + box["width"] * 52.5 / 60, box["y"] + 5)
+    await scene.readout(STRIP, "data: 2026-05-01 08:00:32")
+    scene.ward.arrive("patient-7", sorted(LOST))
+    await scene.visit.until(f'document.querySelectorAll("{STRIP} tbody tr").length === 1')
+
+
+async def test_a_chosen_blob_has_the_trace_up_to_its_end(scene: Scene) -> None:
+    await scene.visit.go("#/device/vitals/patient-7/2026-05-01T08:00:10.000Z")
+    await scene.readout(TRACE, "1800 samples at 100 Hz up to 08:00:20")
+    await scene.visit.page.click("text=Newest window")
+    await scene.readout(TRACE, "up to 08:00:38")
+
+
+async def test_states_without_such_fields_have_no_panels(stage: Stage, browser: Browser) -> None:
+    stage.look(at_work(0))
+    stage.fly(1, 1)
+    async with visiting(browser, stage) as visit:
+        await visit.go("#/states/flights")
+        await visit.page.locator("tbody a").first.click()
+        await visit.page.locator(".fields tr").first.wait_for()
+        assert await visit.page.locator(".timeline").count() == 0
+        visit.check()
