@@ -84,7 +84,7 @@ def feedback(records: DataFrame, application: Application, epoch: int) -> DataFr
     fields = decoded(_timed(records, application), feedback_shape(application), application)
     own_epoch, status, enrichment = (field_column(name) for name in ("epoch", "status", "enrichment"))
     fields = fields.withColumn(own_epoch, F.expr(f"coalesce({own_epoch}, 0L)"))
-    names = application.by_name
+    names = application.by_recorded_name
     given = " ".join(f"WHEN {text(name)} THEN {field_column('result')}.`{name}` IS NOT NULL" for name in names)
     unlike = f"({status} = 'result') != coalesce(CASE {enrichment} {given} END, false)"
     later = f"{own_epoch} > {epoch}L"
@@ -94,7 +94,7 @@ def feedback(records: DataFrame, application: Application, epoch: int) -> DataFr
     )
     fields = fields.withColumn(REASON, F.expr(invalid))
     fields = fields.withColumn(REASON, checks.checked(checks.feedback_cases(application)))
-    answers = {answer_column(name): _answer(name) for name in names}
+    answers = {answer_column(one.name): _answer(name) for name, one in names.items()}
     key, start = field_column(DEVICE_ID), field_column(FIRST_SEEN)
     identity = _identity(application, key, start, DELTA_IDS["feedback"])
     return _deltas(fields, application, identity, answers | _context(application), epoch)

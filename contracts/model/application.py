@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import ModuleType
@@ -20,7 +21,7 @@ from contracts.model.named_state import Derived, NamedState, QueryOptions, check
 from contracts.model.policy import Policy
 from contracts.model.processor import Processor, check_processor
 from contracts.model.raw import Raw, check_raw
-from contracts.model.state import State, annotations, reducers, slots
+from contracts.model.state import State, annotations, field_aliases, reducers, slots
 from contracts.model.table import Table
 from contracts.model.topics import Topic, Topics
 from contracts.model.tracing import check_event
@@ -90,7 +91,8 @@ class Application:
         self.traced = traced
         if traced:
             check_event(event)
-        self.enrichments = ordered(state, enrichments)
+        aliases = field_aliases(state)
+        self.enrichments = tuple(_renamed(one, aliases) for one in ordered(state, enrichments))
         self.emit = emit
         self.emit_interval = emit_interval
         _check_emit(name, emit, emit_interval, enrichments)
@@ -181,6 +183,11 @@ class Application:
         return {one.name: one for one in self.enrichments}
 
     @cached_property
+    def by_recorded_name(self) -> dict[str, Enrichment]:
+        """The enrichments by their names in feedback and dead letters."""
+        return {one.recorded_as: one for one in self.enrichments}
+
+    @cached_property
     def reducers(self) -> dict[str, Reducer]:
         """The reducer of each field of the state that has one, slots included."""
         return {name: reducer for name, (reducer, _) in annotations(self.state).items() if reducer is not None}
@@ -194,6 +201,12 @@ class Application:
     def slots(self) -> dict[str, Any]:
         """The annotations of the fields that enrichments write."""
         return slots(self.state)
+
+
+def _renamed(one: Enrichment, aliases: Mapping[str, str]) -> Enrichment:
+    """The enrichment with the first names of what it gives and needs."""
+    own = {name: aliases[name] for name in (one.name, *(need.name for need in one.needs)) if name in aliases}
+    return replace(one, aliases=own) if own else one
 
 
 def _checked_size(name: str, largest_record: int) -> int:

@@ -1,8 +1,8 @@
 """An enrichment: an async function with declared needs, and the model that it gives."""
 
 import inspect
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, get_type_hints
@@ -69,6 +69,13 @@ class Enrichment:
     when: Condition | None = None
     rounds: int | None = None
     at_most_every: timedelta | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The first names of its slot and of its needs, by the present ones, of those that were renamed."""
+
+    @property
+    def recorded_as(self) -> str:
+        """Its name in feedback and dead letters: the first one of its slot."""
+        return self.aliases.get(self.name, self.name)
 
     @cached_property
     def rounding(self) -> dict[str, Quantize]:

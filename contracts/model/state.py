@@ -154,6 +154,16 @@ def _check_is_called(where: str, part: Any) -> None:
         raise DeclarationError(where, f"{part.__name__} is a class, not a reducer", write)
 
 
+def field_aliases(state: type[State]) -> dict[str, str]:
+    """The first names of renamed fields, by the present ones. Raises DeclarationError for the name of another field."""
+    found = {name: one.alias for name, (one, _) in annotations(state).items() if one is not None and one.alias}
+    for name, alias in found.items():
+        if alias in state.model_fields or list(found.values()).count(alias) > 1:
+            write = "Write the name that this field alone had, or leave alias out"
+            raise DeclarationError(f"{state.__name__}.{name}(alias={alias!r})", "is the name of another field", write)
+    return found
+
+
 def slots(state: type[State]) -> dict[str, Any]:
     """The fields that enrichments write, with their annotations."""
     return {name: kind for name, (reducer, kind) in annotations(state).items() if isinstance(reducer, Enriched)}

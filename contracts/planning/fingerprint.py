@@ -9,13 +9,15 @@ from contracts.model.enrichment import Enrichment
 
 
 def fingerprint(one: Enrichment, inputs: dict[str, Any]) -> str:
-    """Return the fingerprint of an enrichment's inputs."""
-    return digest([one.name, inputs])
+    """Return the fingerprint of an enrichment's inputs, under the first names of the fields."""
+    if one.aliases:
+        inputs = {one.aliases.get(name, name): value for name, value in inputs.items()}
+    return digest([one.recorded_as, inputs])
 
 
 def skip_fingerprint(one: Enrichment, reason: str) -> str:
     """Return the fingerprint of the reason for which an enrichment is skipped."""
-    return digest([one.name, "skipped", reason])
+    return digest([one.recorded_as, "skipped", reason])
 
 
 def round_fingerprint(inputs: str, number: int, own: Any) -> str:

@@ -184,6 +184,7 @@ def _request(one: Enrichment, inputs: Inputs, snapshot: Snapshot, skipped: str |
         traceparent=snapshot.traceparent,
         round=inputs.round,
         epoch=snapshot.epoch,
+        alias=one.aliases.get(one.name),
     )
 
 

@@ -29,6 +29,13 @@ class Request:
     """How many requests the enrichment has made with this one in the present period of the budget, if there is one."""
     epoch: int = 0
     """With `version`, the snapshot that it was planned on."""
+    alias: str | None = None
+    """The first name of the enrichment, if it was renamed."""
+
+    @property
+    def recorded_as(self) -> str:
+        """The name of the enrichment in its feedback and dead letter."""
+        return self.alias or self.enrichment
 
     @property
     def window(self) -> tuple[str, datetime]:

@@ -70,7 +70,8 @@ class Decoder:
     def feedback(self, record: Record) -> Delta:
         """The answer to a request as a delta. Raises RecordError."""
         values = read(self._feedback_shape, record.value, self.application.largest_record)
-        slot, result = values["enrichment"], (values["result"] or {}).get(values["enrichment"])
+        name = values["enrichment"]
+        result = (values["result"] or {}).get(name)
         if (values["status"] == "result") != (result is not None):
             raise RecordError(Reason.INVALID_FIELD, "result")
         values["epoch"] = values["epoch"] or 0
@@ -86,7 +87,7 @@ class Decoder:
             first_seen=start,
             delta_id="/".join(("feedback", *(str(values[name]) for name in ANSWER_IDENTITY))),
             record_time=record.timestamp,
-            slot=slot,
+            slot=self.application.by_recorded_name[name].name,
             answer={name: values[name] for name in Answer.model_fields} | {"result": result},
             traceparent=self._context(values),
         )

@@ -28,8 +28,8 @@ AS_IT_IS = (bool, float, str)
 
 def feedback_shape(application: Application) -> type[BaseModel]:
     """The shape of this application's feedback: each enrichment has its own model under its name in `result`."""
-    results: dict[str, Any] = {one.name: (one.result | None, None) for one in application.enrichments}
-    names = tuple(application.by_name)
+    results: dict[str, Any] = {one.recorded_as: (one.result | None, None) for one in application.enrichments}
+    names = tuple(application.by_recorded_name)
     own: dict[str, Any] = {
         "enrichment": (_literal(names), ...),
         "result": (create_model("Results", **results) | None, None),

@@ -30,6 +30,9 @@ class Reducer(ABC):
 
     where: Filter | None = field(default=None, kw_only=True)
     """The events whose values are reduced; by default all. The value of any other event counts as null."""
+    alias: str | None = field(default=None, kw_only=True)
+    """The name that the field of the state had at first. Under it the answers are recorded of an enrichment that gives
+    the field, and of enrichments that need it: so a renamed field keeps them."""
 
     depends_on_order: ClassVar[bool] = False
     """Whether a float that it gives may differ, within its rounding error, with the order in which deltas are merged.

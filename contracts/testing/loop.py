@@ -112,7 +112,7 @@ class Loop:
         answer = Feedback(
             device_id=request.device_id,
             first_seen=request.first_seen,
-            enrichment=request.enrichment,
+            enrichment=request.recorded_as,
             epoch=request.epoch,
             version=request.version,
             ts=self._clock(),
@@ -127,7 +127,7 @@ class Loop:
         if request.skipped is not None:
             return {"status": "skipped", "reason": request.skipped}
         try:
-            return {"status": "result", "result": {request.enrichment: await self._call(request)}}
+            return {"status": "result", "result": {request.recorded_as: await self._call(request)}}
         except AbsentError as absent:
             return {"status": "absence", "reason": str(absent) or None}
         except (RetryableCallError, PermanentCallError) as failure:

@@ -25,7 +25,7 @@ def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
     return Feedback(
         device_id=request.device_id,
         first_seen=request.first_seen,
-        enrichment=request.enrichment,
+        enrichment=request.recorded_as,
         epoch=request.epoch,
         version=request.version,
         status=outcome.status,
@@ -33,7 +33,7 @@ def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
         fingerprint=request.fingerprint,
         reason=outcome.reason,
         spent=request.spent,
-        result=None if outcome.result is None else {request.enrichment: outcome.result},
+        result=None if outcome.result is None else {request.recorded_as: outcome.result},
         traceparent=outcome.traceparent or request.traceparent,
     )
 
@@ -56,7 +56,7 @@ def undecodable_snapshot(record: ConsumedRecord, topic: str, detail: str) -> Dea
 def failed_request(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of a failed request, with everything that a redrive needs."""
     facts = {
-        "enrichment": request.enrichment,
+        "enrichment": request.recorded_as,
         "first_seen": request.first_seen,
         "epoch": request.epoch,
         "version": request.version,

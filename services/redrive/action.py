@@ -74,7 +74,7 @@ def _action_for_failure(application: Application, found: StoredDeadLetter, now: 
     letter = found.dead_letter
     if letter is None or not found.key or letter.first_seen is None or not letter.version:
         return RedriveAction.NOT_REDRIVABLE
-    if letter.enrichment not in application.by_name:
+    if letter.enrichment not in application.by_recorded_name:
         return RedriveAction.NOT_REDRIVABLE
     if not application.topics.replay and now - letter.first_seen > application.kept_for:
         return RedriveAction.EXPIRED

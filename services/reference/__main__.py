@@ -28,7 +28,8 @@ REDUCERS = """## Reducers
 
 A reducer stands in the annotation of a field of the state: `speed: Annotated[float | None, Latest()]`. `of` names the
 field of the event that it reads, and `where` is a [filter](../how-to/filters.md) of the events whose values it reduces:
-`Count(where=field("status") == "departed")`. `T` is the type of the field, without `| None`. [Write a
+`Count(where=field("status") == "departed")`. `alias` is the first name of a [renamed
+field](../how-to/upgrade.md#renamed-fields). `T` is the type of the field, without `| None`. [Write a
 reducer](../how-to/write-a-reducer.md) of your own where none of these fits.
 """
 BAR = "\\|"
@@ -53,8 +54,8 @@ ARGUMENTS: dict[str, Any] = {
     "step": timedelta(seconds=1),
     "rate": 1.0,
 }
-ELSEWHERE = ("where", "window")
-"""The heading describes the one, and the state sets the other."""
+ELSEWHERE = ("where", "alias", "window")
+"""The heading describes the first two, and the state sets the last."""
 
 Model = create_model("Model")
 SOURCES = {
