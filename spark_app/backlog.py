@@ -50,7 +50,7 @@ def measure(
 
     Raises BrokerUnreachableError.
     """
-    offsets = _Offsets(settings, topics)
+    offsets = TopicOffsets(settings, topics)
     begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
     positions = {part: max(begin.offset, (committed or {}).get(part, 0)) for part, begin in begins.items()}
     newest = max((end.timestamp for end in offsets.at(OffsetSpec.max_timestamp()).values()), default=0)  # type: ignore[no-untyped-call]
@@ -62,7 +62,7 @@ def measure(
 
 def offset_ranges(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[tuple[str, int], tuple[int, int]]:
     """Return the first and the end offset of each partition. Raises BrokerUnreachableError."""
-    offsets = _Offsets(settings, topics)
+    offsets = TopicOffsets(settings, topics)
     begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
     return {part: (begins[part].offset, ends[part].offset) for part in begins}
 
@@ -72,7 +72,7 @@ def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms
 
     Raises BrokerUnreachableError.
     """
-    offsets = _Offsets(settings, topics)
+    offsets = TopicOffsets(settings, topics)
     ends, found = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.for_timestamp(since_ms))  # type: ignore[no-untyped-call]
     return {part: one.offset if one.offset >= 0 else ends[part].offset for part, one in found.items()}
 
@@ -114,7 +114,7 @@ def parsed(offsets: str) -> Positions:
     }
 
 
-class _Offsets:
+class TopicOffsets:
     """Looks offsets up in all partitions of the topics."""
 
     def __init__(self, settings: KafkaSettings, topics: list[TopicIdentity]) -> None:
@@ -123,6 +123,7 @@ class _Offsets:
         self._parts = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
 
     def at(self, spec: OffsetSpec) -> dict[tuple[str, int], Any]:
+        """Return the offset, and its record's time, of each partition. Raises BrokerUnreachableError."""
         asked = self._admin.list_offsets(dict.fromkeys(self._parts, spec), request_timeout=PATIENCE_S)
         try:
             return {(part.topic, part.partition): future.result() for part, future in asked.items()}

@@ -31,6 +31,11 @@ class CheckpointIdentity(BaseModel):
     topics: dict[str, dict[str, str | int]]
     state_partitions: int
 
+    @property
+    def partitions(self) -> int:
+        """Return the number of partitions of each topic."""
+        return int(next(iter(self.topics.values()))["partitions"])
+
     def differences(self, other: "CheckpointIdentity") -> list[str]:
         """Return the differences of another identity from this one, in words."""
         found = self.state_model.differences(other.state_model)

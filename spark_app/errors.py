@@ -24,7 +24,8 @@ class PartitionCountError(JobError, PermanentError):
         listed = ", ".join(f"{topic} has {count}" for topic, count in found.items())
         super().__init__(
             f"the topics must have the same number of partitions, because a device has the same partition in all of "
-            f"them, and {listed}: delete those that differ and run `stateloop topics`"
+            f"them, and {listed}: if partitions were being added, run `stateloop rebuild --partitions "
+            f"{max(found.values())}` again, else delete those that differ and run `stateloop topics`"
         )
         self.found = found
 
@@ -190,6 +191,17 @@ class NoGenerationError(JobError, PermanentError):
     def __init__(self, checkpoint: str) -> None:
         super().__init__(f"the checkpoint {checkpoint} was never rebuilt: there is no generation to go back to")
         self.checkpoint = checkpoint
+
+
+class PartitionsAddedError(JobError, PermanentError):
+    """The generation to go back to is of topics with fewer partitions."""
+
+    def __init__(self, generation: str, then: int, now: int) -> None:
+        super().__init__(
+            f"the generation {generation} is of topics with {then} partitions, and they have {now}: run `stateloop "
+            "rebuild` with the former application instead, which builds its state from the topics as they are"
+        )
+        self.generation = generation
 
 
 class ActivationConflictError(JobError, RetryableError):

@@ -57,7 +57,8 @@ def export(
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
     # With each column, or Spark would expect another state.
-    rows = states(deltas(events, feedback, application, made.epoch), application, made.epoch)
+    found = deltas(events, feedback, application, made.epoch, made.identity.partitions)
+    rows = states(found, application, made.epoch)
     sink = rows.writeStream.foreachBatch(each).option("checkpointLocation", copy.path).outputMode("complete")
     query = sink.trigger(processingTime=ONE_BATCH).start()
     try:

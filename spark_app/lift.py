@@ -19,6 +19,7 @@ from contracts.records.shape import feedback_shape
 from contracts.types.columns import text
 from contracts.types.key import shortened_sql
 from contracts.wire import Answer
+from contracts.wire.partition import partition_sql
 from contracts.wire.window_key import PATTERN
 from spark_app import checks
 from spark_app.columns import (
@@ -29,6 +30,7 @@ from spark_app.columns import (
     DEVICE_PARTITION,
     EVENT_OFFSET,
     FIRST_SEEN,
+    PLACE,
     REASON,
     RECORD_OFFSET,
     RECORD_PARTITION,
@@ -58,28 +60,31 @@ DELTA_IDS = {
 JOB_CLOCK = "timestamp_millis(CAST(reflect('java.lang.System', 'currentTimeMillis') AS BIGINT))"
 """The job's clock in real-time mode, read for each record. current_timestamp() is the time at which the batch began: in
 a micro-batch, whose records are older than that, it is the same when a killed job's batch runs again."""
+OWN_OFFSET = f"CASE WHEN partition = {PLACE} THEN offset END"
 IS_HEARTBEAT = f"value IS NULL AND coalesce(key = X'{HEARTBEAT_KEY.hex()}', false)"
 """A heartbeat of the job becomes a row that is neither a device's delta nor a dead letter."""
 TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
 
 
-def events(records: DataFrame, application: Application, epoch: int) -> DataFrame:
+def events(records: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
     """Return the deltas of the topic of events. `epoch` is that of the dead letters."""
     state = application.state
     fields = decoded(_timed(records, application), application.event_shape, application)
     fields = passing(fields, state.where)
     fields = fields.withColumn(REASON, checks.checked(checks.event_cases(application)))
     values = {event_column(name): field_column(name) for name in ("ts", *event_fields(application))}
-    placed = {} if state.is_windowed else {DEVICE_PARTITION: "partition", EVENT_OFFSET: "offset"}
+    key = checks.event_key(application)
+    fields = _placed(fields, application, key, partitions)
+    placed = {} if state.is_windowed else {DEVICE_PARTITION: PLACE, EVENT_OFFSET: OWN_OFFSET}
     own = values | placed | _context(application)
-    identity = _identity(application, checks.event_key(application), _start(application), DELTA_IDS["event"])
+    identity = _identity(application, key, _start(application), DELTA_IDS["event"])
     if not overlap(state):
         return _deltas(fields, application, identity, own, epoch)
     identity[FIRST_SEEN] = _either(_open_starts(application), f"array({_dead_start(application)})")
     return _deltas(fields, application, identity, own, epoch).withColumn(FIRST_SEEN, F.explode(FIRST_SEEN))
 
 
-def feedback(records: DataFrame, application: Application, epoch: int) -> DataFrame:
+def feedback(records: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
     """Return the deltas of the topic of feedback, for a state of this epoch."""
     fields = decoded(_timed(records, application), feedback_shape(application), application)
     own_epoch, status, enrichment = (field_column(name) for name in ("epoch", "status", "enrichment"))
@@ -96,14 +101,23 @@ def feedback(records: DataFrame, application: Application, epoch: int) -> DataFr
     fields = fields.withColumn(REASON, checks.checked(checks.feedback_cases(application)))
     answers = {answer_column(one.name): _answer(name) for name, one in names.items()}
     key, start = field_column(DEVICE_ID), field_column(FIRST_SEEN)
+    fields = _placed(fields, application, key, partitions)
+    placed = {} if application.state.is_windowed else {DEVICE_PARTITION: PLACE}
     identity = _identity(application, key, start, DELTA_IDS["feedback"])
-    return _deltas(fields, application, identity, answers | _context(application), epoch)
+    return _deltas(fields, application, identity, answers | placed | _context(application), epoch)
 
 
 def _timed(records: DataFrame, application: Application) -> DataFrame:
     """Add the clock. The job's limits the broker's, so that a broker's clock that is ahead expires no state."""
     own = JOB_CLOCK if application.emit is Emit.EVENT else "current_timestamp()"
     return records.withColumn(CLOCK, F.expr(f"least(timestamp, {own})"))
+
+
+def _placed(fields: DataFrame, application: Application, key: str, partitions: int) -> DataFrame:
+    """Add the partition of the device, of so many. A record may be in another one, if its producer knew fewer."""
+    if application.state.is_windowed:
+        return fields
+    return fields.withColumn(PLACE, F.expr(f"CASE WHEN {REASON} IS NULL THEN {partition_sql(key, partitions)} END"))
 
 
 def _context(application: Application) -> dict[str, str]:

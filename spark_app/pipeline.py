@@ -40,19 +40,21 @@ def pipeline(
     return write(snapshots(events, feedback, application, epoch, partitions), application, kafka, settings)
 
 
-def build(
-    spark: SparkSession, application: Application, settings: JobSettings, epoch: int, since_ms: int
+def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when
+    spark: SparkSession, application: Application, settings: JobSettings, epoch: int, since_ms: int, partitions: int
 ) -> DataStreamWriter:
     """The query that builds a state and publishes nothing, from the records since a time to the topics' ends.
 
-    No window expires, since partitions are read at different speeds.
+    No window expires, since partitions are read at different speeds. The job that continues from it has so many
+    `partitions` in each topic; there may be fewer now.
     """
     topics, kafka = application.topics, connector(settings.client())
     limits = {"startingTimestamp": str(since_ms), "startingOffsetsByTimestampStrategy": "latest"}
     limits |= {"maxOffsetsPerTrigger": str(BUILD_RECORDS)}
     events = read(spark, kafka | limits, topics.events)
     feedback = read(spark, kafka | limits, topics.feedback) if application.enrichments else None
-    rows = states(deltas(events, feedback, application, epoch), application, epoch, longer=EVER)
+    found = deltas(events, feedback, application, epoch, partitions)
+    rows = states(found, application, epoch, longer=EVER)
     sink = rows.writeStream.format("noop").option("checkpointLocation", settings.checkpoint).outputMode("update")
     return sink.trigger(availableNow=True)
 
@@ -61,17 +63,19 @@ def snapshots(
     events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
 ) -> DataFrame:
     """Records of both topics, as Kafka's source gives them, to what the sink writes."""
-    found = deltas(events, feedback, application, epoch)
+    found = deltas(events, feedback, application, epoch, partitions)
     rows = published(states(found, application, epoch), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
         rows = rows.unionByName(dead_letters(found, application))
     return rows
 
 
-def deltas(events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int) -> DataFrame:
+def deltas(
+    events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
+) -> DataFrame:
     """Records of both topics to deltas and dead letters."""
-    found = lift.events(events, application, epoch)
-    return found if feedback is None else found.unionByName(lift.feedback(feedback, application, epoch))
+    found = lift.events(events, application, epoch, partitions)
+    return found if feedback is None else found.unionByName(lift.feedback(feedback, application, epoch, partitions))
 
 
 def states(found: DataFrame, application: Application, epoch: int, longer: timedelta = NO_TIME) -> DataFrame:

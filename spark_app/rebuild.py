@@ -9,7 +9,7 @@ see no half-built state, and workers repeat no call that has its answer. A build
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pyspark.errors import PySparkException
@@ -19,7 +19,13 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.model.application import Application
 from spark_app.backlog import EARLIEST_MS, committed_positions, offset_ranges, offsets_since
 from spark_app.checkpoint import claim, found_at, identity
-from spark_app.errors import NoGenerationError, NotMergedError, RebuildFailedError, UnreadableCheckpointError
+from spark_app.errors import (
+    NoGenerationError,
+    NotMergedError,
+    PartitionsAddedError,
+    RebuildFailedError,
+    UnreadableCheckpointError,
+)
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import (
     FOLDER,
@@ -31,6 +37,7 @@ from spark_app.generations import (
     previous,
     unfinished,
 )
+from spark_app.handover import Handover
 from spark_app.keeper import kept
 from spark_app.lease import acquire, take_over
 from spark_app.pipeline import build
@@ -64,20 +71,28 @@ class RebuildPlan:
 
 
 class Rebuild:
-    """Builds a generation of the application's state, and activates it."""
+    """Builds a generation of the application's state, and activates it.
 
-    def __init__(self, spark: SparkSession, application: Application, settings: JobSettings) -> None:
+    With more `partitions` than the topics have, the generation is for topics with so many. They are added when the
+    generation is activated.
+    """
+
+    def __init__(
+        self, spark: SparkSession, application: Application, settings: JobSettings, partitions: int | None = None
+    ) -> None:
         """Look at the topics. Raises NotMergedError, and as `identify`."""
         if application.processor is not None:
             remedy = "start the job with an empty checkpoint, and it publishes each window again"
             raise NotMergedError(application.name, "a rebuild", remedy)
         self._application = application
         self._settings = settings
-        self._topics = identify(settings, application)
-        state_partitions = settings.state_partitions or self._topics[0].partitions
+        self._topics = identify(settings, application, is_growing=partitions is not None)
+        self._partitions = partitions or self._topics[0].partitions
+        state_partitions = settings.state_partitions or self._partitions
         self._spark = query_session(spark, settings.batch, state_partitions)
         self._checkpoint = CheckpointFolder(spark, settings.checkpoint)
-        self._mine = identity(application, self._topics, state_partitions)
+        grown = [replace(topic, partitions=self._partitions) for topic in self._topics]
+        self._mine = identity(application, grown, state_partitions)
 
     def plan(self, now_ms: int) -> RebuildPlan:
         """Return what a rebuild does now. Raises BrokerUnreachableError and CheckpointUnreachableError."""
@@ -104,7 +119,8 @@ class Rebuild:
         with kept(lease, lambda: stop_queries(self._spark)):
             epoch = claim(folder, self._mine, now_ms)
             settings = self._settings.at(folder.path)
-            query = build(self._spark, self._application, settings, epoch, self._since_ms(now_ms))
+            since = self._since_ms(now_ms)
+            query = build(self._spark, self._application, settings, epoch, since, self._partitions)
             while True:
                 try:
                     for progress in filter(None, batches(query.start(), threading.Event())):
@@ -114,23 +130,34 @@ class Rebuild:
                 if self._unread(folder) < LEVEL:
                     return
 
-    def activate(self, generation: str, now_ms: int) -> Activation:
-        """Stop the running job, and have the next one continue from a generation. Raises ActivationConflictError."""
-        lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
-        try:
-            request_republication(generation_folder(self._checkpoint, generation))
-            return activate(self._checkpoint, generation, now_ms, self._epoch())
-        finally:
-            lease.release()
+    def activate(
+        self, generation: str, now_ms: int, when_stopped: Callable[[], object] = lambda: None
+    ) -> tuple[Activation, Handover]:
+        """Stop the running job, and have the next one continue from a generation. Return also what it left.
 
-    def roll_back(self, now_ms: int) -> Activation:
-        """Activate the generation that was active before. Raises NoGenerationError, and what `plan` raises.
+        `when_stopped` runs while no job can. Raises ActivationConflictError, LeaseLostError, and what it raises.
+        """
+        lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
+        with kept(lease, lambda: None):
+            left = Handover.read(self._settings, self._application)
+            when_stopped()
+            lease.renew()
+            request_republication(generation_folder(self._checkpoint, generation))
+            return activate(self._checkpoint, generation, now_ms, self._epoch()), left
+
+    def roll_back(self, now_ms: int) -> tuple[Activation, Handover]:
+        """Activate the generation that was active before.
+
+        Raises NoGenerationError, PartitionsAddedError, and what `plan` raises.
 
         Its job reads the records that came since; those that the topics do not hold any more stop it.
         """
         former = previous(self._checkpoint)
         if former is None:
             raise NoGenerationError(self._settings.checkpoint)
+        found = found_at(generation_folder(self._checkpoint, former))
+        if found is not None and found.identity.partitions != self._partitions:
+            raise PartitionsAddedError(former, found.identity.partitions, self._partitions)
         return self.activate(former, now_ms)
 
     def _since_ms(self, now_ms: int) -> int:

@@ -37,8 +37,10 @@ def sources(application: Application) -> list[str]:
     return [topics.events, topics.feedback] if application.enrichments else [topics.events]
 
 
-def identify(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
+def identify(settings: KafkaSettings, application: Application, *, is_growing: bool = False) -> list[TopicIdentity]:
     """Return the topics that the job reads, as the broker has them now. Those that it writes must exist too.
+
+    Their numbers of partitions are equal, unless partitions are being added (`is_growing`).
 
     Raises BrokerUnreachableError, TopicMissingError, TopicAccessError, PartitionCountError, and TopicConfigError where
     the timestamp of a record would have another meaning than in the catalogue.
@@ -49,7 +51,7 @@ def identify(settings: KafkaSettings, application: Application) -> list[TopicIde
     described = admin.describe_topics(TopicCollection(names), request_timeout=PATIENCE_S)
     found = {name: _answer(described[name], name, kafka) for name in names}
     partitions = {name: len(found[name].partitions) for name in (*read, application.topics.snapshots)}
-    if len(set(partitions.values())) > 1:
+    if len(set(partitions.values())) > 1 and not is_growing:
         raise PartitionCountError(partitions)
     configs = admin.describe_configs([_resource(name) for name in found], request_timeout=PATIENCE_S)
     for topic in application.catalogue():

@@ -136,6 +136,11 @@ class Application:
         return (*(one.name for one in self.derived), *(one.name for one in self.alerts))
 
     @property
+    def layout_topic(self) -> str:
+        """The topic with as many partitions as keys are placed by. It is the last one that gets more of them."""
+        return self.topics.feedback if self.enrichments else self.topics.events
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The topics that it writes. Other applications may read its events, and none writes these."""
         topics = self.topics

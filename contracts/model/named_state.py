@@ -104,6 +104,8 @@ class NamedState:
     offset of the events that a record has merged; the events have the same keys, in a topic with the same number of
     partitions.
 
+    While partitions are being added, the topic may have more than `layout_topic`: keys are in those that both have.
+
     A key expires when a window starts more than `lifetime` after its own. With `expires_by_clock`, it also expires
     `lifetime` and `grace` after its window starts, by the clock, while no record comes: the times of the topic must
     be the present ones, not those of a replay.
@@ -119,6 +121,7 @@ class NamedState:
     version: str | None = "version"
     event_time: str | None = "as_of"
     event_offset: str | None = None
+    layout_topic: str | None = None
     lifetime: timedelta | None = None
     grace: timedelta = NO_TIME
     expires_by_clock: bool = False

@@ -41,6 +41,11 @@ class Topic:
     stamp: Stamp
     partitions: int
 
+    @property
+    def grows(self) -> bool:
+        """Whether it gets more partitions with the others. Tables and raw topics may have any number of them."""
+        return self.model not in ("table", "raw")
+
     def config(self) -> dict[str, str]:
         """The topic's settings as Kafka spells them."""
         return {

@@ -13,6 +13,7 @@ from contracts.records.record import Delta, Reason, Record, RecordError
 from contracts.records.shape import feedback_shape, read
 from contracts.types.key import LARGEST_KEY, composite_key
 from contracts.wire import Answer
+from contracts.wire.partition import partition
 
 ANSWER_IDENTITY = ("enrichment", "fingerprint", "epoch", "version", "status", "ts")
 """The fields that two deliveries of one answer share."""
@@ -26,15 +27,21 @@ def _now() -> datetime:
 class Decoder:
     """Decodes the records of one application, for a state of this epoch; None takes answers of any.
 
-    `clock` is that of the job: no record is later, whatever its stamp.
+    `clock` is that of the job: no record is later, whatever its stamp. Each topic has so many `partitions`; None takes
+    every record for one in the partition of its key.
     """
 
     def __init__(
-        self, application: Application, epoch: int | None = None, clock: Callable[[], datetime] = _now
+        self,
+        application: Application,
+        epoch: int | None = None,
+        clock: Callable[[], datetime] = _now,
+        partitions: int | None = None,
     ) -> None:
         self.application = application
         self._epoch = epoch
         self._clock = clock
+        self._partitions = partitions
 
     @cached_property
     def _feedback_shape(self) -> Any:
@@ -62,7 +69,7 @@ class Decoder:
                 ts=values["ts"],
                 values=values,
                 traceparent=self._context(values),
-                event_offset=None if is_windowed else record.offset,
+                event_offset=None if is_windowed else self._offset(key, record),
             )
             for start in self._windows(values, record.timestamp)
         )
@@ -94,6 +101,11 @@ class Decoder:
 
     def _context(self, values: dict[str, Any]) -> str | None:
         return carried(values[FIELD]) if self.application.traced else None
+
+    def _offset(self, key: str, record: Record) -> int | None:
+        """The offset of an event; None in another partition than that of its key."""
+        is_displaced = self._partitions is not None and record.partition != partition(key.encode(), self._partitions)
+        return None if is_displaced else record.offset
 
     def _key(self, values: dict[str, Any]) -> str:
         """The key of an event. Raises RecordError for several fields that are too large together."""

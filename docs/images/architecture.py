@@ -16,13 +16,57 @@ rect, path { stroke: #4b5563; stroke-width: 1.4; fill: #fff } path { fill: none;
 BOXES = [  # x, y, width, height, class, title, lines
     (20, 130, 120, 60, "outside", "device", ["sends events"]),
     (180, 136, 110, 48, "topic", "events", []),
-    (330, 60, 200, 160, "part", "job (spark_app)", ["pipeline, kafka", "decode: check the record", "lift: record to delta", "merge: deltas to state", "state_model: columns"]),
+    (
+        330,
+        60,
+        200,
+        160,
+        "part",
+        "job (spark_app)",
+        [
+            "pipeline, kafka",
+            "decode: check the record",
+            "lift: record to delta",
+            "merge: deltas to state",
+            "state_model: columns",
+        ],
+    ),
     (590, 116, 120, 48, "topic", "snapshots", []),
-    (770, 40, 240, 130, "part", "worker (services/enrichment)", ["source, worker: read", "partition_state: plan and order", "dispatcher: limits", "feedback, publisher: write"]),
-    (770, 250, 240, 110, "part", "call path (…/calls)", ["retrier, permits, circuit_breaker", "response_cache", "api_client, transport, connection"]),
+    (
+        770,
+        40,
+        240,
+        130,
+        "part",
+        "worker (services/enrichment)",
+        ["source, worker: read", "partition_state: plan and order", "dispatcher: limits", "feedback, publisher: write"],
+    ),
+    (
+        770,
+        250,
+        240,
+        110,
+        "part",
+        "call path (…/calls)",
+        ["retrier, permits, circuit_breaker", "response_cache", "api_client, transport, connection"],
+    ),
     (830, 420, 120, 56, "outside", "external API", ["HTTP/1.1"]),
     (370, 266, 120, 48, "topic", "feedback", []),
-    (540, 266, 190, 150, "part", "query service", ["ingest: follow the topic", "store: LMDB", "cluster: owners and leases", "lookup: decide", "http, push: answer"]),
+    (
+        540,
+        266,
+        190,
+        150,
+        "part",
+        "query service",
+        [
+            "ingest: follow the topic",
+            "store: LMDB",
+            "cluster: owners and leases",
+            "lookup: decide",
+            "http, push: answer",
+        ],
+    ),
     (330, 420, 120, 56, "outside", "client", ["GET, watch"]),
     (20, 266, 150, 48, "topic", "dead_letters", []),
 ]
@@ -44,9 +88,14 @@ ARROWS = [  # path, label, x, y
 
 def picture() -> str:
     """Return the SVG."""
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">', f"<style>{STYLE}</style>"]
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+        f"<style>{STYLE}</style>",
+    ]
     parts.append("<title>An event from the topic to the API and back</title>")
-    parts.append('<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="8" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z" style="fill:#4b5563;stroke:none;marker-end:none"/></marker></defs>')
+    parts.append(
+        '<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="8" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z" style="fill:#4b5563;stroke:none;marker-end:none"/></marker></defs>'
+    )
     for path, label, x, y in ARROWS:
         parts.append(f'<path d="{path}"/>')
         if label:
@@ -56,7 +105,9 @@ def picture() -> str:
         top = y + (height - 18 * len(lines)) / 2 + (4 if not lines else 0)
         parts.append(f'<text class="title" x="{x + width / 2}" y="{top}" text-anchor="middle">{title}</text>')
         for number, line in enumerate(lines, 1):
-            parts.append(f'<text class="small" x="{x + width / 2}" y="{top + 18 * number}" text-anchor="middle">{line}</text>')
+            parts.append(
+                f'<text class="small" x="{x + width / 2}" y="{top + 18 * number}" text-anchor="middle">{line}</text>'
+            )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -14,14 +14,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
+from services.topics.growth import PartitionGrowth
 from spark_app.rebuild import Rebuild
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+    from contracts import Application
     from spark_app.rebuild import RebuildPlan
 
 RECORDS_PER_S = 20_000
@@ -34,29 +37,86 @@ def main(given: Sequence[str]) -> int:
     try:
         settings = read(JobSettings)
         with spark_session(settings) as spark:
-            each = selected(settings, options.application)
-            done = [run(console, Rebuild(spark, application, own), options) for application, own in each]
+            each = [
+                ApplicationRebuild(console, spark, application, own, options)
+                for application, own in selected(settings, options.application)
+            ]
+            built = [one for one in each if options.rollback or one.build()]
+            if not options.dry_run:
+                for one in built:  # those that share events switch together
+                    one.switch()
+                if options.watch:
+                    for one in built:
+                        one.watch()
     except StateloopError as error:
         print(f"stateloop rebuild: {error}", file=sys.stderr)
         return 1
-    return int(not all(done))
+    return int(len(built) < len(each))
 
 
-def run(console: Console, rebuild: Rebuild, options: argparse.Namespace) -> bool:
-    """Rebuild one application; return whether there was no reason to refuse it."""
-    if options.rollback:
-        _report(console, rebuild.roll_back(_now_ms()).generation)
+class ApplicationRebuild:
+    """The rebuild of one application, with what it prints."""
+
+    def __init__(
+        self,
+        console: Console,
+        spark: SparkSession,
+        application: Application,
+        settings: JobSettings,
+        options: argparse.Namespace,
+    ) -> None:
+        self._console = console
+        self._application = application
+        self._settings = settings
+        self._options = options
+        self._growth = PartitionGrowth(application, settings, options.partitions)
+        self._rebuild = Rebuild(spark, application, settings, self._growth.partitions)
+        self._generation = ""
+
+    def build(self) -> bool:
+        """Build a generation; return False if there is a reason to refuse that."""
+        plan = self._rebuild.plan(_now_ms())
+        _describe(self._console, plan)
+        if missing := self._growth.missing:
+            listed = ", ".join(f"{name} (now {count})" for name, count in missing.items())
+            self._print(f"These topics get {self._growth.partitions} partitions: {listed}.")
+        if self._options.dry_run:
+            return True
+        if plan.missing and not self._options.accept_missing:
+            self._print("Run it with --accept-missing to build the state without them.")
+            return False
+        build(self._console, self._rebuild, plan)
+        self._generation = plan.generation
         return True
-    plan = rebuild.plan(_now_ms())
-    _describe(console, plan)
-    if options.dry_run:
-        return True
-    if plan.missing and not options.accept_missing:
-        console.print("Run it with --accept-missing to build the state without them.")
-        return False
-    build(console, rebuild, plan)
-    _report(console, rebuild.activate(plan.generation, _now_ms()).generation)
-    return True
+
+    def switch(self) -> None:
+        """Stop the running job, and have the next one continue from the new generation, or from the former one."""
+        if self._options.rollback:
+            self._activation, self._handover = self._rebuild.roll_back(_now_ms())
+        else:
+            self._activation, self._handover = self._rebuild.activate(self._generation, _now_ms(), self._grow)
+        self._print(
+            f"The active generation is {self._activation.generation} now. A running job stops: start the job of this "
+            "release, which publishes each window once. `stateloop rebuild --rollback` goes back."
+        )
+
+    def watch(self) -> None:
+        """Wait for the first snapshot of the next job, and print how long readers had no fresh one."""
+        epoch = self._activation.epoch
+        waited = self._handover.await_epoch(self._settings, self._application, epoch)
+        since = "" if waited is None else f", {waited.total_seconds():.1f} s after the last one of the former job"
+        self._print(f"The first snapshot of {self._application.name} in epoch {epoch} is there{since}.")
+
+    def _grow(self) -> None:
+        own = self._application
+        groups = [
+            *([own.enrichment_group] if own.enrichments else []),
+            *([f"{own.name}-derive"] if own.derived else []),
+        ]
+        self._growth.run([*groups, *self._options.group], self._print)
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False)
 
 
 def build(console: Console, rebuild: Rebuild, plan: RebuildPlan) -> None:
@@ -86,13 +146,6 @@ def _describe(console: Console, plan: RebuildPlan) -> None:
         console.print(f"! {one}", style="yellow", markup=False)
 
 
-def _report(console: Console, generation: str) -> None:
-    console.print(
-        f"The active generation is {generation} now. A running job stops: start the job of this release, which "
-        "publishes each window once. `stateloop rebuild --rollback` goes back."
-    )
-
-
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -106,6 +159,17 @@ def _options(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
     parser.add_argument("--accept-missing", action="store_true", help="build also from topics that lack records")
     parser.add_argument("--rollback", action="store_true", help="go back to the generation that was active before")
+    parser.add_argument("--partitions", type=int, metavar="N", help="add partitions to the topics, up to N")
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --partitions: a group of enrichment or derive workers to which STATELOOP_GROUP gives a name",
+    )
+    parser.add_argument(
+        "--watch", action="store_true", help="wait for the next job, and print how long readers had no fresh state"
+    )
     add_application(parser)
     return parser.parse_args(given)
 

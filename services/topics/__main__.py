@@ -50,7 +50,7 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSetting
         topic.require(_config(topic.name, futures[resources[topic.name]], settings), settings.kafka)
         if topic.name not in there:
             raise TopicRefusedError(topic.name, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
-        if there[topic.name] != (wanted := settings.partitions or topic.partitions):
+        if topic.grows and there[topic.name] != (wanted := settings.partitions or topic.partitions):
             raise WrongPartitionsError(topic.name, there[topic.name], wanted)
 
 

@@ -1,11 +1,11 @@
-"""Connects to a broker: waits until one answers, and reports why none does."""
+"""Connects to a broker: waits until one answers, and reports why none does; looks at the partitions of a topic."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from services.runtime.kafka_clients import create_admin_client
 from services.topics.errors import InvalidOptionsError, LoginRefusedError, NoBrokerError
@@ -13,11 +13,14 @@ from services.topics.errors import InvalidOptionsError, LoginRefusedError, NoBro
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
     from services.topics.settings import TopicsSettings
 
 ANSWER_S = 2.0
+PAUSE_S = 0.1
+LEADERS_S = 30.0
 REPORT_EVERY_S = 10.0
 REFUSED = {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}
 UNSPECIFIC = {"_ALL_BROKERS_DOWN"}
@@ -52,6 +55,23 @@ def connect(settings: TopicsSettings, report: Callable[[str], None]) -> AdminCli
         raise InvalidOptionsError(error.args[0].str()) from error
     _await_answer(admin, problems, settings, report)
     return admin
+
+
+def watermarks(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]:
+    """Return the begin and the end of each partition. Raises KafkaException.
+
+    It waits for the leaders of partitions that were added a moment ago.
+    """
+    deadline = time.monotonic() + LEADERS_S
+    while True:
+        try:
+            numbers = consumer.list_topics(topic, ANSWER_S).topics[topic].partitions
+            places = {number: TopicPartition(topic, number) for number in numbers}
+            return {number: consumer.get_watermark_offsets(place, ANSWER_S) for number, place in places.items()}
+        except KafkaException:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(PAUSE_S)
 
 
 def _await_answer(

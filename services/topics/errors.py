@@ -65,11 +65,34 @@ class WrongPartitionsError(TopicsError, PermanentError):
     def __init__(self, topic: str, found: int, wanted: int) -> None:
         super().__init__(
             f"topic {topic!r} has {found} partitions, not {wanted}: "
-            f"set STATELOOP_PARTITIONS={found}, or delete it and its checkpoint"
+            f"set STATELOOP_PARTITIONS={found}, or add partitions with `stateloop rebuild --partitions`"
         )
         self.topic = topic
         self.found = found
         self.wanted = wanted
+
+
+class FewerPartitionsError(TopicsError, PermanentError):
+    """A topic has more partitions than it should get."""
+
+    def __init__(self, topic: str, found: int, wanted: int) -> None:
+        super().__init__(
+            f"topic {topic!r} has {found} partitions, not {wanted} or fewer, and Kafka removes none: "
+            f"write --partitions {found} or more"
+        )
+        self.topic = topic
+        self.found = found
+        self.wanted = wanted
+
+
+class OffsetVersionsError(TopicsError, PermanentError):
+    """The application writes records that have offsets as versions: alerts, or states derived by tables."""
+
+    def __init__(self, application: str) -> None:
+        super().__init__(
+            f"partitions cannot be added to the topics of {application}: offsets are the versions of its alerts or of "
+            "its states derived by tables. Make new topics, Topics(prefix=…, partitions=…), and send the events there"
+        )
 
 
 def refused(topic: str, kafka: str, error: KafkaError) -> TopicsError:

@@ -14,7 +14,7 @@ class TopicsSettings(KafkaSettings):
     application: str
     """The application, or the suite of applications, as package.module:name."""
     partitions: int | None = Field(default=None, ge=1)
-    """The number of partitions of each topic, in place of the application's. A change requires a new checkpoint."""
+    """The number of partitions of each topic, in place of the application's. `stateloop rebuild` adds partitions."""
     replication: int = Field(default=1, ge=1)
     """How many copies of each topic the brokers keep. Unset, a topic is made with one copy, and a warning."""
     min_insync_replicas: int | None = Field(default=None, ge=1)

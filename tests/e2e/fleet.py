@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
-from tests.e2e.loop import PAD, Loop
+from tests.e2e.loop import PAD, PARTITIONS, Loop
 from tests.spark_app.running import CHECKOUT, Job
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Place = tuple[datetime, int, int]
     """Start of the window, epoch and version: the order of a device's snapshots."""
 
-Release = Literal["before", "after"]
+Release = Literal["before", "after", "renamed"]
 FOLLOW = """
 import json, sys
 from tests.docs.rides import follow
@@ -42,17 +42,18 @@ def application(release: Release) -> str:
 class Fleet(Loop):
     """The loop, what was sent to it, and whether its snapshots show all of that."""
 
-    def __init__(self, broker: EmbeddedBroker, prefix: str, folder: Path) -> None:
-        super().__init__(broker, prefix, folder, application("before"))
+    def __init__(self, broker: EmbeddedBroker, prefix: str, folder: Path, partitions: int = PARTITIONS) -> None:
+        super().__init__(broker, prefix, folder, application("before"), partitions)
         self.events: Counter[Window] = Counter()
         self.plates: dict[Window, str] = {}
 
     @contextmanager
-    def job(self, release: Release, name: str | None = None) -> Iterator[Job]:
+    def job(self, release: Release, name: str | None = None, **settings: str) -> Iterator[Job]:
         """Run a job, with a checkpoint of its own or that of this name."""
         folder = self.folder / (name or release)
         folder.mkdir(exist_ok=True)
-        environment = self.environment | {"STATELOOP_CATCH_UP": "true"}
+        named = {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
+        environment = self.environment | {"STATELOOP_CATCH_UP": "true"} | named
         job = Job(self.bootstrap, folder, application(release), environment).start()
         try:
             yield job
@@ -92,7 +93,10 @@ class Fleet(Loop):
     def state(self, window: Window, release: Release) -> dict[str, Any]:
         """The state of a window, as this release declares it."""
         plate = {"plate": self.plates[window]} if window in self.plates else {}
-        return plate | ({"events": self.events[window]} if release == "after" else {})
+        if release == "renamed":  # it counts the plates
+            return {"events": 1, "registration": plate["plate"]} if plate else {"events": 0}
+        seen = window[1].strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return plate | ({"events": self.events[window], "seen": seen} if release == "after" else {})
 
     def has_no_lag(self) -> bool:
         """Whether the worker has finished all snapshots."""

@@ -37,28 +37,39 @@ PAD = b"pad"
 class Loop:
     """The topics of `windows.app`, or of another application that has them, and what runs on them."""
 
-    def __init__(self, broker: EmbeddedBroker, prefix: str, folder: Path, application: str) -> None:
+    def __init__(
+        self, broker: EmbeddedBroker, prefix: str, folder: Path, application: str, partitions: int = PARTITIONS
+    ) -> None:
         self.bootstrap, self.prefix, self.folder = broker.bootstrap, prefix, folder
+        self.partitions = partitions
         self.environment = {
             "WINDOWS_PREFIX": prefix,
             "STATELOOP_APPLICATION": application,
             "STATELOOP_KAFKA": broker.bootstrap,
         }
-        self.run("services.topics")
-        self._producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": PARTITIONER})
+        self.run("services.topics", partitions=str(partitions))
+        self.connect()
 
-    def run(self, module: str) -> None:
+    def connect(self) -> None:
+        """Send with a new producer, which knows the partitions that there are now."""
+        self._producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER})
+
+    def run(self, module: str, **settings: str) -> None:
         """Run a command to its end."""
-        subprocess.run([sys.executable, "-m", module], cwd=CHECKOUT, env=os.environ | self.environment, check=True)
+        environment = os.environ | self.environment | _named(settings)
+        subprocess.run([sys.executable, "-m", module], cwd=CHECKOUT, env=environment, check=True)
+
+    def start(self, module: str, **settings: str) -> subprocess.Popen[bytes]:
+        """Start a service."""
+        environment = os.environ | self.environment | {"STATELOOP_GROUP": self.group(module)} | _named(settings)
+        with (self.folder / f"{module}.log").open("ab") as log:
+            command = [sys.executable, "-m", module]
+            return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
 
     @contextmanager
     def service(self, module: str, **settings: str) -> Iterator[None]:
         """Run a service in the background; stop it as an operator does."""
-        named = {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
-        environment = os.environ | self.environment | {"STATELOOP_GROUP": self._group(module)} | named
-        with (self.folder / f"{module}.log").open("ab") as log:
-            command = [sys.executable, "-m", module]
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        process = self.start(module, **settings)
         try:
             yield
         finally:
@@ -82,8 +93,8 @@ class Loop:
 
     def lag(self, module: str, topic: str) -> int:
         """How many records of a topic a service has not finished."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self._group(module)})
-        places = [TopicPartition(f"{self.prefix}{topic}", number) for number in range(PARTITIONS)]
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group(module)})
+        places = [TopicPartition(f"{self.prefix}{topic}", number) for number in range(self.partitions)]
         ends = [consumer.get_watermark_offsets(place, PATIENCE_S)[1] for place in places]
         done = [max(0, place.offset) for place in consumer.committed(places, PATIENCE_S)]
         consumer.close()
@@ -101,7 +112,7 @@ class Loop:
 
         def enough() -> list[Message] | None:
             pad = Snapshot(device_id=PAD.decode(), first_seen=now(), version=1, as_of=now(), state={})
-            for number in range(PARTITIONS):
+            for number in range(self.partitions):
                 self.send(topic, PAD, pad.encode() if topic == "snapshots" else b"{}", number)
             found = self.records(topic)
             return found if len(found) <= left else None
@@ -109,8 +120,13 @@ class Loop:
         found: list[Message] = until(enough, f"{left} records on {topic} after compaction")
         return found
 
-    def _group(self, module: str) -> str:
+    def group(self, module: str) -> str:
+        """The consumer group of a service."""
         return f"{self.prefix}{module}"
+
+
+def _named(settings: dict[str, str]) -> dict[str, str]:
+    return {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
 
 
 def ask(port: str, path: str) -> dict[str, Any] | None:

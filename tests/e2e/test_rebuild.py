@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
+AFTER = application("after")
 DEVICES = [f"m{number}" for number in range(10)]
 until = partial(until_within, patience_s=300.0)
 
@@ -71,27 +72,31 @@ async def test_a_rebuild_repeats_no_call_and_can_be_rolled_back(fleet: Fleet, re
 
 
 def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
-    """A reader never goes back, from one application to the next and back again."""
+    """A reader never goes back, from one application to the next and back again.
+
+    Fields are renamed, removed and changed, the number of state partitions is doubled, and no call is repeated.
+    """
     with following(fleet, "reader") as places:
-        with fleet.job("before", "shared") as job, fleet.worker(registry.url):
+        with fleet.job("after", "shared", state_partitions="4") as job, fleet.worker(registry.url, application=AFTER):
             for number, device in enumerate(DEVICES):
                 fleet.event(device, older(), f"P{number}")
                 fleet.event(device, newer())
             until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
-            until(lambda: fleet.is_complete("before", job), "states of the former application")
+            until(lambda: fleet.is_complete("after", job), "states of the former application")
             calls = registry.raw.copy()
-            assert rebuild(fleet, "after").wait(300) == 0, output(fleet)
+            assert rebuild(fleet, "renamed", state_partitions="8").wait(300) == 0, output(fleet)
             until(job.ended, "the end of the former job")
             fleet.event(DEVICES[1], newer())
-        with fleet.job("after", "shared") as job, fleet.worker(registry.url, application=application("after")):
-            until(lambda: fleet.is_complete("after", job), "rebuilt states, of quiet windows too")
+        renamed = fleet.worker(registry.url, application=application("renamed"))
+        with fleet.job("renamed", "shared", state_partitions="8") as job, renamed:
+            until(lambda: fleet.is_complete("renamed", job), "rebuilt states, of quiet windows too")
             fleet.event(DEVICES[2], newer())
-            until(lambda: fleet.is_complete("after", job), "an event after the rebuild")
+            until(lambda: fleet.is_complete("renamed", job), "an event after the rebuild")
             until(fleet.has_no_lag, "no lag")
-        assert rebuild(fleet, "before", "--rollback").wait(300) == 0, output(fleet)
+        assert rebuild(fleet, "after", "--rollback", state_partitions="4").wait(300) == 0, output(fleet)
         fleet.event(DEVICES[3], newer())
-        with fleet.job("before", "shared") as job, fleet.worker(registry.url):
-            until(lambda: fleet.is_complete("before", job), "the states of the former application again")
+        with fleet.job("after", "shared", state_partitions="4") as job, fleet.worker(registry.url, application=AFTER):
+            until(lambda: fleet.is_complete("after", job), "the states of the former application again")
             until(fleet.has_no_lag, "no lag")
         assert registry.raw == calls, "no call is repeated"
         assert max(Counter(registry.raw).values()) == 1
@@ -102,13 +107,14 @@ def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
         assert all(now > then for found in places().values() for then, now in pairwise(found))
 
 
-def rebuild(fleet: Fleet, release: Release, *arguments: str) -> subprocess.Popen[bytes]:
+def rebuild(fleet: Fleet, release: Release, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
     """Start `stateloop rebuild` with an application, in a process group of its own."""
     environment = fleet.environment | {
         "STATELOOP_APPLICATION": application(release),
         "STATELOOP_CHECKPOINT": str(fleet.folder / "shared" / "checkpoint"),
         "STATELOOP_DRIVER_MEMORY": "1g",
     }
+    environment |= {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "services.cli", "rebuild", *arguments]
     with (fleet.folder / "rebuild.log").open("ab") as log:
         return subprocess.Popen(

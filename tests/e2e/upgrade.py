@@ -1,14 +1,14 @@
-"""An application before and after a field was added to its state: machines, the owner of each plate, and a street."""
+"""An application before and after fields were added, renamed, removed and changed: machines, owners and streets."""
 
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import BaseModel
 
-from contracts import Api, Application, Count, Enriched, Latest, Policy, State, Topics, enrichment
+from contracts import Api, Application, Count, Enriched, Enrichment, Latest, Max, Policy, State, Topics, enrichment
 from tests.e2e.windows import Owner, Seen, owner
 
 
@@ -27,9 +27,19 @@ class Before(State, lifetime=timedelta(hours=2)):
 
 
 class After(Before):
-    """The state with a field more."""
+    """The state with two fields more."""
 
     events: Annotated[int, Count()]
+    seen: Annotated[datetime | None, Max(of="ts")]
+
+
+class Renamed(State, lifetime=timedelta(hours=2)):
+    """That state without `seen`, with another reducer of `events`, and with other names of `plate` and `owner`."""
+
+    registration: Annotated[str | None, Latest(of="plate", alias="plate")]
+    keeper: Annotated[Owner | None, Enriched(alias="owner")]
+    street: Annotated[Street | None, Enriched()]
+    events: Annotated[int, Count(of="plate")]
 
 
 @enrichment(api="registry")
@@ -38,16 +48,33 @@ async def street(api: Api, owner: Owner) -> Street:
     return await api.get("/streets", Street, name=owner.name)
 
 
-def application(state: type[State]) -> Application:
+@enrichment(api="registry")
+async def keeper(api: Api, registration: str) -> Owner:
+    """The owner of a plate."""
+    return await api.get("/owners/{plate}", Owner, plate=registration)
+
+
+def street_of_keeper() -> Enrichment:
+    """The enrichment `street`, by the new name of what it needs."""
+
+    @enrichment(api="registry")
+    async def street(api: Api, keeper: Owner) -> Street:
+        return await api.get("/streets", Street, name=keeper.name)
+
+    return street
+
+
+def application(state: type[State], enrichments: tuple[Enrichment, ...] = (owner, street)) -> Application:
     """The application with this state. A slow machine is no reason to call again."""
     return Application(
         name="machines",
         event=Seen,
         state=state,
-        enrichments=(owner, street),
+        enrichments=enrichments,
         apis={"registry": Policy(timeout=timedelta(minutes=4), deadline=timedelta(minutes=5))},
         topics=Topics(prefix=os.environ.get("WINDOWS_PREFIX", ""), partitions=2),
     )
 
 
 app_before, app_after = application(Before), application(After)
+app_renamed = application(Renamed, (keeper, street_of_keeper()))

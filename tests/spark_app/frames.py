@@ -11,6 +11,8 @@ from spark_app.pipeline import snapshots
 from tests.everything import EPOCH
 
 PARTITIONS = 8
+ONE = 1
+"""The number of partitions where each record is in the partition of its key."""
 SCHEMA = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
 
@@ -20,7 +22,7 @@ def run(
     """What the job publishes at last for these records: topic, key and value, one for each window and each letter."""
     tables = [spark.createDataFrame([row(record) for record in records], SCHEMA) for records in (events, feedback)]
     answers = tables[1] if application.enrichments else None
-    published = snapshots(tables[0], answers, application, EPOCH, PARTITIONS)
+    published = snapshots(tables[0], answers, application, EPOCH, ONE)
     rows = published.withColumn("key", F.col("key").cast("binary")).collect()
     return [(one.topic, None if one.key is None else bytes(one.key), one.value.encode()) for one in rows]
 

@@ -20,7 +20,7 @@ from tests.clock import Clock
 from tests.contracts.model.test_suite import of
 from tests.everything import EPOCH, NOW, event_record
 from tests.spark_app import running
-from tests.spark_app.frames import SCHEMA, row, run
+from tests.spark_app.frames import ONE, SCHEMA, row, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def test_a_heartbeat_moves_the_watermark(
         table = spark.createDataFrame([row(record)], SCHEMA).coalesce(1)
         table.write.mode("append").parquet(str(tmp_path / "records" / str(number)))
     records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/records/*")
-    rows = states(events(records, application, EPOCH), application, EPOCH)
+    rows = states(events(records, application, EPOCH, ONE), application, EPOCH)
     sink = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = sink.outputMode("update").trigger(availableNow=True).start()
     query.awaitTermination()

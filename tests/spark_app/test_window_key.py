@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
 from contracts.records.record import Record
+from contracts.wire import decode_snapshot
+from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key, window_key_sql
 from spark_app.pipeline import snapshots
 from tests.everything import EPOCH, NOW, answer_record, app, event_record
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 OLDER, NEWER = NOW - timedelta(minutes=30), NOW - timedelta(minutes=5)
+D = partition(b"d", PARTITIONS)
+assert D
 NAMES = ("d", "ä/1", "日本@", "𝄞", "\x1f", "a'b\\", "x" * 256, "d@2026-05-01T08:00:00.000000Z")
 
 
@@ -43,22 +49,27 @@ def test_spark_makes_the_same_key_as_python(spark: SparkSession) -> None:
 
 
 def test_each_window_has_a_key_of_its_own_in_the_partition_of_the_device(spark: SparkSession) -> None:
-    events = [_event("d", OLDER, 3), _event("d", NEWER, 3), _event("e", NEWER, 1)]
-    rows = _published(spark, events, [])
+    """Wherever its records are: a producer may have known fewer partitions."""
+    events = [_event("d", OLDER, 0), _event("d", NEWER, 0), _event("d", NEWER, D, number=2), _event("e", NEWER, D)]
+    rows = _published(spark, events, [_answer("e", NEWER, 0), _answer("f", NEWER, 0)])
+    places = {"d": D, "e": partition(b"e", PARTITIONS), "f": partition(b"f", PARTITIONS)}
+    assert len(set(places.values())) > 1
     assert {(row.key, row.partition) for row in rows} == {
-        (window_key("d", OLDER).decode(), 3),
-        (window_key("d", NEWER).decode(), 3),
-        (window_key("e", NEWER).decode(), 1),
+        (window_key(device, start).decode(), places[device])
+        for device, start in (("d", OLDER), ("d", NEWER), ("e", NEWER), ("f", NEWER))
     }
 
 
-def test_a_snapshot_follows_the_events_and_not_the_answers(spark: SparkSession) -> None:
-    answers = [_answer("d", NEWER, 7), _answer("e", NEWER, 7)]
-    rows = _published(spark, [_event("d", NEWER, 3)], answers)
-    assert {(row.key, row.partition) for row in rows} == {
-        (window_key("d", NEWER).decode(), 3),
-        (window_key("e", NEWER).decode(), 7),
-    }
+def test_the_offset_of_an_event_counts_in_the_partition_of_its_device(spark: SparkSession) -> None:
+    """Offsets of two partitions are not comparable. The fold finds the same."""
+    events = [_event("d", OLDER, 0, offset=9), _event("d", NEWER, 0, offset=9), _event("d", NEWER, D, number=2)]
+    decoder, fold = Decoder(app, EPOCH, partitions=PARTITIONS), Fold(app, epoch=EPOCH)
+    for event in events:
+        for delta in decoder.event(event):
+            fold.add(delta)
+    found = {one.window: one.event_offset for one in map(decode_snapshot, _values(_published(spark, events, [])))}
+    assert found == {window: partial.event_offset for window, partial in fold.windows.items()}
+    assert found == {("d", OLDER): None, ("d", NEWER): 0}
 
 
 def test_a_dead_letter_keeps_its_key_and_has_the_partition_of_it(spark: SparkSession) -> None:
@@ -66,9 +77,9 @@ def test_a_dead_letter_keeps_its_key_and_has_the_partition_of_it(spark: SparkSes
     assert (row.topic, row.key, row.partition) == (app.topics.dead_letters, "d", None)
 
 
-def _event(device: str, first_seen: datetime, partition: int) -> Record:
-    event = {"device_id": device, "event_id": "1", "first_seen": first_seen, "ts": first_seen}
-    return replace(event_record(event), partition=partition)
+def _event(device: str, first_seen: datetime, partition: int, *, offset: int = 0, number: int = 1) -> Record:
+    event = {"device_id": device, "event_id": str(number), "first_seen": first_seen, "ts": first_seen}
+    return replace(event_record(event), partition=partition, offset=offset)
 
 
 def _answer(device: str, first_seen: datetime, partition: int) -> Record:
@@ -79,3 +90,7 @@ def _answer(device: str, first_seen: datetime, partition: int) -> Record:
 def _published(spark: SparkSession, events: Iterable[Record], answers: Iterable[Record]) -> list[Row]:
     tables = [spark.createDataFrame([row(record) for record in records], SCHEMA) for records in (events, answers)]
     return snapshots(tables[0], tables[1], app, EPOCH, PARTITIONS).collect()
+
+
+def _values(rows: Iterable[Row]) -> list[bytes]:
+    return [row.value.encode() for row in rows]

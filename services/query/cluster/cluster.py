@@ -137,5 +137,5 @@ class Cluster:
     def _assign(self, partitions: Collection[StatePartition]) -> None:
         names = sorted(f"{one.state}/{one.number}" for one in partitions)
         log.info("partitions", extra={"facts": {"assigned": names}})
-        self.instance.assigned = set(partitions)
+        self.instance.assigned = self.instance.in_use(partitions)
         self._wake.set()

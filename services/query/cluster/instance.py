@@ -15,7 +15,7 @@ from services.query.store import StatePartition
 from services.query.store.buckets import clock_watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from contracts.model.named_state import NamedState
     from services.query.cluster.leases import LeaseTiming
@@ -58,11 +58,16 @@ class Instance:
         self._stores = dependencies.stores
         self._now = dependencies.now
         self._all = [StatePartition(name, at) for name, one in self._states.items() for at in range(one.partitions)]
+        self._in_use = frozenset(self._all)
         self._replicas = replicas
         self._targets: dict[StatePartition, CatchUpTarget] = {}
         self._number = 0
         self._announced: object = None
         self._rejected: set[tuple[str, str]] = set()
+
+    def in_use(self, partitions: Collection[StatePartition]) -> set[StatePartition]:
+        """Return those of the partitions that have keys. While some are being added, the new ones have none yet."""
+        return set(self._in_use.intersection(partitions))
 
     def receive(self, announcement: Announcement, at: float) -> None:
         """Handle an announcement of this instance or of another. Leases that it takes away are released at once."""

@@ -47,20 +47,23 @@ def with_partition_counts(
     for state in states.values():
         if not found.get(state.topic):
             raise NoTopicError(state.topic, client["bootstrap.servers"])
-    return {name: replace(state, partitions=found[state.topic]) for name, state in states.items()}
+    return {
+        name: replace(state, partitions=_in_use(found[state.topic], found.get(state.layout_topic or "", 0)))
+        for name, state in states.items()
+    }
 
 
 async def watch_partition_counts(states: Iterable[NamedState], client: Mapping[str, str]) -> None:
     """Check the counts until cancelled. Raises PartitionsChangedError: keys are then in other partitions."""
-    known = {state.topic: state.partitions for state in states}
+    watched = list(states)
     consumer = create_consumer(client, "query-partition-counts", GROUP)
     thread = ThreadPoolExecutor(1, "partition-counts")
     try:
         while True:
-            for topic, count in known.items():
-                found = await asyncio.get_running_loop().run_in_executor(thread, _read_count, consumer, topic)
-                if found and found != count:
-                    raise PartitionsChangedError(topic, count, found)
+            for state in watched:
+                found = await asyncio.get_running_loop().run_in_executor(thread, _read_count, consumer, state)
+                if found and found != state.partitions:
+                    raise PartitionsChangedError(state.topic, state.partitions, found)
             await asyncio.sleep(CHECK_INTERVAL_S)
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
@@ -93,11 +96,22 @@ def _retry_until(topics: Collection[str], found: Mapping[str, int], listed_at: f
     return listed_at if all(topic in found for topic in topics) else min(deadline, listed_at + TOPIC_TIMEOUT_S)
 
 
-def _read_count(consumer: Consumer, topic: str) -> int:
+def _read_count(consumer: Consumer, state: NamedState) -> int:
     """Return the count; 0 without a response or without the topic, which the reader of the topic reports."""
     try:
-        found = consumer.list_topics(topic, RESPONSE_TIMEOUT_S).topics.get(topic)
+        count = _listed(consumer, state.topic)
+        return _in_use(count, _listed(consumer, state.layout_topic) if state.layout_topic else 0)
     except KafkaException as error:
-        log.warning("the partition count is unknown", extra={"facts": {"topic": topic, "detail": str(error)}})
+        log.warning("the partition count is unknown", extra={"facts": {"topic": state.topic, "detail": str(error)}})
         return 0
+
+
+def _listed(consumer: Consumer, topic: str) -> int:
+    """Return the count; 0 without the topic. Raises KafkaException without a response."""
+    found = consumer.list_topics(topic, RESPONSE_TIMEOUT_S).topics.get(topic)
     return 0 if found is None or found.error is not None else len(found.partitions)
+
+
+def _in_use(count: int, layout: int) -> int:
+    """Return in how many partitions keys are placed: in those that the layout topic has too, if it is known."""
+    return min(count, layout or count)

@@ -30,14 +30,16 @@ DATA = ("data.mdb", "lock.mdb")
 class StoreFolder:
     """Locks the folder while it is open, and empties it unless this release wrote it for the same state.
 
+    So does another number of `partitions`, by which keys are in other ones.
+
     An open store is not synced to disk: a killed process loses nothing, a machine that goes down does. So the store
     starts empty if it was not closed before the machine's last start, which `boot` identifies. Raises FolderInUseError,
     ForeignFolderError, StoreFolderError.
     """
 
-    def __init__(self, path: Path, shape: Mapping[str, Any], boot: str) -> None:
+    def __init__(self, path: Path, shape: Mapping[str, Any], boot: str, partitions: int | None = None) -> None:
         self.path = path
-        self._description = {"format": FORMAT, "shape": dict(shape), "boot": boot}
+        self._description = {"format": FORMAT, "shape": dict(shape), "boot": boot, "partitions": partitions}
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -91,6 +93,9 @@ class StoreFolder:
             return f"its format is {description.get('format')}, and this release's is {FORMAT}"
         if description.get("shape") != self._description["shape"]:
             return "the declaration of the state has changed"
+        before, now = description.get("partitions"), self._description["partitions"]
+        if before is not None and before != now:  # releases before 0.3.0 did not write it
+            return f"its topic had {before} partitions, and has {now}"
         if not description.get("closed") and description.get("boot") != self._description["boot"]:
             return "the machine went down while it was open"
         return None

@@ -53,7 +53,7 @@ class LmdbStore:
         self._buckets = time_buckets(state)
         self._paths = state.query.indexes
         self._times = EventTimeIndex() if state.query.silence else None
-        self._folder = StoreFolder(folder, _shape(state, self._buckets), boot)
+        self._folder = StoreFolder(folder, _shape(state, self._buckets), boot, state.partitions)
         try:
             self._databases = self._open_databases(folder)
         except BaseException:

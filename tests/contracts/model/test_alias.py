@@ -114,7 +114,7 @@ def test_the_fingerprint_of_inputs_is_that_of_the_first_names() -> None:
     assert (now.enrichment, now.fingerprint) == ("keeper", then.fingerprint)
 
 
-def test_a_dead_letter_has_the_first_name_and_can_be_redriven() -> None:
+def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     """With the application before and after the change."""
     now = datetime.now(UTC)
     (request,) = plan(renamed(), folded(renamed(), records()), NOW)

@@ -14,12 +14,11 @@ from services.query.cluster.leases import CatchUpTarget, LeaseTable
 from services.query.cluster.membership import Membership
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.lookup.authentication import ANONYMOUS
+from services.query.store import StatePartition
 from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TIMING, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from services.query.store import StatePartition
 
 STEPS = 300
 
@@ -246,6 +245,13 @@ def test_who_can_take_a_partition_now_says_so_at_once() -> None:
         (told,) = instance.announce(world.now, EPOCH).states["flights"].parts
         assert told.ready == peer.after_contact
         assert not instance.step(world.now)
+
+
+def test_partitions_that_are_being_added_have_no_keys_yet() -> None:
+    world = World(random.Random(1))
+    world.start(world.disks[0])
+    added = StatePartition("flights", len(world.ends))
+    assert world.processes["a"].instance.in_use({*world.ends, added}) == world.ends.keys()
 
 
 def test_who_cannot_hear_of_itself_is_not_ready() -> None:

@@ -32,15 +32,20 @@ async def test_partitions_that_are_added_are_noticed(
 
     monkeypatch.setattr(partition_counts, "_read_count", noted)
     topic = f"{topics_prefix}cars"
+    layout = f"{topics_prefix}layout"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(DEADLINE_S)
-    states = [NamedState("cars", topic, {}, 4), NamedState("none", f"{topics_prefix}none", {}, 4)]
+    for made in admin.create_topics([NewTopic(topic, 6, 1), NewTopic(layout, 4, 1)]).values():
+        made.result(DEADLINE_S)
+    states = [
+        NamedState("cars", topic, {}, 4, layout_topic=layout),
+        NamedState("none", f"{topics_prefix}none", {}, 4),
+    ]
     watching = asyncio.create_task(watch_partition_counts(states, {"bootstrap.servers": broker.bootstrap}))
     for _ in range(4):
         looked.clear()
         await asyncio.wait_for(looked.wait(), DEADLINE_S)
     assert not watching.done()
-    await asyncio.to_thread(admin.create_partitions([NewPartitions(topic, 6)])[topic].result, DEADLINE_S)
+    await asyncio.to_thread(admin.create_partitions([NewPartitions(layout, 6)])[layout].result, DEADLINE_S)
     with pytest.raises(PartitionsChangedError, match="has 6 partitions, and had 4: start the service again"):
         await asyncio.wait_for(watching, DEADLINE_S)
 

@@ -31,6 +31,21 @@ def test_number_of_partitions_is_the_brokers(broker: EmbeddedBroker, topics_pref
     assert found["cars"].partitions == 7
 
 
+@pytest.mark.parametrize(("layout", "used"), [(4, 4), (7, 7), (9, 7), (0, 7)])
+def test_partitions_that_are_being_added_are_not_used_yet(
+    monkeypatch: pytest.MonkeyPatch, layout: int, used: int
+) -> None:
+    """They are when the layout topic has them too; it may not be visible to the service."""
+    listed = {"cars": Listed({}, tuple(range(7)))} | ({"answers": Listed({}, tuple(range(layout)))} if layout else {})
+    admin = Mock()
+    admin.list_topics.return_value = Listed(listed)
+    monkeypatch.setattr(partition_counts, "create_admin_client", lambda *_: admin)
+    state = NamedState(name="cars", topic="cars", schema={}, partitions=1, layout_topic="answers")
+    found = with_partition_counts({"cars": state}, {"bootstrap.servers": "nowhere"})
+    assert found
+    assert found["cars"].partitions == used
+
+
 @pytest.mark.kafka
 def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str) -> None:
     with pytest.raises(NoTopicError, match=r"stateloop topics"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -102,6 +103,17 @@ def test_begins_anew_in_another_format(tmp_path: Path) -> None:
 def test_begins_anew_when_the_state_is_declared_otherwise(tmp_path: Path, state: NamedState) -> None:
     written(tmp_path)
     assert reopened(tmp_path, state) is None
+
+
+def test_begins_anew_when_the_topic_has_more_partitions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not when an earlier release wrote it, which did not note their number."""
+    written(tmp_path)
+    about = orjson.loads((tmp_path / DESCRIPTION).read_bytes())
+    del about["partitions"]
+    (tmp_path / DESCRIPTION).write_bytes(orjson.dumps(about))
+    assert reopened(tmp_path) == 5
+    assert reopened(tmp_path, replace(named(), partitions=named().partitions + 1)) is None
+    assert "the store starts empty" in caplog.text
 
 
 def test_keeps_more_versions_without_beginning_anew(tmp_path: Path) -> None:

@@ -1,0 +1,97 @@
+"""Adds partitions to the topics of an application, while its job and its workers do not run.
+
+Events and feedback stay where they are: a state is the merge of its deltas in any order, so the next job reads the
+former and the new partitions, and producers follow by themselves. A reader finds a snapshot, or a derived record, in
+the partition of its key. So those topics are rewritten: each record goes to the partition that its key has now. The
+copies have the same epoch and version as the records that they replace, and readers drop what they have seen.
+
+The application's `layout_topic` gets its partitions last. As long as it has fewer, the query service uses the former
+number, and finds every key in what it has read. Every step may be repeated, so a growth that was interrupted continues
+with the next call.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewPartitions
+
+from services.runtime.kafka_clients import create_admin_client
+from services.topics.errors import FewerPartitionsError, NoBrokerError, OffsetVersionsError, refused
+from services.topics.followers import move_to_end
+from services.topics.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from contracts.model.application import Application
+    from contracts.settings import KafkaSettings
+
+ANSWER_S = 10.0
+PAUSE_S = 0.1
+FOLLOW_S = 10.0
+"""How long the next job waits: the instances of the query service look every 5 s, and start again."""
+
+
+class PartitionGrowth:
+    """The growth of an application's topics to so many `partitions`; None only completes one that was interrupted.
+
+    Raises FewerPartitionsError, OffsetVersionsError, and NoBrokerError as each of its methods.
+    """
+
+    def __init__(self, application: Application, settings: KafkaSettings, partitions: int | None) -> None:
+        self._application = application
+        self._settings = settings
+        self._admin = create_admin_client(settings.client(), "topics")
+        self._names = {one.name for one in application.catalogue() if one.grows}
+        self.counts = self._read()
+        topics = application.topics
+        equal = {application.layout_topic, topics.events, topics.snapshots} & self.counts.keys()
+        found = {self.counts[name] for name in equal} or {topics.partitions}
+        self.partitions = partitions or max(found)
+        self._is_due = partitions is not None or len(found) > 1
+        if self.missing and application.reads_tables:
+            raise OffsetVersionsError(application.name)
+        for name, count in self.counts.items():
+            if self._is_due and count > self.partitions:
+                raise FewerPartitionsError(name, count, self.partitions)
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """The number of partitions of each topic that gets more."""
+        return {name: count for name, count in self.counts.items() if self._is_due and count < self.partitions}
+
+    def run(self, groups: Collection[str], report: Callable[[str], object]) -> None:
+        """Add the partitions, once the workers of these groups have stopped. Raises TopicRefusedError."""
+        if not self.missing:
+            return
+        topics, last = self._application.topics, self._application.layout_topic
+        move_to_end(self._settings, topics.snapshots, groups, report)
+        self._add(self._names - {last})
+        for name in (topics.snapshots, *(topics.derived(one.name) for one in self._application.derived)):
+            report(f"{name} has {self.partitions} partitions, and is rewritten")
+            rewrite(self._settings, name, self.partitions, is_derived=name != topics.snapshots)
+        move_to_end(self._settings, topics.snapshots, groups, report)
+        self._add({last})
+        time.sleep(FOLLOW_S)
+
+    def _add(self, names: Collection[str]) -> None:
+        missing = sorted(self.missing.keys() & names)
+        new = [NewPartitions(name, self.partitions) for name in missing]
+        for name, future in (self._admin.create_partitions(new) if new else {}).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                raise refused(name, self._settings.kafka, error.args[0]) from error
+        while not self.missing.keys().isdisjoint(missing):  # a broker lists them a moment later
+            time.sleep(PAUSE_S)
+            self.counts = self._read()
+
+    def _read(self) -> dict[str, int]:
+        try:
+            listed = self._admin.list_topics(timeout=ANSWER_S).topics
+        except KafkaException as error:
+            raise NoBrokerError(self._settings.kafka, error.args[0].str()) from error
+        return {name: len(listed[name].partitions) for name in sorted(self._names) if name in listed}

@@ -1,0 +1,73 @@
+"""The handover from one job to the next: what the former one published last, and how long readers waited after it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from contracts.model.application import Application
+from contracts.settings import KafkaSettings
+from contracts.wire import decode_snapshot
+from services.runtime.kafka_clients import create_consumer
+from spark_app.backlog import Positions, TopicOffsets
+from spark_app.errors import BrokerUnreachableError
+from spark_app.topics import PATIENCE_S, TopicIdentity
+
+GROUP = "stateloop-rebuild"
+"""The client requires a group id; it joins no group."""
+POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Handover:
+    """The end of the snapshots of a job that has stopped."""
+
+    positions: Positions
+    """The end of each partition."""
+    last_ms: int | None
+    """The broker's time of the last snapshot; None without one."""
+
+    @classmethod
+    def read(cls, settings: KafkaSettings, application: Application) -> "Handover":
+        """Look at the topic of snapshots. Raises BrokerUnreachableError."""
+        name = application.topics.snapshots
+        with _consumer(settings) as consumer:
+            offsets = TopicOffsets(settings, [TopicIdentity(name, "", _partitions(consumer, name))])
+        ends, newest = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
+        last = max((one.timestamp for one in newest.values()), default=-1)
+        return cls({part: one.offset for part, one in ends.items()}, last if last >= 0 else None)
+
+    def await_epoch(self, settings: KafkaSettings, application: Application, epoch: int) -> timedelta | None:
+        """Wait for the first snapshot of this epoch; return how long after the last one of the former job it came.
+
+        Raises BrokerUnreachableError.
+        """
+        name = application.topics.snapshots
+        with _consumer(settings) as consumer:
+            parts = [(name, number) for number in range(_partitions(consumer, name))]
+            consumer.assign([TopicPartition(*part, self.positions.get(part, 0)) for part in parts])
+            while True:
+                message = consumer.poll(POLL_S)
+                if message is None or message.error() is not None or (value := message.value()) is None:
+                    continue
+                if decode_snapshot(value).epoch >= epoch:
+                    stamp = message.timestamp()[1]
+                    return None if self.last_ms is None else timedelta(milliseconds=stamp - self.last_ms)
+
+
+@contextmanager
+def _consumer(settings: KafkaSettings) -> Iterator[Consumer]:
+    consumer = create_consumer(settings.client(), "rebuild", GROUP, {"auto.offset.reset": "earliest"})
+    try:
+        yield consumer
+    except KafkaException as error:
+        raise BrokerUnreachableError(settings.kafka, error.args[0].str()) from error
+    finally:
+        consumer.close()
+
+
+def _partitions(consumer: Consumer, topic: str) -> int:
+    return len(consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions)

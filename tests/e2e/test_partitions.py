@@ -1,0 +1,189 @@
+"""Topics get more partitions while devices send, workers call, and readers read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from contracts.wire import Snapshot
+from contracts.wire.partition import partition
+from contracts.wire.window_key import parse_window_key
+from tests.e2e.fleet import Fleet, application
+from tests.e2e.test_rebuild import generations, output, rebuild
+from tests.services.broker.embedded import free_port_pair
+from tests.services.enrichment.registry import Registry
+from tests.spark_app.running import until as until_within
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
+
+BEFORE, AFTER = 4, 12
+DEVICES = [f"m{number}" for number in range(16)]
+NOT_FOUND, PAUSE_S = 404, 0.1
+until = partial(until_within, patience_s=300.0)
+
+
+@pytest.fixture
+def fleet(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
+    """Give topics without a record."""
+    return Fleet(broker, topics_prefix, tmp_path, BEFORE)
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[Registry]:
+    """Give an API that answers at once."""
+    async with Registry().serving() as running:
+        yield running
+
+
+async def test_partitions_are_added_and_nothing_is_lost_or_repeated(fleet: Fleet, registry: Registry) -> None:
+    await asyncio.to_thread(grow, fleet, registry)
+
+
+def grow(fleet: Fleet, registry: Registry) -> None:
+    """From 4 to 12 partitions of the topics, with a new field, killed in the middle."""
+    now = datetime.now(UTC)
+    older, newer = now - timedelta(minutes=20), now - timedelta(minutes=1)
+    group = ("--group", fleet.group("services.enrichment"))
+    with queried(fleet) as reader:
+        with fleet.job("before", "shared", state_partitions="2") as job:
+            with fleet.worker(registry.url):
+                for number, device in enumerate(DEVICES):
+                    fleet.event(device, older, f"P{number}")
+                    fleet.event(device, newer)
+                until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
+                until(lambda: fleet.is_complete("before", job), "states of the former application")
+                until(lambda: reader.found.keys() >= set(DEVICES), "the states in the query service")
+                calls = registry.raw.copy()
+                growing = rebuild(fleet, "after", "--partitions", str(AFTER), *group, state_partitions="2")
+                until(lambda: "waits until the workers" in output(fleet), "all is built, and a worker runs")
+                assert set(partitions(fleet).values()) == {BEFORE}
+            until(lambda: set(partitions(fleet).values()) == {AFTER}, "all topics have new partitions")
+            os.killpg(growing.pid, signal.SIGKILL)
+            growing.wait()
+            assert not generations(fleet, "../stateloop.active.*"), "the switch is not made"
+            assert until(lambda: job.ended() and job.wait(), "the end of the former job") == 1
+        fleet.event(DEVICES[0], newer)  # by a producer that knows the former partitions only
+        continued = rebuild(fleet, "after", "--watch", *group, state_partitions="2")
+        after = fleet.worker(registry.url, application=application("after"))
+        until(lambda: generations(fleet, "../stateloop.active.1"), "the switch")
+        with fleet.job("after", "shared", state_partitions="2") as job, after:
+            assert continued.wait(300) == 0, output(fleet)
+            until(lambda: fleet.is_complete("after", job), "rebuilt states, of quiet windows too")
+            fleet.connect()
+            fleet.events[DEVICES[0], newer] -= 1
+            fleet.event(DEVICES[0], newer)  # the same event, now in a new partition
+            for device in DEVICES:
+                fleet.event(device, newer)
+            until(lambda: fleet.is_complete("after", job), "each event is counted once")
+            fleet.partitions = AFTER
+            until(fleet.has_no_lag, "no lag")
+            newest = {window: one.order for window, one in fleet.newest().items()}
+            until(lambda: reader.orders() == {one: newest[one, newer] for one in DEVICES}, "the query service follows")
+    assert reader.faults == []
+    assert registry.raw == calls, "no call is repeated"
+    assert max(Counter(registry.raw).values()) == 1
+    assert "s after the last one of the former job" in output(fleet)
+    for record in fleet.records("snapshots"):
+        device, _ = parse_window_key(record.key() or b"")
+        assert record.partition() == partition(device.encode(), AFTER)
+
+
+def partitions(fleet: Fleet) -> dict[str, int]:
+    """The number of partitions of each topic of the fleet."""
+    listed = AdminClient({"bootstrap.servers": fleet.bootstrap}).list_topics(timeout=30).topics
+    return {name: len(one.partitions) for name, one in listed.items() if name.startswith(fleet.prefix)}
+
+
+class QueryReader:
+    """Reads all devices from the query service again and again, and notes whenever one has gone back."""
+
+    def __init__(self, port: str) -> None:
+        self.found: dict[str, Snapshot] = {}
+        self.faults: list[str] = []
+        self._port = int(port)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def orders(self) -> dict[str, tuple[int, int]]:
+        """Epoch and version of each device's state."""
+        return {device: one.order for device, one in self.found.items()}
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(PAUSE_S):
+            for device in DEVICES:
+                status, answer = self._read(device)
+                last = self.found.get(device)
+                if status == NOT_FOUND and last is not None:
+                    self.faults.append(f"{device} was there, and now: {answer}")
+                elif status == HTTPStatus.OK:
+                    self.found[device] = now = Snapshot.model_validate(answer["value"])
+                    if last is not None and not _follows(last, now):
+                        self.faults.append(f"{last} and then {now}")
+
+    def _read(self, device: str) -> tuple[int, dict[str, Any]]:
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=10)
+        try:
+            connection.request("GET", f"/v1/states/machines/{device}")
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        except (OSError, ValueError):
+            return 0, {}
+        finally:
+            connection.close()
+
+
+def _follows(last: Snapshot, now: Snapshot) -> bool:
+    return (now.first_seen, *now.order) >= (last.first_seen, *last.order) and (
+        now.first_seen > last.first_seen or now.enrichments.keys() >= last.enrichments.keys()
+    )
+
+
+@contextmanager
+def queried(fleet: Fleet) -> Iterator[QueryReader]:
+    """Run a reader, and a query service that is started again whenever it ends, as its deployment does."""
+    port, stopping = str(free_port_pair()), threading.Event()
+    settings = {"http_port": port, "query_data": str(fleet.folder / "data")}
+    running = [fleet.start("services.query", **settings)]
+
+    def supervise() -> None:
+        while not stopping.is_set():
+            running[0].wait()
+            if not stopping.is_set():
+                running[0] = fleet.start("services.query", **settings)
+
+    supervisor, reader = threading.Thread(target=supervise), QueryReader(port)
+    supervisor.start()
+    reader.start()
+    try:
+        yield reader
+    finally:
+        reader.stop()
+        stopping.set()
+        running[0].terminate()
+        supervisor.join()
