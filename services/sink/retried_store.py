@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from contracts.metrics import sink as metrics
-from contracts.sinks import StoreUnavailableError
+from contracts.sinks import PositionConflictError, RowsRefusedError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -83,6 +83,9 @@ class RetriedStore:
                 result = await self._answered(operation)
             except StoreUnavailableError as error:
                 self._note_failure(error.reason)
+                raise
+            except (PositionConflictError, RowsRefusedError):
+                self._note_answer()
                 raise
             self._note_answer()
             return result

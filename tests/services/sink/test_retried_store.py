@@ -1,0 +1,80 @@
+"""Stores on real servers that do not answer for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+import uuid
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from contracts.metrics import sink as metrics
+from contracts.metrics.counts import Counts
+from contracts.sinks import Move, PositionConflictError, Row, RowBatch, Step, Target, Windows
+from services.sink.retried_store import RetriedStore
+from tests.services.sink.in_memory import until
+from tests.services.sink.records import NOW_US
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from contracts.testing.stores import StoreHarness
+    from tests.services.sink.servers import PostgresqlServer, RedisServer
+
+TIMEOUT = timedelta(seconds=0.3)
+
+
+@contextmanager
+def frozen(server: RedisServer) -> Iterator[None]:
+    assert server.process
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def locked(server: PostgresqlServer) -> Iterator[None]:
+    with psycopg.connect(server.url) as connection:
+        connection.execute("LOCK TABLE stateloop_positions")
+        yield
+
+
+def batch(number: int) -> RowBatch:
+    row = Row("a", NOW_US, 1, number, NOW_US, b'{"number": %d}' % number, None, 0, 0)
+    return RowBatch((Step((), (row,)),), {0: Move(number - 1, number)})
+
+
+async def check_hanging(harness: StoreHarness, hanging: Callable[[], AbstractContextManager[None]]) -> None:
+    target, counts = Target(f"hangs-{uuid.uuid4().hex[:12]}", "topic", Windows.NEWEST), Counts(metrics.CATALOGUE)
+    store = RetriedStore("flights", harness.store(target), TIMEOUT, counts, time.monotonic)
+    await store.open()
+    assert await store.write(batch(1)) == 1
+    with hanging():
+        writing = asyncio.create_task(store.write(batch(2)))
+        await until(lambda: counts.get(metrics.FAILURES, "flights") >= 2)
+        assert "no answer within 0.3 s" in (store.problem() or "")
+        assert not writing.done()
+    try:
+        assert await writing == 1
+    except PositionConflictError as error:  # it was written, and the answer was lost
+        assert error.positions == {0: 2}  # noqa: PT017
+    assert store.problem() is None
+    assert await store.positions() == {0: 2}
+    assert await store.write(batch(3)) == 1
+    assert [one[1:] for one in await harness.rows(target)] == [(NOW_US, 1, 3, {"number": 3})]
+    await store.close()
+
+
+async def test_a_redis_that_is_frozen(redis_server: RedisServer) -> None:
+    await check_hanging(redis_server, lambda: frozen(redis_server))
+
+
+async def test_a_postgresql_whose_positions_are_locked(postgresql_server: PostgresqlServer) -> None:
+    await check_hanging(postgresql_server, lambda: locked(postgresql_server))
