@@ -54,8 +54,9 @@ class Subscribe(WatchCommand):
         """The filter of the subscription."""
         window: WindowChoice
         window = milliseconds_at(self.window) if isinstance(self.window, datetime) else self.window
-        where, silent_for = tuple(sorted(self.where.items())), self.silent_for and seconds_of(self.silent_for)
-        return SubscriptionFilter(self.state, self.key, self.prefix or "", where, window, silent_for or None)
+        where = tuple(sorted(self.where.items()))
+        silent_for = None if self.silent_for is None else seconds_of(self.silent_for)
+        return SubscriptionFilter(self.state, self.key, self.prefix or "", where, window, silent_for)
 
 
 class Relay(Subscribe):

@@ -17,9 +17,9 @@ WindowChoice = int | Literal["newest", "all"]
 class SubscriptionFilter(NamedTuple):
     """One key of a state; or, if that is None, all keys with this prefix whose fields have these values.
 
-    With `silent_for` it matches a key only while its last record is older than so many seconds.
     `where` has pairs of a path and the text of a value: a string as it is, any other value as JSON. In a state that is
-    not windowed, the window is the newest one.
+    not windowed, the window is the newest one. With `silent_for`, in seconds, a key matches only while its last record
+    is older.
     """
 
     state: str

@@ -226,3 +226,14 @@ async def test_wrong_subscriptions_are_refused(watched: Ward) -> None:
                 assert response.status == 400
     async with Instance().serving() as other, connected(other) as client:
         assert (await client.subscribe("x", prefix="", silent_for="30s"))["type"] == "error"
+
+
+async def test_a_span_of_no_time_is_one_too(watched: Ward) -> None:
+    watched.record("a")
+    async with connected(watched.instance) as client:
+        await client.subscribe("x", prefix="", silent_for="0")
+        assert (await client.next())["type"] == "current"
+        watched.wait(1)
+        assert (await client.next())["answer"]["key"] == "a"
+        watched.record("a")
+        assert (await client.next())["type"] == "left"
