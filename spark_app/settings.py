@@ -19,7 +19,7 @@ class JobSettings(KafkaSettings):
     """The application to run, or the suite of applications, as package.module:name."""
     checkpoint: str = ".stateloop/checkpoint"
     """A folder of any file system that Spark writes to. It belongs to this job alone. Each application of a suite has
-    a folder of its name in it."""
+    a folder of its name in it; raw sources have theirs next to it, in `<checkpoint>-raw`."""
     batch: Duration = timedelta(minutes=5)
     """How long one batch in real-time mode lasts. It bounds what is published again after a crash; between batches
     nothing flows. A query that emits at intervals has those instead."""
