@@ -185,6 +185,55 @@ class RestoreRefusedError(JobError, PermanentError):
         self.reasons = reasons
 
 
+class NoHistoryError(JobError, PermanentError):
+    """There is no file of events at a path."""
+
+    def __init__(self, path: str, suffixes: Collection[str]) -> None:
+        super().__init__(f"{path} has no file of events: name a file, or a folder of files {', '.join(suffixes)}")
+        self.path = path
+
+
+class UnorderedHistoryError(JobError, PermanentError):
+    """Spark does not return the rows of a file in their order, so they have no number."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"Spark does not read {path} in the order of its rows: divide it into smaller files")
+        self.path = path
+
+
+class OtherHistoryError(JobError, PermanentError):
+    """A bootstrap of other files was interrupted."""
+
+    def __init__(self, topic: str, done: int, files: int) -> None:
+        super().__init__(
+            f"a bootstrap of other files into {topic} was interrupted after {done} of {files} files: run it again with "
+            "those, or make new topics (Topics(prefix=…))"
+        )
+        self.topic = topic
+
+
+class HistoryWriteError(JobError, RetryableError):
+    """An event of the past did not reach its topic."""
+
+    def __init__(self, topic: str, problem: str) -> None:
+        super().__init__(
+            f"the events cannot be written to {topic} ({problem}): mend that and run the same command again: it "
+            "continues"
+        )
+        self.topic = topic
+
+
+class StateExistsError(JobError, PermanentError):
+    """The checkpoint has a state already."""
+
+    def __init__(self, checkpoint: str) -> None:
+        super().__init__(
+            f"the checkpoint {checkpoint} has a state already, and a bootstrap comes before the first start of the "
+            "job: set STATELOOP_CHECKPOINT to a new folder"
+        )
+        self.checkpoint = checkpoint
+
+
 class NoGenerationError(JobError, PermanentError):
     """There is no earlier generation to go back to."""
 

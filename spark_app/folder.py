@@ -79,6 +79,12 @@ class CheckpointFolder:
             return size
         return None
 
+    def size(self, name: str) -> int | None:
+        """Return the size of a file in bytes; None where there is no such file."""
+        with suppress(FileNotFoundError), self._refusals():
+            return int(self._fs.getFileStatus(self._at(name)).getLen())
+        return None
+
     def modified(self, name: str) -> datetime | None:
         """Return when a file was written last, by the file system's clock; None where there is no such file."""
         with suppress(FileNotFoundError), self._refusals():

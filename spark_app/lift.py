@@ -84,6 +84,14 @@ def events(records: DataFrame, application: Application, epoch: int, partitions:
     return _deltas(fields, application, identity, own, epoch).withColumn(FIRST_SEEN, F.explode(FIRST_SEEN))
 
 
+def checked_events(rows: DataFrame, application: Application) -> DataFrame:
+    """Return decoded events with the reason of refusal: rows that have no key and no time, so they have the event's."""
+    fields = decoded(rows, application.event_shape, application)
+    time = F.coalesce(field_column("ts"), F.current_timestamp())
+    fields = fields.withColumns({"timestamp": time, "key": F.expr(f"CAST({checks.event_key(application)} AS BINARY)")})
+    return _timed(fields, application).withColumn(REASON, checks.checked(checks.event_cases(application)))
+
+
 def feedback(records: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
     """Return the deltas of the topic of feedback, for a state of this epoch."""
     fields = decoded(_timed(records, application), feedback_shape(application), application)
@@ -167,13 +175,14 @@ def _deltas(
         F.expr(f"CASE WHEN {REASON} IS NULL THEN {own[c]} END" if c in own else f"CAST(NULL AS {kind})").alias(c)
         for c, kind in delta_types(application).items()
     ]
-    dead_letter, record_time = _dead_letter(epoch).alias(DEAD_LETTER), F.col("timestamp").alias(RECORD_TIME)
+    refusal, record_time = dead_letter(epoch).alias(DEAD_LETTER), F.col("timestamp").alias(RECORD_TIME)
     identified = (F.expr(sql).alias(name) for name, sql in identity.items())
-    deltas = fields.select(*identified, dead_letter, record_time, *carried)
+    deltas = fields.select(*identified, refusal, record_time, *carried)
     return deltas.withColumn(DELTA_ID, F.expr(DELTA_IDS["digest"])) if application.deduplicate else deltas
 
 
-def _dead_letter(epoch: int) -> Column:
+def dead_letter(epoch: int | None) -> Column:
+    """Return the JSON of the dead letter of a refused record; null for every other one."""
     head = F.expr(f"left(coalesce({TEXT}, CAST(left(value, {LARGEST_HEAD}) AS STRING)), {LARGEST_HEAD})").alias("head")
     generation = F.lit(epoch).cast("long").alias("epoch")
     reason = (f"{REASON}.reason", f"{REASON}.detail")

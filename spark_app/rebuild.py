@@ -74,17 +74,24 @@ class Rebuild:
     """Builds a generation of the application's state, and activates it.
 
     With more `partitions` than the topics have, the generation is for topics with so many. They are added when the
-    generation is activated.
+    generation is activated. `since_ms` replaces the time of the oldest record to read.
     """
 
     def __init__(
-        self, spark: SparkSession, application: Application, settings: JobSettings, partitions: int | None = None
+        self,
+        spark: SparkSession,
+        application: Application,
+        settings: JobSettings,
+        partitions: int | None = None,
+        *,
+        since_ms: int | None = None,
     ) -> None:
         """Look at the topics. Raises NotMergedError, and as `identify`."""
         if application.processor is not None:
             remedy = "start the job with an empty checkpoint, and it publishes each window again"
             raise NotMergedError(application.name, "a rebuild", remedy)
         self._application = application
+        self._since = since_ms
         self._settings = settings
         self._topics = identify(settings, application, is_growing=partitions is not None)
         self._partitions = partitions or self._topics[0].partitions
@@ -162,6 +169,8 @@ class Rebuild:
 
     def _since_ms(self, now_ms: int) -> int:
         """Return the time of the oldest record that a live window can have. A replay's records are of any time."""
+        if self._since is not None:
+            return self._since
         if self._application.topics.replay:
             return EARLIEST_MS
         span = self._application.kept_for + self._application.skew + CLOCKS

@@ -40,6 +40,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     "Operate": {
         "doctor": Command("services.cli.doctor", "check Java, settings, broker, topics, checkpoint, APIs and clocks"),
         "live": Command("services.live", "show the loop in this terminal"),
+        "bootstrap": Command("services.cli.bootstrap", "make the first state of files with events of the past"),
         "rebuild": Command("services.cli.rebuild", "build the state anew for a changed application, and switch to it"),
         "savepoint": Command("services.cli.savepoint", "copy the job's state, list copies, or restore one"),
         "table": Command("services.cli.table", "put, get, list or remove rows of a reference table"),

@@ -1,0 +1,186 @@
+"""`stateloop bootstrap`: flights of two days from files, killed in between, and then the job on the live topic."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold, present
+from contracts.records.record import HEARTBEAT_KEY, Record
+from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from examples.flights.stream import stream
+from spark_app.bootstrap import Bootstrap
+from spark_app.checkpoint import identity
+from spark_app.checkpoint import write as write_identity
+from spark_app.errors import NoHistoryError, StateExistsError
+from spark_app.folder import CheckpointFolder
+from spark_app.history import history_files
+from spark_app.settings import JobSettings
+from spark_app.topic_times import RETENTION, STAMP, TopicTimes
+from tests.same import assert_same
+from tests.spark_app.departing import application
+from tests.spark_app.running import CHECKOUT, Job, Topics, everything, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from examples.flights.event import FlightEvent
+    from tests.services.broker.embedded import EmbeddedBroker
+
+    Window = tuple[str, datetime]
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+BAD = [b"{", b'{"kind": "departed"}']
+
+
+@pytest.fixture
+def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """Topics of this test, stamped by the broker."""
+    monkeypatch.setenv("DEPARTING_PREFIX", topics_prefix)
+    return Topics(broker.bootstrap, application())
+
+
+@pytest.fixture
+def job(topics: Topics, tmp_path: Path) -> Job:
+    """Give the job, not yet started."""
+    return Job(topics.kafka, tmp_path, "tests.spark_app.departing:app", {"DEPARTING_PREFIX": topics.names.prefix})
+
+
+def bootstrap(job: Job, folder: Path) -> subprocess.Popen[str]:
+    """Start the command with the files of a folder, in a process group of its own."""
+    command = [sys.executable, "-m", "services.cli", "bootstrap", str(folder)]
+    return subprocess.Popen(
+        command,
+        cwd=CHECKOUT,
+        env=os.environ | job.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def write(spark: SparkSession, folder: Path) -> list[FlightEvent]:
+    """Write the first day as Parquet; the second one as JSON lines, with bad rows and rows of the first day again."""
+    first, second = (list(stream([date(2013, 1, day)])) for day in (1, 2))
+    folder.mkdir()
+    rows = spark.read.json(spark.sparkContext.parallelize([one.model_dump_json() for one in first]))
+    rows = rows.withColumns({name: rows[name].cast("timestamp") for name in ("ts", "first_seen", "departed_at")})
+    rows.write.parquet(str(folder / "day-1"))
+    lines = [one.model_dump_json().encode() for one in (*second, *first[:50])]
+    (folder / "day-2.jsonl").write_bytes(b"\n".join([BAD[0], *lines, BAD[1]]) + b"\n")
+    return [*first, *second]
+
+
+def live(origin: str, now: datetime) -> list[Record]:
+    """Events of the present."""
+    own = {"kind": "departed", "carrier": "UA", "number": 1, "origin": origin, "dest": "IAH", "delay": 3}
+    fields = {"device_id": "UA1", "first_seen": now, "ts": now}
+    return [
+        Record("events", 0, 0, now, b"UA1", orjson.dumps(own | fields | {"event_id": str(number)}))
+        for number in range(5)
+    ]
+
+
+def folded(records: Iterable[tuple[bytes, datetime]]) -> dict[Window, Snapshot]:
+    """What must be published of these events."""
+    decoder, fold = Decoder(application()), Fold(application())
+    for value, ts in records:
+        for delta in decoder.event(Record("events", 0, 0, ts, None, value)):
+            fold.add(delta)
+    return {window: present(application(), window, merged) for window, merged in fold.windows.items()}
+
+
+def newest(topics: Topics) -> dict[Window, Snapshot]:
+    """The snapshot of each window that a reader would show."""
+    found = [decode_snapshot(one.value() or b"") for one in everything(topics.kafka, topics.names.snapshots)]
+    return {one.window: one for one in sorted(found, key=lambda one: one.order)}
+
+
+def test_a_job_continues_from_the_state_of_a_history(
+    spark: SparkSession, topics: Topics, job: Job, tmp_path: Path
+) -> None:
+    history = write(spark, tmp_path / "history")
+    times = TopicTimes(JobSettings(application="", kafka=topics.kafka), topics.names.events)
+    settings = times.current()
+    killed = bootstrap(job, tmp_path / "history")
+    assert killed.stdout
+    line = next(line for line in killed.stdout if "file 1 of" in line)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    files = int(line.partition("file 1 of ")[2].split(",")[0])
+    assert files >= 2
+    assert times.current() == {STAMP: "CreateTime", RETENTION: "-1"}
+    output, _ = (again := bootstrap(job, tmp_path / "history")).communicate(timeout=300)
+    assert again.returncode == 0, output
+    assert times.current() == settings
+    stored = [one for one in everything(topics.kafka, topics.names.events) if one.key() != HEARTBEAT_KEY]
+    assert len(stored) == len(history) + 50, "no row is written twice"
+    assert {one.timestamp()[1] for one in stored} == {round(one.ts.timestamp() * 1000) for one in history}
+    check_dead_letters(topics, tmp_path / "history")
+
+    now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
+    records = live("JFK", now)
+    wanted = folded(
+        [(one.model_dump_json().encode(), one.ts) for one in history] + [(one.value or b"", now) for one in records]
+    )
+    job.start()
+    try:
+        topics.send(topics.names.events, records)
+        last = max(wanted, key=lambda window: window[1])
+        until(lambda: (one := newest(topics).get(last)) and one.version == len(records), "the live events")
+        found = newest(topics)
+    finally:
+        job.stop()
+    assert found.keys() == wanted.keys()
+    for window, snapshot in wanted.items():
+        assert found[window].version == snapshot.version
+        assert_same(found[window].model_dump(mode="json")["state"], snapshot.model_dump(mode="json")["state"])
+
+
+def check_dead_letters(topics: Topics, folder: Path) -> None:
+    """Each bad row is one dead letter."""
+    found = [
+        DeadLetter.model_validate_json(one.value() or b"")
+        for one in everything(topics.kafka, topics.names.dead_letters)
+    ]
+    file = folder / "day-2.jsonl"
+    last = len(file.read_bytes().splitlines()) - 1
+    rows = sorted((one.offset, one.topic, one.partition, one.head) for one in found)
+    assert rows == [(0, str(file), -1, BAD[0].decode()), (last, str(file), -1, BAD[1].decode())]
+
+
+def test_a_checkpoint_with_a_state_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    settings = JobSettings(application="", kafka="127.0.0.1:1", checkpoint=str(tmp_path))
+    write_identity(CheckpointFolder(spark, str(tmp_path)), identity(application(), [], 1), 1)
+    with pytest.raises(StateExistsError):
+        Bootstrap(spark, application(), settings)
+
+
+def test_a_path_without_events_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no events", encoding="utf-8")
+    for path in (tmp_path, tmp_path / "notes.txt", tmp_path / "none.jsonl"):
+        with pytest.raises(NoHistoryError):
+            history_files(spark, [str(path)])
+
+
+def test_files_have_an_order(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a/2.json", "a/1.parquet", "a/_SUCCESS", "a/.1.parquet.crc", "_temporary/c.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}\n", encoding="utf-8")
+    found = history_files(spark, [str(tmp_path / "b.jsonl"), f"{tmp_path}/"])
+    names = [one.path.removeprefix(f"{tmp_path}/") for one in found]
+    assert names == ["b.jsonl", "a/1.parquet", "a/2.json", "b.jsonl"]
+    assert {one.size for one in found} == {3}
