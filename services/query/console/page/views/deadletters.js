@@ -21,6 +21,8 @@ const MEANINGS = {
   wrong_key: "the record's key is not its device's",
   incredible_time: "the device's clock is ahead of the broker's or the job's",
   late: "its window had expired when it came",
+  processor_failed: "the processor raised on the record: its variables are as before",
+  undecodable: "a raw record cannot be decoded to events",
   large_snapshot: "the state is too large to be published whole",
   undecodable_snapshot: "a record of the snapshots topic is not a snapshot",
   enrichment_failed: "a request failed after the attempts of its policy",
