@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, State, Topics, enrichment
 
 
-class Reading(Event):
+class DeviceReading(Event):
     """An event of the yardstick."""
 
     attrs: dict[str, str] | None = None
@@ -57,7 +57,7 @@ ahead = timedelta(minutes=15)
 """The harness sends a tenth of a millisecond of its devices' time with each event, however fast it sends."""
 app = Application(
     name="yardstick",
-    event=Reading,
+    event=DeviceReading,
     state=Device,
     enrichments=(geo, weather),
     topics=stamped_by_senders,
@@ -65,6 +65,11 @@ app = Application(
     deduplicate=False,
 )
 exact = Application(
-    name="yardstick", event=Reading, state=Device, enrichments=(geo, weather), topics=stamped_by_senders, skew=ahead
+    name="yardstick",
+    event=DeviceReading,
+    state=Device,
+    enrichments=(geo, weather),
+    topics=stamped_by_senders,
+    skew=ahead,
 )
 """The same with each event counted once, which none of the peers does."""

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts.model.alerts import Alerts
-    from contracts.records.tables import Row
+    from contracts.records.tables import TableRow
     from contracts.wire import Snapshot
     from contracts.wire.alerts import AlertStatus, ClosedBy
 
-    Failed = Callable[[str, Row, Exception], None]
+    Failed = Callable[[str, TableRow, Exception], None]
 
 
 class Rules:
     """The present rules: those of one key are found by the key, those of a pattern by a look at each."""
 
-    def __init__(self, rows: Mapping[str, Row] | None = None) -> None:
-        self._rows: dict[str, Row] = {}
-        self._by_key: dict[str, dict[str, Row]] = {}
-        self._patterns: dict[str, tuple[Callable[[str], object], Row]] = {}
+    def __init__(self, rows: Mapping[str, TableRow] | None = None) -> None:
+        self._rows: dict[str, TableRow] = {}
+        self._by_key: dict[str, dict[str, TableRow]] = {}
+        self._patterns: dict[str, tuple[Callable[[str], object], TableRow]] = {}
         for name, row in (rows or {}).items():
             self.change(name, row)
 
-    def change(self, name: str, row: Row | None) -> None:
+    def change(self, name: str, row: TableRow | None) -> None:
         """Put a rule, or remove it with None."""
         former = self._rows.pop(name, None)
         if former is not None:
@@ -47,7 +47,7 @@ class Rules:
             else:
                 self._by_key.setdefault(rule.keys, {})[name] = row
 
-    def get(self, name: str) -> Row | None:
+    def get(self, name: str) -> TableRow | None:
         """The rule of this name."""
         return self._rows.get(name)
 
@@ -55,7 +55,7 @@ class Rules:
         """The names of all rules."""
         return self._rows.keys()
 
-    def of(self, key: str, only: Collection[str] | None = None) -> Iterator[tuple[str, Row]]:
+    def of(self, key: str, only: Collection[str] | None = None) -> Iterator[tuple[str, TableRow]]:
         """The rules that apply to a key, with their names; of these names only, if there are any."""
         if only is not None:
             for name in only:
@@ -113,7 +113,7 @@ class Evaluation(NamedTuple):
             else:
                 yield from self._stepped(alert, row, snapshot)
 
-    def _stepped(self, alert: Alert, row: Row, snapshot: Snapshot) -> Iterator[Alert]:
+    def _stepped(self, alert: Alert, row: TableRow, snapshot: Snapshot) -> Iterator[Alert]:
         """An alert of the present version of its rule."""
         try:
             if alert.status == "open":
@@ -146,7 +146,7 @@ class Evaluation(NamedTuple):
                 )
                 yield self._opened(alert, row, snapshot)
 
-    def _opened(self, alert: Alert, row: Row, snapshot: Snapshot) -> Alert:
+    def _opened(self, alert: Alert, row: TableRow, snapshot: Snapshot) -> Alert:
         """A pending alert whose condition is true: open, if it has been for long enough."""
         opens_at = alert.since + rule_of(row).hold
         if max(snapshot.as_of, self.now or snapshot.as_of) < opens_at:
@@ -170,7 +170,7 @@ def closed(alert: Alert, at: datetime, by: ClosedBy) -> tuple[Alert, ...]:
     return (alert.model_copy(update={"status": "closed", "closed_at": at, "closed_by": by}),)
 
 
-def rule_of(row: Row) -> AlertRule:
+def rule_of(row: TableRow) -> AlertRule:
     """Return the rule of a row. The declaration has checked the model of its table."""
     if not isinstance(row.value, AlertRule):
         raise TypeError(f"{row.value!r} is no AlertRule")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table, as the model of the table has read it."""
 
     version: int
@@ -38,14 +38,14 @@ def encode_row(table: Table, key: str, value: bytes | str, author: str | None) -
     return TableRecord(value=row.model_dump(mode="json", exclude_none=True), author=author).encode()
 
 
-def decode_row(table: Table, record: Record) -> Row:
+def decode_row(table: Table, record: Record) -> TableRow:
     """Return the row of a record. Raises ValueError for a value that the table does not take."""
     try:
         found = TableRecord.model_validate(orjson.loads(record.value or b""))
     except ValidationError as error:
         raise ValueError(_problem(error)) from error
     value = _validated(table, orjson.dumps(found.value))
-    return Row(record.offset, value, found.author, record.timestamp)
+    return TableRow(record.offset, value, found.author, record.timestamp)
 
 
 class TableRows:
@@ -53,10 +53,10 @@ class TableRows:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, TableRow] = {}
 
     @property
-    def rows(self) -> Mapping[str, Row]:
+    def rows(self) -> Mapping[str, TableRow]:
         """The present rows."""
         return self._rows
 

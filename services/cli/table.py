@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contracts import Application, Table
-    from contracts.records.tables import Row
+    from contracts.records.tables import TableRow
 
 ABSENT = 3
 """The exit code where the table has no such row, as that of `stateloop get`."""
@@ -96,7 +96,7 @@ def _table(settings: TableSettings, name: str) -> tuple[Application, Table]:
     return tables[name]
 
 
-def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, Row]:
+def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, TableRow]:
     """Return the present rows; each bad record is reported. Raises TableUnreadableError."""
     found, reader = TableRows(table), TopicReader(settings.client(), "table")
     try:
@@ -126,7 +126,7 @@ def _value(table: Table, options: argparse.Namespace, author: str) -> bytes:
         raise InvalidRowError(table.name, options.key, str(error)) from error
 
 
-def _line(key: str, row: Row) -> str:
+def _line(key: str, row: TableRow) -> str:
     """A row as a line of JSON."""
     shown = {"key": key, "version": row.version, "author": row.author, "changed_at": row.changed_at}
     return orjson.dumps(shown | {"value": row.value.model_dump(mode="json", exclude_none=True)}).decode()

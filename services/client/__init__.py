@@ -3,7 +3,7 @@
 from contracts.errors import PermanentError, RetryableError
 from services.client.answers import Answer, Expired, Found, NeverSeen, NoWindow, Source
 from services.client.client import Client
-from services.client.coverage import Coverage, Interval
+from services.client.coverage import Interval, KeyCoverage
 from services.client.errors import (
     AccessDeniedError,
     CatchingUpError,
@@ -26,12 +26,12 @@ __all__ = [
     "CatchingUpError",
     "Client",
     "ClientError",
-    "Coverage",
     "Expired",
     "Found",
     "Interval",
     "InvalidAddressError",
     "InvalidResponseError",
+    "KeyCoverage",
     "Left",
     "Mark",
     "ModelMismatchError",

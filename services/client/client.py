@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from services.client.answers import Answer
-    from services.client.coverage import Coverage
+    from services.client.coverage import KeyCoverage
     from services.client.pages import Page, StateInfo
     from services.client.subscriptions import WatchFilter
     from services.client.transport import InstanceResponse
@@ -238,13 +238,13 @@ class Client:
         end: datetime | None = None,
         field: str | None = None,
         deadline: float | None = None,
-    ) -> Coverage | NeverSeen:
+    ) -> KeyCoverage | NeverSeen:
         """Return where a key of a windowed state has data, gaps, and time that has not passed, from `start` to `end`.
 
         By default the range is that of all windows of the key that are remembered. `field` is the path of a Coverage
         field, where the state has several. The deadline is that of each request: a long range is read in parts.
         """
-        found: Coverage | None = None
+        found: KeyCoverage | None = None
         while True:
             call = self._call(f"{state}/{key}", coverage_target(state, key, start, end, field), deadline, (state, key))
             part = await self._sender.send(call, lambda reply: coverage_part(reply, state, key))

@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class KeyCoverage:
     """The intervals of [start, end), which follow each other without holes. A `step` with any data is covered.
 
     Before `final_until` the windows are closed, and the intervals change no more. `field` is the path of the field that
@@ -53,7 +53,7 @@ class Coverage:
         """The time of all intervals of one kind."""
         return sum((one.duration for one in self.intervals if one.kind == kind), timedelta())
 
-    def joined(self, rest: Coverage) -> Coverage:
+    def joined(self, rest: KeyCoverage) -> KeyCoverage:
         """The coverage of both ranges, the second of which begins where the first ends."""
         first, second = list(self.intervals), list(rest.intervals)
         if first and second and first[-1].kind == second[0].kind:
@@ -64,7 +64,7 @@ class Coverage:
 class CoveragePart(NamedTuple):
     """The coverage of the beginning of a range, and the start of the rest; None if there is none."""
 
-    coverage: Coverage
+    coverage: KeyCoverage
     next: datetime | None
 
 
@@ -79,10 +79,10 @@ def coverage_part(reply: InstanceResponse, state: str, key: str) -> CoveragePart
         raise InvalidResponseError(reply.url, f"of coverage, {error}") from error
 
 
-def _coverage(body: Mapping[str, Any]) -> Coverage:
+def _coverage(body: Mapping[str, Any]) -> KeyCoverage:
     start, end, final_until = (datetime.fromisoformat(body[name]) for name in ("from", "to", "final_until"))
     step, intervals = timedelta(seconds=body["step_s"]), tuple(map(_interval, body["intervals"]))
-    return Coverage(body["state"], body["key"], body["field"], step, start, end, final_until, intervals)
+    return KeyCoverage(body["state"], body["key"], body["field"], step, start, end, final_until, intervals)
 
 
 def _interval(one: Mapping[str, Any]) -> Interval:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from services.client.answers import Expired, Found, NeverSeen, NoWindow
-from services.client.coverage import Coverage
+from services.client.coverage import KeyCoverage
 from services.client.watch_updates import Left, Mark, Removed
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ RESULTS = {
 }
 
 
-def line(value: Answer[Any] | Update[Any] | Mark | StateInfo | Coverage | str) -> str:
+def line(value: Answer[Any] | Update[Any] | Mark | StateInfo | KeyCoverage | str) -> str:
     """One line of JSON. What was found has `result` "found", and so on."""
     return orjson.dumps(value if isinstance(value, str) else _members(value)).decode()
 
 
-def _members(value: Answer[Any] | Update[Any] | Mark | StateInfo | Coverage) -> Any:
-    if isinstance(value, Coverage):
+def _members(value: Answer[Any] | Update[Any] | Mark | StateInfo | KeyCoverage) -> Any:
+    if isinstance(value, KeyCoverage):
         return {
             "result": "found",
             "state": value.state,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from services.client.coverage import Coverage, Kind
+    from services.client.coverage import KeyCoverage, Kind
     from services.client.pages import StateInfo
     from services.client.watch_updates import Update
 
@@ -76,7 +76,7 @@ def windows(key: str, found: Sequence[Found[Any]], paths: Sequence[str]) -> Rend
     return table
 
 
-def coverage(found: Coverage) -> Table:
+def coverage(found: KeyCoverage) -> Table:
     """Return a table with a row for each interval, and the total of each kind below it."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("from (UTC)", no_wrap=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from contracts import Alerts, Application
-    from contracts.records.tables import Row
+    from contracts.records.tables import TableRow
     from contracts.wire import Snapshot
     from contracts.wire.alerts import AlertRecord
     from services.derive.present_states import Window
@@ -88,7 +88,7 @@ class Alerting:
         """Whether `work` has more to do at once."""
         return bool(self._sweeps) or any(self._changed.values())
 
-    def change_row(self, table: str, name: str, row: Row | None) -> None:
+    def change_row(self, table: str, name: str, row: TableRow | None) -> None:
         """Put a row of a table, or remove it with None. `work` evaluates what it concerns."""
         if row is None:
             self._values[table].pop(name, None)
@@ -269,7 +269,7 @@ class Alerting:
     def _evaluation(
         self, alerts: Alerts, offset: int, only: Collection[str] | None = None, now: datetime | None = None
     ) -> Evaluation:
-        def report(name: str, row: Row, error: Exception) -> None:
+        def report(name: str, row: TableRow, error: Exception) -> None:
             self._report(alerts, name, row, error)
 
         return Evaluation(alerts, self._rules[alerts.name], offset, report, only, now)
@@ -294,7 +294,7 @@ class Alerting:
         topic = self._application.topics.derived(alerts.name)
         return OutputRecord(topic, window_key(*window), record.encode(), partition.number)
 
-    def _report(self, alerts: Alerts, name: str, row: Row, error: Exception) -> None:
+    def _report(self, alerts: Alerts, name: str, row: TableRow, error: Exception) -> None:
         """Make a dead letter of a rule whose condition raises: one for each of its versions."""
         if (alerts.name, name, row.version) in self._failed:
             return

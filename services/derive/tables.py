@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.records.record import LARGEST_HEAD, Reason
-from contracts.records.tables import Row, TableRows
+from contracts.records.tables import TableRow, TableRows
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
 from services.derive.derive import DETAIL, OutputRecord
@@ -26,7 +26,7 @@ class RowChange(NamedTuple):
 
     table: str
     key: str
-    row: Row | None
+    row: TableRow | None
 
 
 class Tables:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import CoverageField
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
-    from services.query.lookup.coverage_reader import Coverage
+    from services.query.lookup.coverage_reader import CoveredRange
     from services.query.lookup.state_reader import StateReaders
 
 PATH = "/v1/states/{name}/{key:[^/]+}/coverage"
@@ -67,7 +67,7 @@ class CoverageRoutes:
         return json_response(facts).response()
 
 
-def _describe(field: CoverageField, covered: Coverage) -> dict[str, Any]:
+def _describe(field: CoverageField, covered: CoveredRange) -> dict[str, Any]:
     return {
         "field": field.path,
         "step_s": field.step.total_seconds(),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
 
 
-class RawRecord(NamedTuple):
+class IngestedRecord(NamedTuple):
     """A record as it is on the topic. The timestamp is in milliseconds, negative if there is none."""
 
     key: bytes | None
@@ -30,7 +30,7 @@ class UpdateDecoder:
         self._decoder = StateRecordDecoder(state)
         self._stores_windows = state.window is not None
 
-    def decode(self, record: RawRecord) -> Update | None:
+    def decode(self, record: IngestedRecord) -> Update | None:
         """Return the update; None for a tombstone without a key. Raises UndecodableRecordError."""
         key, value, partition, offset, timestamp = record
         if value is None:

@@ -18,7 +18,7 @@ from services.query.ingest.assignment import Assignment
 from services.query.ingest.batch_reader import CONSUMER_CONFIG, BatchReader
 from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.consumer_thread import ConsumerThread
-from services.query.ingest.decode import RawRecord, UpdateDecoder
+from services.query.ingest.decode import IngestedRecord, UpdateDecoder
 from services.query.ingest.end_offsets import EndOffsetReader
 from services.query.ingest.errors import IngestionError
 from services.query.ingest.freshness import FreshnessTracker
@@ -166,7 +166,7 @@ class KafkaIngestion:
         for message in errors:
             self._handle_error(message)
 
-    def _decode(self, source: StateSource, record: RawRecord, pending: PendingWrite) -> None:
+    def _decode(self, source: StateSource, record: IngestedRecord, pending: PendingWrite) -> None:
         pending.offsets[record.partition].append(record.offset)
         try:
             update = source.decoder.decode(record)
@@ -250,7 +250,7 @@ def _check_topics(states: Mapping[str, NamedState]) -> None:
             raise DeclarationError(f"state {name!r}", f"has the topic of {other!r}", "Declare one state of a topic")
 
 
-def _raw_record(message: Message) -> RawRecord:
+def _raw_record(message: Message) -> IngestedRecord:
     _, timestamp = message.timestamp()
     fields = (message.key(), message.value(), message.partition() or 0, message.offset() or 0, timestamp)
-    return make_tuple(RawRecord, fields)
+    return make_tuple(IngestedRecord, fields)

@@ -23,7 +23,7 @@ class CoverageKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Interval(NamedTuple):
+class CoveredSpan(NamedTuple):
     """A half-open interval of time."""
 
     kind: CoverageKind
@@ -66,7 +66,7 @@ class Timeline(NamedTuple):
         return time + (self.origin - time) % self.every
 
 
-def cover(windows: Sequence[WindowCoverage], start: int, end: int, timeline: Timeline) -> list[Interval]:
+def cover(windows: Sequence[WindowCoverage], start: int, end: int, timeline: Timeline) -> list[CoveredSpan]:
     """Divide [start, end) into intervals. `windows` are those that overlap the range, in ascending order.
 
     Where windows overlap, a time has data if any of them has, and is unknown if the newest one has no list.
@@ -110,7 +110,7 @@ class _Intervals:
     """
 
     def __init__(self, start: int, end: int, absent: Sequence[tuple[CoverageKind, int]]) -> None:
-        self.intervals: list[Interval] = []
+        self.intervals: list[CoveredSpan] = []
         self._at = start
         self._end = end
         self._absent = absent
@@ -133,5 +133,5 @@ class _Intervals:
         if self.intervals and self.intervals[-1].kind is kind:
             self.intervals[-1] = self.intervals[-1]._replace(end=until)
         else:
-            self.intervals.append(Interval(kind, self._at, until))
+            self.intervals.append(CoveredSpan(kind, self._at, until))
         self._at = until

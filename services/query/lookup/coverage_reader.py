@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contracts.model.named_state import CoverageField
-    from services.query.lookup.coverage import Interval
+    from services.query.lookup.coverage import CoveredSpan
     from services.query.lookup.state_reader import StateReader
     from services.query.store import Entry
 
@@ -32,7 +32,7 @@ class CoverageRequest(NamedTuple):
     limit: int
 
 
-class Coverage(NamedTuple):
+class CoveredRange(NamedTuple):
     """The intervals of [start, end). `next` is where the rest of the requested range starts; None: there is none.
 
     Before `final_until`, all windows are closed: these intervals change no more until their windows are forgotten.
@@ -42,7 +42,7 @@ class Coverage(NamedTuple):
     end: int
     next: int | None
     final_until: int
-    intervals: Sequence[Interval]
+    intervals: Sequence[CoveredSpan]
 
 
 class CoverageReader:
@@ -64,7 +64,7 @@ class CoverageReader:
             raise ProblemError(Problem("bad_request", f"field={path or ''}: fields with coverage are {known}"))
         return self._fields[path]
 
-    def read(self, key: str, latest: Entry, request: CoverageRequest, now: int) -> Coverage:
+    def read(self, key: str, latest: Entry, request: CoverageRequest, now: int) -> CoveredRange:
         """The coverage of a key whose newest window is `latest`. Raises ProblemError (400) for an empty range."""
         timeline = self._timeline(latest, request.field, now)
         start, end = request.start, request.end
@@ -83,7 +83,7 @@ class CoverageReader:
         path = request.field.path.split(".")
         covered = [WindowCoverage(one.window_start, steps_at(one.value, path)) for one in (*overlapping, *windows)]
         final_until = timeline.window_from(self._reader.store.watermark() - self._window + 1)
-        return Coverage(start, end, next_start, final_until, cover(covered, start, end, timeline))
+        return CoveredRange(start, end, next_start, final_until, cover(covered, start, end, timeline))
 
     def _timeline(self, latest: Entry, field: CoverageField, now: int) -> Timeline:
         """The windows in time. In a replay, the time is that of the records."""

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from bench.harness.load import IN_ORDER, ZIPF, Fleet, keyed, readings
-from bench.yardstick.application import Reading
+from bench.yardstick.application import DeviceReading
 
 NOW = 1_800_000_000.0
 
@@ -19,7 +19,7 @@ def test_the_same_load_for_every_job() -> None:
 
 def test_each_event_is_one_of_the_application() -> None:
     for reading in readings(50, 5, NOW):
-        event = Reading.model_validate(orjson.loads(reading.encode()))
+        event = DeviceReading.model_validate(orjson.loads(reading.encode()))
         assert event.ts.timestamp() <= NOW
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from services.client import Client, Coverage, Interval, InvalidResponseError, NeverSeen
+from services.client import Client, Interval, InvalidResponseError, KeyCoverage, NeverSeen
 from services.client.__main__ import main
 from tests.services.client.fake_service import problem, saying
 
@@ -50,7 +50,7 @@ async def test_the_parts_of_a_long_range_are_joined(fake: Fake) -> None:
     fake.always = parts
     async with Client(fake.url) as states:
         found = await states.coverage(STATE, KEY, end=STARTS[5], field="state.seen")
-    assert isinstance(found, Coverage)
+    assert isinstance(found, KeyCoverage)
     assert found.intervals == (
         Interval("gap", STARTS[0], STARTS[1]),
         Interval("data", STARTS[1], STARTS[3]),

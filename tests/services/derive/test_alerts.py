@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import Alerts, Application, DeclarationError, Table
-from contracts.records.tables import Row, encode_row
+from contracts.records.tables import TableRow, encode_row
 from contracts.wire import DeadLetter, Snapshot
 from contracts.wire.alerts import AlertRecord
 from contracts.wire.window_key import window_key
@@ -194,7 +194,7 @@ def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
 
 
 def test_a_worker_without_partitions_has_nothing_to_evaluate() -> None:
-    alerting, row = Alerting(APP, None, {}), Row(1, Limit(high=1, low=1), None, AT)
+    alerting, row = Alerting(APP, None, {}), TableRow(1, Limit(high=1, low=1), None, AT)
     alerting.change_row("limits", "r", row)
     assert not alerting.is_busy
     alerting.assign(AlertPartition(0, 0, ["too_high"]))

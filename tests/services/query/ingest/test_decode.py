@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contracts.model.named_state import NamedState
 from contracts.records.state_record import AHEAD_MS, UndecodableRecordError
 from contracts.wire.window_key import window_key
-from services.query.ingest.decode import RawRecord, UpdateDecoder
+from services.query.ingest.decode import IngestedRecord, UpdateDecoder
 from services.query.store import Entry, Update
 
 STATE = NamedState("flights", "snapshots", {}, 2, lifetime=timedelta(hours=1))
@@ -32,8 +32,8 @@ GOOD = {
 FIRST = 1_767_225_600_000
 
 
-def read(value: object, key: bytes | None = b"AA/1") -> RawRecord:
-    return RawRecord(key, value if isinstance(value, bytes) else orjson.dumps(value), 1, 42, FIRST + 5)
+def read(value: object, key: bytes | None = b"AA/1") -> IngestedRecord:
+    return IngestedRecord(key, value if isinstance(value, bytes) else orjson.dumps(value), 1, 42, FIRST + 5)
 
 
 def test_a_snapshot() -> None:
@@ -70,18 +70,18 @@ def test_a_key_in_the_value() -> None:
 
 
 def test_a_removal() -> None:
-    assert UpdateDecoder(STATE).decode(RawRecord(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
-    assert UpdateDecoder(DERIVED).decode(RawRecord(b"a of device 1", None, 1, 42, 0)) is None
+    assert UpdateDecoder(STATE).decode(IngestedRecord(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
+    assert UpdateDecoder(DERIVED).decode(IngestedRecord(b"a of device 1", None, 1, 42, 0)) is None
 
 
 def test_a_removal_of_a_window() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    assert UpdateDecoder(WINDOWED).decode(RawRecord(window_key("a", at), None, 1, 42, 0)) == Update(
+    assert UpdateDecoder(WINDOWED).decode(IngestedRecord(window_key("a", at), None, 1, 42, 0)) == Update(
         "a", 1, 42, None, FIRST
     )
     for key in (None, b"a", window_key("", at), window_key("x" * 501, at)):
         with pytest.raises(UndecodableRecordError, match="its key"):
-            UpdateDecoder(WINDOWED).decode(RawRecord(key, None, 1, 42, 0))
+            UpdateDecoder(WINDOWED).decode(IngestedRecord(key, None, 1, 42, 0))
 
 
 def test_a_window_is_an_entry_of_its_device() -> None:
@@ -110,10 +110,10 @@ def test_a_window_is_an_entry_of_its_device() -> None:
         (read({**GOOD, "first_seen": "yesterday"}), "first_seen is not a time"),
         (read({**GOOD, "as_of": None}), "as_of is not an integer"),
         (read({**GOOD, "first_seen": FIRST + 6 + AHEAD_MS}), "its window starts a day or more after"),
-        (RawRecord(None, None, 1, 42, 0), "has no key"),
+        (IngestedRecord(None, None, 1, 42, 0), "has no key"),
     ],
 )
-def test_undecodable_records(record: RawRecord, reason: str) -> None:
+def test_undecodable_records(record: IngestedRecord, reason: str) -> None:
     with pytest.raises(UndecodableRecordError, match=reason):
         UpdateDecoder(STATE).decode(record)
 
@@ -166,7 +166,7 @@ def test_a_key_of_a_windowed_state_fits_into_the_store_with_its_window() -> None
     assert UpdateDecoder(windowed).decode(read(GOOD, b"\0" * 250))
     for record in (
         read(GOOD, b"\0" * 251),
-        RawRecord(b"\0" * 251 + b"@2026-05-01T08:00:00.000000Z", None, 1, 42, FIRST),
+        IngestedRecord(b"\0" * 251 + b"@2026-05-01T08:00:00.000000Z", None, 1, 42, FIRST),
     ):
         with pytest.raises(UndecodableRecordError, match="zero bytes"):
             UpdateDecoder(windowed).decode(record)

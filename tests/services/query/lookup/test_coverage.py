@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contracts import Coverage
-from services.query.lookup.coverage import CoverageKind, Interval, Timeline, WindowCoverage, cover, steps_at
+from services.query.lookup.coverage import CoverageKind, CoveredSpan, Timeline, WindowCoverage, cover, steps_at
 
 EPOCH, MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 SPAN = 60
@@ -123,7 +123,7 @@ def test_every_millisecond_is_as_in_a_bitmap(scene: Scene, start: int, size: int
     bitmap = [scene.kind_at(time) for time in range(start, start + size)]
     times = iter(range(start, start + size))
     runs = [(kind, [next(times) for _ in run]) for kind, run in groupby(bitmap)]
-    assert found == [Interval(kind, run[0], run[-1] + 1) for kind, run in runs]
+    assert found == [CoveredSpan(kind, run[0], run[-1] + 1) for kind, run in runs]
     assert all(one.end == other.start and one.kind != other.kind for one, other in pairwise(found))
 
 
