@@ -52,6 +52,7 @@ def weather(prefix: str = "weather_") -> Application:
         event=Reading,
         state=StationWeather,
         topics=Topics(prefix=prefix, replay=True),
+        deduplicate=False,  # snapshots in the order of the readings: the rules compare one with the next
         query=QueryOptions(indexes=("state.temperature",)),
         tables=(rules,),
         alerts=(Alerts("temperature_changes", rules, changed, query=QueryOptions(history=100, indexes=("status",))),),
