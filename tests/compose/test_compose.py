@@ -38,7 +38,10 @@ SETTINGS: dict[str, type[BaseSettings]] = {
 }
 ONE_SHOT = {"topics", "replay"}
 MAY_WRITE_ITS_ROOT = {"kafka"}
-LEFT_OUT_OF_IMAGES = {"numpy", "pandas"}
+LEFT_OUT_OF_SERVICES = {"heartpy", "numpy", "pandas", "pyarrow"}
+"""Packages that the image of the services does not have."""
+NOT_RUN_BY_SERVICES = {"contracts/types/packed.py", "examples/vitals/rates.py"}
+"""The job decodes by numpy, which its image has; the API of an example that is in no image computes by heartpy."""
 
 
 @pytest.fixture(scope="module")
@@ -178,13 +181,14 @@ def test_no_variable_is_missing_or_unused() -> None:
     assert set(re.findall(r"\$\{?(\w+)", text)) == set(variables())
 
 
-def test_code_in_the_images_needs_nothing_that_they_leave_out() -> None:
-    parts = ("contracts", "services", "spark_app", "examples")
-    modules = [module for part in parts for module in (ROOT / part).rglob("*.py")]
-    assert modules
-    assert {
-        module for module in modules if LEFT_OUT_OF_IMAGES & {name.split(".")[0] for name in imported(module)}
-    } == set()
+def test_code_of_the_services_needs_nothing_that_their_image_leaves_out() -> None:
+    modules = [module for part in ("contracts", "services", "examples") for module in (ROOT / part).rglob("*.py")]
+    needing = {
+        module.relative_to(ROOT).as_posix()
+        for module in modules
+        if LEFT_OUT_OF_SERVICES & {name.split(".")[0] for name in imported(module)}
+    }
+    assert needing == NOT_RUN_BY_SERVICES
 
 
 def test_the_image_of_spark_has_the_packages_that_the_job_imports() -> None:
