@@ -161,8 +161,9 @@ def test_it_answers_nothing_wrong_after_partitions_were_added(fleet: Fleet, brok
     fleet.publish(snapshot("car", 1))
     process = fleet.start()
     fleet.ready(process)
-    topic, admin = fleet.topics.snapshots, AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_partitions([NewPartitions(topic, 7)])[topic].result(DEADLINE_S)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for topic in (fleet.topics.snapshots, fleet.topics.events):  # the events have their partitions last
+        admin.create_partitions([NewPartitions(topic, 7)])[topic].result(DEADLINE_S)
     assert process.wait(DEADLINE_S) == 1
     *_, last = fleet.log.read_text(encoding="utf-8").splitlines()
     assert "has 7 partitions, and had 4: start the service again" in last
