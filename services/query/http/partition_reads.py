@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.cluster import Role
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
+from services.query.lookup.projection import parse_paths, project
 from services.query.lookup.state_reader import ANSWERING_ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from aiohttp import web
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.lookup.state_reader import StateReader
+    from services.query.store import Entry, ScanPosition
 
 
 class DividedPartitions(NamedTuple):
@@ -30,6 +32,7 @@ class PartitionReads:
     """Divides the partitions of a state by their roles."""
 
     def __init__(self, dependencies: Dependencies, forwarder: Forwarder) -> None:
+        self._dependencies = dependencies
         self._routing = dependencies.routing
         self._forwarder = forwarder
 
@@ -50,7 +53,24 @@ class PartitionReads:
             raise ProblemError(Problem("elsewhere", "Another instance owns some of these partitions"))
         return DividedPartitions(local, others)
 
-    def statuses(self, reader: StateReader, partitions: Sequence[int]) -> dict[int, PartitionStatus]:
+    def answers(
+        self,
+        reader: StateReader,
+        found: Iterable[tuple[ScanPosition, Entry]],
+        partitions: Collection[int],
+        fields: str | None,
+    ) -> list[tuple[ScanPosition, bytes]]:
+        """The answers of keys that were just read from partitions, with their positions. Raises as `statuses`."""
+        paths = None if fields is None else parse_paths(fields)
+        by_partition = self.statuses(reader, partitions)
+        now, encode = self._dependencies.now(), reader.encoder.encode
+        answers = []
+        for position, entry in found:
+            value = None if paths is None else project(entry.value, paths)
+            answers.append((position, encode(position.key, entry, by_partition[entry.partition], now, value)))
+        return answers
+
+    def statuses(self, reader: StateReader, partitions: Collection[int]) -> dict[int, PartitionStatus]:
         """The status of partitions that were just read. Raises ProblemError (503) if one moved meanwhile."""
         found = {one: self._routing.partition_status(reader.state.name, one) for one in partitions}
         if any(at.role not in ANSWERING_ROLES for at in found.values()):

@@ -16,7 +16,6 @@ from services.query.http.partition_reads import parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.responses import uncached_response
 from services.query.lookup.problems import Problem, ProblemError
-from services.query.lookup.projection import parse_paths, project
 from services.query.store import ScanPosition, SilentPageRequest
 from services.query.store.event_time_index import FIRST_SECOND, silent_until
 
@@ -64,14 +63,7 @@ class SilentPages:
     def _read(self, reader: StateReader, wanted: SilentPageRequest, fields: str | None) -> PageItems[ScanPosition]:
         """The page of this instance. Raises ProblemError (503) if a partition moved while it was read."""
         page = reader.store.silent_page(wanted)
-        paths = None if fields is None else parse_paths(fields)
-        by_partition = self._partitions.statuses(reader, list(wanted.partitions))
-        now, encode = self._dependencies.now(), reader.encoder.encode
-        items = []
-        for position, entry in page.items:
-            value = None if paths is None else project(entry.value, paths)
-            items.append((position, encode(position.key, entry, by_partition[entry.partition], now, value)))
-        return PageItems(items, page.after)
+        return PageItems(self._partitions.answers(reader, page.items, wanted.partitions, fields), page.after)
 
     async def _forward(
         self, owners: Sequence[Member], reader: StateReader, query: PageParameters, partitions: Sequence[int]

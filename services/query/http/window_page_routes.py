@@ -21,7 +21,6 @@ from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
 from services.query.lookup.decision import iso
 from services.query.lookup.problems import Problem, ProblemError
-from services.query.lookup.projection import parse_paths, project
 from services.query.store import ScanPosition, WindowPageRequest
 
 if TYPE_CHECKING:
@@ -112,13 +111,7 @@ class WindowPageRoutes:
     def _read(self, reader: StateReader, wanted: WindowPageRequest, fields: str | None) -> WindowItems:
         """The page of this instance. Raises ProblemError (503) if a partition moved while it was read."""
         page = reader.windows.window_page(wanted)
-        paths = None if fields is None else parse_paths(fields)
-        by_partition = self._partitions.statuses(reader, list(wanted.partitions))
-        now, encode = self._dependencies.now(), reader.encoder.encode
-        items = []
-        for position, entry in page.items:
-            value = None if paths is None else project(entry.value, paths)
-            items.append((position, encode(position.key, entry, by_partition[entry.partition], now, value)))
+        items = self._partitions.answers(reader, page.items, wanted.partitions, fields)
         return WindowItems(page.window_start, items, page.after)
 
     async def _forward(
