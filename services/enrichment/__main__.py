@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 
-import uvloop
-
 from contracts import StateloopError, logs
 from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.enrichment.service import open_tracing, serve, tune_gc
 from services.enrichment.settings import EnrichmentSettings
-from services.runtime.errors import leaves
+from services.runtime.foreground import failure, run
 
 
 def main() -> int:
@@ -22,22 +20,11 @@ def main() -> int:
         settings.base_urls(groups.values())
         tracing = open_tracing(settings, groups)
     except StateloopError as error:
-        return _fail(str(error))
+        return failure("enrichment", error)
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to(sys.stderr, tracing.trace_id if tracing else None)
     tune_gc()
-    try:
-        uvloop.run(serve(settings, groups, tracing))
-    except* StateloopError as errors:
-        return_code = _fail("; ".join(map(str, leaves(errors))))
-    else:
-        return_code = 0
-    return return_code
-
-
-def _fail(problem: str) -> int:
-    print(f"stateloop enrichment: {problem}", file=sys.stderr, flush=True)
-    return 1
+    return run("enrichment", serve(settings, groups, tracing))
 
 
 if __name__ == "__main__":

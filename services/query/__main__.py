@@ -5,13 +5,12 @@ from __future__ import annotations
 import gc
 import sys
 
-import uvloop
-
 from contracts import StateloopError, logs
 from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.query.service import serve
 from services.query.settings import QuerySettings
+from services.runtime.foreground import failure, run
 
 SWITCH_S = 0.001
 """How long the ingest thread may block the event loop; a fifth of Python's default."""
@@ -26,23 +25,12 @@ def main() -> int:
         settings = read(QuerySettings)
         suite = load_suite(settings.application)
     except StateloopError as error:
-        return _failed(str(error))
+        return failure("query", error)
     print(f"stateloop query: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to(sys.stderr)
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*GC_THRESHOLDS)
-    try:
-        uvloop.run(serve(settings, suite))
-    except* StateloopError as errors:
-        return_code = _failed("; ".join(str(error) for error in errors.exceptions))
-    else:
-        return_code = 0
-    return return_code
-
-
-def _failed(reason: str) -> int:
-    print(f"stateloop query: {reason}", file=sys.stderr, flush=True)
-    return 1
+    return run("query", serve(settings, suite))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import uvloop
-
 from contracts import StateloopError, logs
 from contracts.model.suite import load_suite
 from contracts.settings import read
-from services.runtime.errors import leaves
+from services.runtime.foreground import failure, run
 from services.sink.service import serve, stores
 from services.sink.settings import SinkSettings
 
@@ -21,21 +19,10 @@ def main() -> int:
         suite = load_suite(settings.application)
         stores(settings, suite)
     except StateloopError as error:
-        return _fail(str(error))
+        return failure("sink", error)
     print(f"stateloop sink: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to(sys.stderr)
-    try:
-        uvloop.run(serve(settings, suite))
-    except* StateloopError as errors:
-        return_code = _fail("; ".join(map(str, leaves(errors))))
-    else:
-        return_code = 0
-    return return_code
-
-
-def _fail(problem: str) -> int:
-    print(f"stateloop sink: {problem}", file=sys.stderr, flush=True)
-    return 1
+    return run("sink", serve(settings, suite))
 
 
 if __name__ == "__main__":
