@@ -2,11 +2,9 @@
 
 import os
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from contracts import Application, Count, Emit, Event, Latest, State, Suite, Sum, Topics
-
-PREFIX = os.environ.get("SUITE_PREFIX", "")
 
 
 class Trip(Event):
@@ -30,25 +28,39 @@ class Bill(State, lifetime=timedelta(seconds=30), grace=timedelta(seconds=1)):
     cents: Annotated[int, Sum()]
 
 
-def _topics(name: str) -> Topics:
-    return Topics(prefix=f"{PREFIX}{name}.", events=f"{PREFIX}events", partitions=2)
+class Three(NamedTuple):
+    """The applications of the suite."""
+
+    totals: Application
+    newest: Application
+    bills: Application
 
 
-totals = Application(name="totals", event=Trip, state=Total, topics=_topics("totals"))
-newest = Application(
-    name="newest",
-    event=Trip,
-    state=Total,
-    topics=_topics("newest"),
-    emit=Emit.BATCH,
-    emit_interval=timedelta(seconds=2),
-)
-bills = Application(
-    name="bills",
-    event=Trip,
-    state=Bill,
-    topics=_topics("bills"),
-    skew=timedelta(seconds=1),
-    emit=Emit.CLOSE,
-)
-suite = Suite(totals, newest, bills)
+def three(prefix: str) -> Three:
+    """Declare the applications, with topics that no other test has."""
+
+    def topics(name: str) -> Topics:
+        return Topics(prefix=f"{prefix}{name}.", events=f"{prefix}events", partitions=2)
+
+    return Three(
+        totals=Application(name="totals", event=Trip, state=Total, topics=topics("totals")),
+        newest=Application(
+            name="newest",
+            event=Trip,
+            state=Total,
+            topics=topics("newest"),
+            emit=Emit.BATCH,
+            emit_interval=timedelta(seconds=2),
+        ),
+        bills=Application(
+            name="bills",
+            event=Trip,
+            state=Bill,
+            topics=topics("bills"),
+            skew=timedelta(seconds=1),
+            emit=Emit.CLOSE,
+        ),
+    )
+
+
+suite = Suite(*three(os.environ.get("SUITE_PREFIX", "")))

@@ -23,7 +23,6 @@ from contracts import (
 )
 
 MILLISECOND = timedelta(milliseconds=1)
-PREFIX = os.environ.get("WAVEFORMS_PREFIX", "")
 
 
 class Chunk(BaseEvent):
@@ -61,19 +60,30 @@ def lines(record: RawRecord) -> list[dict[str, Any]] | Line:
     return [{"ecg": numbers} for numbers in found]
 
 
-PACKED = Raw(
-    f"{PREFIX}packed",
-    PackedIntegers(16, channels=("ecg", "pulse"), samples=4, scale=0.5, skip=8),
-    {"patient": FromKey(), "ts": FromValue("<q", unit=MILLISECOND), "beds": FromHeader("beds")},
-)
-TEXT = Raw(f"{PREFIX}text", lines, {"patient": FromKey(), "ts": FromHeader("at", unit=MILLISECOND)})
+def sources(prefix: str = "") -> tuple[Raw, Raw]:
+    """Declare packed samples, and lines of text."""
+    packed = Raw(
+        f"{prefix}packed",
+        PackedIntegers(16, channels=("ecg", "pulse"), samples=4, scale=0.5, skip=8),
+        {"patient": FromKey(), "ts": FromValue("<q", unit=MILLISECOND), "beds": FromHeader("beds")},
+    )
+    text = Raw(f"{prefix}text", lines, {"patient": FromKey(), "ts": FromHeader("at", unit=MILLISECOND)})
+    return packed, text
 
 
-def application(raw: tuple[Raw, ...] = (PACKED, TEXT), **options: Any) -> Application:
-    """The application, on topics of its own."""
+PACKED, TEXT = sources()
+
+
+def application(raw: tuple[Raw, ...] = (PACKED, TEXT), prefix: str = "", **options: Any) -> Application:
+    """Declare the application, on topics of its own."""
     return Application(
-        name="waveforms", event=Chunk, state=Blob, topics=Topics(prefix=PREFIX, partitions=2), raw=raw, **options
+        name="waveforms", event=Chunk, state=Blob, topics=Topics(prefix=prefix, partitions=2), raw=raw, **options
     )
 
 
-app = application()
+def prefixed(prefix: str) -> Application:
+    """Declare the application and its sources with topics that no other test has."""
+    return application(sources(prefix), prefix)
+
+
+app = prefixed(os.environ.get("WAVEFORMS_PREFIX", ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import struct
 import time
 from datetime import UTC, datetime, timedelta
@@ -18,8 +17,8 @@ from contracts.records.record import Reason
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
-from tests import waveforms
 from tests.spark_app.running import Job, everything, until
+from tests.waveforms import prefixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,10 +36,12 @@ class Ward:
     """The monitors of some patients, and the job that decodes what they send."""
 
     def __init__(self, kafka: str, folder: Path, prefix: str) -> None:
-        self.kafka, self.topics = kafka, waveforms.app.topics
+        app = prefixed(prefix)
+        self.kafka, self.topics = kafka, app.topics
+        self.packed, self.text = app.raw
         make(
             AdminClient({"bootstrap.servers": kafka}),
-            waveforms.app.catalogue(),
+            app.catalogue(),
             TopicsSettings(application="", kafka=kafka),
         )
         self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
@@ -63,7 +64,7 @@ class Ward:
                     *(one for both in zip(samples, samples, strict=True) for one in both),
                 )
                 for _ in range(2):
-                    self._produce(waveforms.PACKED.topic, patient, value, beds=str(number))
+                    self._produce(self.packed.topic, patient, value, beds=str(number))
                 place = second % 10 * 4
                 series = self.sent.setdefault((patient, self.start + second // 10 * WINDOW), [None] * 40)
                 series[place : place + 4] = [one / 2 for one in samples]
@@ -72,10 +73,10 @@ class Ward:
     def send_broken(self) -> None:
         """Send records that cannot be decoded, one for each reason."""
         at = str(round(self.start.timestamp() * 1000))
-        self._produce(waveforms.PACKED.topic, "ann", b"short", beds="1")
-        self._produce(waveforms.PACKED.topic, "ann", bytes(300 * 1024), beds="1")
-        self._produce(waveforms.TEXT.topic, "ann", b"bug", at=at)
-        self._produce(waveforms.TEXT.topic, "ann", b"1,x", at=at)
+        self._produce(self.packed.topic, "ann", b"short", beds="1")
+        self._produce(self.packed.topic, "ann", bytes(300 * 1024), beds="1")
+        self._produce(self.text.topic, "ann", b"bug", at=at)
+        self._produce(self.text.topic, "ann", b"1,x", at=at)
         assert self._producer.flush(60) == 0
 
     def _produce(self, topic: str, key: str, value: bytes, **headers: str) -> None:
@@ -98,9 +99,7 @@ class Ward:
 
 
 @pytest.fixture
-def ward(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ward]:
-    monkeypatch.setenv("WAVEFORMS_PREFIX", topics_prefix)
-    importlib.reload(waveforms)
+def ward(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Ward]:
     made = Ward(broker.bootstrap, tmp_path, topics_prefix)
     yield made
     if not made.job.ended():
@@ -122,19 +121,19 @@ def test_every_sample_is_in_its_place_after_a_kill(ward: Ward) -> None:
     assert expected["ann", ward.start][27:33] == [13.5, None, None, None, None, 16.0]
 
     events = [one for one in everything(ward.kafka, ward.topics.events) if one.value() is not None]  # no heartbeats
-    raw = everything(ward.kafka, waveforms.PACKED.topic)
+    raw = everything(ward.kafka, ward.packed.topic)
     stamps = {f"{one.topic()}/{one.partition()}/{one.offset()}": one.timestamp()[1] for one in raw}
     decoded = {orjson.loads(one.value() or b"")["event_id"]: one.timestamp()[1] for one in events}
     assert decoded == {place: stamps[place] for place in stamps.keys() - ward.dead_letters().keys()}
     reasons = sorted(one.reason for one in ward.dead_letters().values())
     assert reasons == sorted([Reason.OVERSIZED, *[Reason.UNDECODABLE] * 3])
-    assert {one.topic for one in ward.dead_letters().values()} == {waveforms.PACKED.topic, waveforms.TEXT.topic}
+    assert {one.topic for one in ward.dead_letters().values()} == {ward.packed.topic, ward.text.topic}
 
     figures = ward.job.figures()
-    assert figures["gave_up", waveforms.PACKED.name] == 0
-    assert figures["records_total", waveforms.PACKED.name, waveforms.PACKED.topic] > 0
+    assert figures["gave_up", ward.packed.name] == 0
+    assert figures["records_total", ward.packed.name, ward.packed.topic] > 0
     events_written, refused, written = (
-        figures[f"{name}_total", waveforms.PACKED.name] for name in ("decoded", "refused", "written")
+        figures[f"{name}_total", ward.packed.name] for name in ("decoded", "refused", "written")
     )
     assert (events_written > 0, written) == (True, events_written + refused)
     assert ward.job.stop() == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
@@ -13,13 +12,14 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from contracts import Suite
 from contracts.model.topics import PARTITIONER
 from contracts.records.record import HEARTBEAT_KEY
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
-from tests import suites
 from tests.spark_app.running import Job, everything, until
+from tests.suites import three
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from contracts import Application
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -42,8 +43,9 @@ class Loop:
     def __init__(self, kafka: str, folder: Path, prefix: str) -> None:
         self.kafka = kafka
         self.folder = folder
+        self.suite = three(prefix)
         settings = TopicsSettings(application="", kafka=kafka, replication=1)
-        make(AdminClient({"bootstrap.servers": kafka}), suites.suite.catalogue(), settings)
+        make(AdminClient({"bootstrap.servers": kafka}), Suite(*self.suite).catalogue(), settings)
         self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
         environment = {"SUITE_PREFIX": prefix, "STATELOOP_HTTP_PORT": "0", "STATELOOP_GIVE_UP": "PT1S"}
         self.job = Job(kafka, folder, "tests.suites:suite", environment)
@@ -56,7 +58,7 @@ class Loop:
         before = len(self.job.lines("batch"))
         self.job.start()
         self.send("start", datetime.now(UTC))
-        names = {one.name for one in suites.suite.applications}
+        names = {one.name for one in self.suite}
         until(lambda: names <= {line["application"] for line in self.job.lines("batch")[before:]}, "each has a batch")
 
     def send(self, device: str, first_seen: datetime, events: int = EACH) -> None:
@@ -66,14 +68,14 @@ class Loop:
             self._number += 1
             trip = {"device_id": device, "event_id": str(self._number), "first_seen": first_seen, "ts": first_seen}
             value = orjson.dumps(trip | {"cents": self._number})
-            self._producer.produce(suites.totals.topics.events, key=device, value=value)
+            self._producer.produce(self.suite.totals.topics.events, key=device, value=value)
             self.trips[window] += 1
             self.cents[window] += self._number
         assert self._producer.flush(60) == 0
 
     def send_rubbish(self) -> None:
         """Send a record that no application can decode."""
-        self._producer.produce(suites.totals.topics.events, key=b"rubbish", value=b"rubbish")
+        self._producer.produce(self.suite.totals.topics.events, key=b"rubbish", value=b"rubbish")
         assert self._producer.flush(60) == 0
 
     def published(self, application: Any) -> dict[tuple[str, datetime], list[Snapshot]]:
@@ -94,10 +96,8 @@ class Loop:
 
 
 @pytest.fixture
-def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Loop]:
     """Give the loop with a job that is not started."""
-    monkeypatch.setenv("SUITE_PREFIX", topics_prefix)
-    importlib.reload(suites)
     running = Loop(broker.bootstrap, tmp_path, topics_prefix)
     yield running
     if not running.job.ended():
@@ -105,52 +105,55 @@ def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch
 
 
 def test_all_states_are_right_after_a_kill_and_windows_close_once(loop: Loop) -> None:
+    totals, newest, bills = loop.suite
     loop.start()
     now = datetime.now(UTC)
     for number in range(DEVICES):
         loop.send(f"d{number}", now)
-    until(lambda: loop.is_whole(suites.totals) and loop.is_whole(suites.newest), "all is published")
+    until(lambda: loop.is_whole(totals) and loop.is_whole(newest), "all is published")
     _, most = Counter(line["application"] for line in loop.job.lines("batch")).most_common()[0]
-    assert sum(map(len, loop.published(suites.totals).values())) == sum(loop.trips.values()), "one for each event"
-    newest = loop.published(suites.newest)
-    assert max(map(len, newest.values())) <= most, "at most one for each batch"
+    assert sum(map(len, loop.published(totals).values())) == sum(loop.trips.values()), "one for each event"
+    published = loop.published(newest)
+    assert max(map(len, published.values())) <= most, "at most one for each batch"
     for number in range(DEVICES):  # while these are merged, it is killed
         loop.send(f"d{number}", now)
         if number == DEVICES // 2:
             loop.job.kill()
     loop.start()
-    until(lambda: loop.is_whole(suites.totals) and loop.is_whole(suites.newest), "all is published again")
+    until(lambda: loop.is_whole(totals) and loop.is_whole(newest), "all is published again")
     loop.job.kill()  # while windows close, with no events that move the watermark
     loop.job.start()
-    until(lambda: loop.is_whole(suites.bills), "all windows are closed by the clock")
-    for window, them in loop.published(suites.bills).items():
+    until(lambda: loop.is_whole(bills), "all windows are closed by the clock")
+    for window, them in loop.published(bills).items():
         assert len({one.model_dump_json() for one in them}) == 1, f"{window} has one content"
-    _closed_late_enough(everything(loop.kafka, suites.bills.topics.snapshots))
+    _closed_late_enough(everything(loop.kafka, bills.topics.snapshots), bills)
 
 
-def _closed_late_enough(messages: list[Message]) -> None:
+def _closed_late_enough(messages: list[Message], bills: Application) -> None:
     for message in messages:
-        end = decode_snapshot(message.value() or b"").first_seen + suites.bills.kept_for + suites.bills.skew
+        end = decode_snapshot(message.value() or b"").first_seen + bills.kept_for + bills.skew
         assert datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC) >= end, "a window never closes early"
 
 
 def test_a_dead_letter_does_not_wait_for_a_window_to_close(loop: Loop) -> None:
+    totals, _, bills = loop.suite
     loop.start()
     loop.send_rubbish()
-    letters = suites.bills.topics.dead_letters
+    letters = bills.topics.dead_letters
     (message,) = until(lambda: everything(loop.kafka, letters), "the dead letter")
     letter = DeadLetter.model_validate_json(message.value() or b"")
     assert (letter.reason, letter.head, message.key()) == ("malformed", "rubbish", b"rubbish")
     written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-    assert written < letter.timestamp + suites.bills.kept_for + suites.bills.skew
-    sent = [one for one in everything(loop.kafka, suites.totals.topics.events) if one.key() != HEARTBEAT_KEY]
-    until(lambda: loop.is_whole(suites.bills), "the window of the first events is closed")
-    counted = loop.job.figures()["records_total", "bills", suites.totals.topics.events]
-    heartbeats = len(everything(loop.kafka, suites.totals.topics.events)) - len(sent)
+    assert written < letter.timestamp + bills.kept_for + bills.skew
+    sent = [one for one in everything(loop.kafka, totals.topics.events) if one.key() != HEARTBEAT_KEY]
+    until(lambda: loop.is_whole(bills), "the window of the first events is closed")
+    counted = loop.job.figures()["records_total", "bills", totals.topics.events]
+    heartbeats = len(everything(loop.kafka, totals.topics.events)) - len(sent)
     assert len(sent) <= counted <= len(sent) + heartbeats, "each is counted once"
 
 
 def test_an_application_that_gives_up_does_not_stop_the_others(loop: Loop) -> None:
+    totals, _, bills = loop.suite
     loop.start()
     shutil.rmtree(loop.folder / "checkpoint" / "newest")
     gave_up, *_ = until(lambda: loop.job.lines("gave_up"), "one gives up")
@@ -158,5 +161,5 @@ def test_an_application_that_gives_up_does_not_stop_the_others(loop: Loop) -> No
     until(lambda: "newest gave up: " in loop.job.ask("/readyz"), "readiness names it")
     assert loop.job.ask("/healthz") == '{"ok": true}'
     loop.send("d1", datetime.now(UTC))
-    until(lambda: loop.is_whole(suites.totals) and loop.is_whole(suites.bills), "the others go on")
+    until(lambda: loop.is_whole(totals) and loop.is_whole(bills), "the others go on")
     assert not loop.job.ended()
