@@ -1,8 +1,9 @@
-"""What integration tests share: a real broker, names that no other test has, and the rules for running in parallel."""
+"""What integration tests share: real servers, names that no other test has, and the rules for running in parallel."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
+from tests.services.sink.servers import PostgresqlServer, RedisServer, folder_for_servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +61,31 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
     embedded.start()
     yield embedded
     embedded.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """Give a Redis that runs; a test that kills it starts it again."""
+    if why := RedisServer.missing():
+        pytest.skip(why)
+    server = RedisServer(folder_for_servers())
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(server.folder)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """Give a PostgreSQL that runs; a test that kills it starts it again."""
+    if why := PostgresqlServer.missing():
+        pytest.skip(why)
+    server = PostgresqlServer(folder_for_servers())
+    server.initialise()
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(server.folder)
 
 
 @pytest.fixture

@@ -59,10 +59,10 @@ class Loop:
         environment = os.environ | self.environment | _named(settings)
         subprocess.run([sys.executable, "-m", module], cwd=CHECKOUT, env=environment, check=True)
 
-    def start(self, module: str, **settings: str) -> subprocess.Popen[bytes]:
-        """Start a service."""
+    def start(self, module: str, log_name: str | None = None, **settings: str) -> subprocess.Popen[bytes]:
+        """Start a service, whose log has its name, or the given one."""
         environment = os.environ | self.environment | {"STATELOOP_GROUP": self.group(module)} | _named(settings)
-        with (self.folder / f"{module}.log").open("ab") as log:
+        with (self.folder / f"{log_name or module}.log").open("ab") as log:
             command = [sys.executable, "-m", module]
             return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
 

@@ -1,9 +1,13 @@
-"""Chunks of waveforms through decoder, states, worker and API: every sample is where it was recorded."""
+"""Chunks of waveforms through decoder, states, worker, API and sinks, all of which are killed in the middle.
+
+Every sample is where it was recorded, on the topics and in both stores.
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +18,8 @@ from contracts.model.topics import PARTITIONER
 from examples.vitals.arrivals import arrivals
 from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
-from tests.examples.vitals.oracle import BLOB_S, WindowKey, expected
+from tests.e2e.sink import Sink
+from tests.examples.vitals.oracle import BLOB_S, Expected, WindowKey, expected
 from tests.services.broker.embedded import free_port_pair
 from tests.spark_app.running import Job, until
 
@@ -23,65 +28,127 @@ if TYPE_CHECKING:
 
     from contracts.wire import Snapshot
     from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.sink.servers import PostgresqlServer, RedisServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
 SUITE = "tests.e2e.vitals:suite"
 SEED, PATIENTS, SECONDS = 3, 50, 40
+Answered = tuple[str, Any]
 
 
-def states(reader: Reader) -> dict[WindowKey, Snapshot]:
-    """The newest snapshots so far."""
-    reader.read()
-    return reader.latest
+class Ward:
+    """The states of the patients: on the topics, and in both stores."""
+
+    def __init__(self, loop: Loop, *servers: RedisServer | PostgresqlServer) -> None:
+        self._loop = loop
+        self.readers = {name: Reader(loop.bootstrap, f"{loop.prefix}{name}.snapshots") for name in ("blobs", "hours")}
+        self.sinks = [Sink(loop, server, *self.readers) for server in servers]
+
+    def send(self, seconds: range) -> None:
+        """Send the chunks that arrive in these seconds, and wait until the first of them are in all states."""
+        producer = Producer({"bootstrap.servers": self._loop.bootstrap, "partitioner": PARTITIONER})
+        for number in seconds:
+            for one in arrivals(SEED, PATIENTS, number):
+                producer.produce(f"{self._loop.prefix}waveforms", one.value, one.patient)
+        assert producer.flush(60) == 0
+        until(lambda: all(self._is_published(name, _time(seconds)) for name in self.readers), f"states of {seconds}")
+
+    def are_written(self, seconds: range) -> bool:
+        """Whether both stores have blobs of these seconds."""
+        return all(any(start >= _time(seconds) for _, start in sink.snapshots("blobs")) for sink in self.sinks)
+
+    def is_complete(self, known: Expected) -> bool:
+        """Whether the topics have all samples, and the rates of all complete blobs."""
+        blobs, hours = self.latest("blobs"), self.latest("hours")
+        return (
+            {key: one.state["pulse"] for key, one in blobs.items()} == known.blobs
+            and {key: one.state["covered"] for key, one in hours.items()} == known.hours
+            and {key: found for key, one in blobs.items() if (found := answer(one))} == answers(known)
+        )
+
+    def is_in(self, sink: Sink) -> bool:
+        """Whether a store has the newest snapshot of each window, and nothing else."""
+        return all(sink.snapshots(name) == self.latest(name) for name in self.readers)
+
+    def latest(self, name: str) -> dict[WindowKey, Snapshot]:
+        """The newest snapshots of a state so far."""
+        self.readers[name].read()
+        return self.readers[name].latest
+
+    def close(self) -> None:
+        """Stop all that runs here."""
+        for sink in self.sinks:
+            sink.kill()
+        for reader in self.readers.values():
+            reader.close()
+
+    def _is_published(self, name: str, time: datetime) -> bool:
+        return any(one.as_of >= time for one in self.latest(name).values())
 
 
-def rate(snapshot: Snapshot) -> tuple[str, Any] | None:
-    """The answer of the API that is in the state; None before there is one."""
-    answer = snapshot.enrichments.get("heart_rate")
-    return None if answer is None or answer.status == "skipped" else (answer.status, (answer.result or {}).get("bpm"))
+def answer(blob: Snapshot) -> Answered | None:
+    """The answer of the API that is in a blob; None before there is one."""
+    found = blob.enrichments.get("heart_rate")
+    return None if found is None or found.status == "skipped" else (found.status, (found.result or {}).get("bpm"))
 
 
-def test_samples_gaps_coverage_and_rates_of_all_patients(
-    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+def answers(known: Expected) -> dict[WindowKey, Answered]:
+    """What the API must have answered for each complete blob."""
+    return {key: ("absence", None) if bpm is None else ("result", bpm) for key, bpm in known.rates().items()}
+
+
+def _time(seconds: range) -> datetime:
+    return datetime.fromtimestamp(seconds.start, UTC)
+
+
+def test_samples_gaps_coverage_and_rates_of_all_patients_through_kills(
+    broker: EmbeddedBroker,
+    topics_prefix: str,
+    tmp_path: Path,
+    redis_server: RedisServer,
+    postgresql_server: PostgresqlServer,
 ) -> None:
     loop = Loop(broker, topics_prefix, tmp_path, SUITE)
     start = int(time.time()) // BLOB_S * BLOB_S - 60
-    seconds = range(start, start + SECONDS)
-    known = expected(SEED, PATIENTS, seconds)
-    producer = Producer({"bootstrap.servers": loop.bootstrap, "partitioner": PARTITIONER})
-    for number in seconds:
-        for one in arrivals(SEED, PATIENTS, number):
-            producer.produce(f"{topics_prefix}waveforms", one.value, one.patient)
-    assert producer.flush(60) == 0
-    blobs, hours = (Reader(loop.bootstrap, f"{topics_prefix}{name}.snapshots") for name in ("blobs", "hours"))
+    first, second, third, last = (range(start + at, start + at + BLOB_S) for at in range(0, SECONDS, BLOB_S))
+    known = expected(SEED, PATIENTS, range(start, start + SECONDS))
+    assert len(answers(known)) > PATIENTS
+    assert any(None in series for series in known.blobs.values())
+    ward = Ward(loop, redis_server, postgresql_server)
     port = str(free_port_pair())
     reference = json.dumps({"reference": f"http://127.0.0.1:{port}"})
     job = Job(loop.bootstrap, tmp_path, SUITE, loop.environment).start()
-    try:
-        with (
-            loop.service("examples.vitals.reference", reference_port=port),
-            loop.service("services.enrichment", apis=reference, allowed_networks='["127.0.0.0/8"]'),
-        ):
-            until(
-                lambda: (
-                    {key: one.state["pulse"] for key, one in states(blobs).items()} == known.blobs
-                    and {key: one.state["covered"] for key, one in states(hours).items()} == known.hours
-                ),
-                "all samples",
-            )
-            answered = {
-                key: ("absence", None) if bpm is None else ("result", bpm) for key, bpm in known.rates().items()
-            }
-            assert len(answered) > PATIENTS
-            until(
-                lambda: answered.items() <= {key: rate(one) for key, one in states(blobs).items()}.items(),
-                "the rates of all complete blobs",
-            )
-    finally:
-        job.stop()
-        blobs.close()
-        hours.close()
-    assert any(None in series for series in known.blobs.values())
-    assert {key for key, one in blobs.latest.items() if rate(one)} == answered.keys()
-    assert all(one.as_of < datetime.now(UTC) for one in blobs.latest.values())
+    with (
+        closing(ward),
+        loop.service("examples.vitals.reference", reference_port=port),
+        loop.service("services.enrichment", apis=reference, allowed_networks='["127.0.0.0/8"]'),
+    ):
+        try:
+            for sink in ward.sinks:
+                sink.start()
+            ward.send(first)
+            until(lambda: ward.are_written(first), "rows in both stores")
+            ward.send(second)
+            for sink in ward.sinks:
+                sink.kill()
+                sink.start()
+            until(lambda: ward.are_written(second), "rows of sinks that were started again")
+            ward.send(third)
+            for sink in ward.sinks:
+                sink.server.kill()
+            ward.send(last)
+            job.kill()
+            for sink in ward.sinks:
+                until(sink.reports_outage, f"the outage of {sink.server.url}")
+                sink.server.start()
+            job.start()
+            until(lambda: ward.is_complete(known), "all samples, and the rates of all complete blobs")
+            until(lambda: all(map(ward.is_in, ward.sinks)), "the newest snapshots in both stores")
+            assert job.stop() == 0
+        finally:
+            job.kill()
+        redis, postgresql = ward.sinks
+        assert all(redis.rows(name) == postgresql.rows(name) for name in ward.readers)
+        assert ward.is_complete(known)
+        assert all(one.as_of < datetime.now(UTC) for one in ward.latest("blobs").values())
