@@ -17,6 +17,7 @@ from contracts.model.application import Application
 from contracts.model.suite import load_suite
 from contracts.records.raw import EncodedEvent, RawDecoder, refused
 from contracts.records.record import RecordError
+from contracts.types.origin import Origin
 from contracts.types.quantize import EPOCH
 from contracts.types.raw_record import RawRecord
 from services.runtime.kafka_clients import create_producer
@@ -43,15 +44,15 @@ class RawTask:
         writer = _writer(self.client)
         decoded = dead = 0
         try:
-            for record in (record for batch in batches for record in _records(self.topic, batch)):
+            for record, stamp in (record for batch in batches for record in _records(self.topic, batch)):
                 try:
                     events = decoder.decode(record)
                 except RecordError as error:
-                    writer.write(application.topics.dead_letters, refused(record, error), record)
+                    writer.write(application.topics.dead_letters, refused(record, error), stamp)
                     dead += 1
                 else:
                     for event in events:
-                        writer.write(application.topics.events, event, record)
+                        writer.write(application.topics.events, event, stamp)
                     decoded += len(events)
             writer.flush()
         except BaseException:
@@ -61,15 +62,14 @@ class RawTask:
 
 
 class EventWriter:
-    """Writes records to topics, each with the timestamp of its raw record."""
+    """Writes records to topics, each with the timestamp of its raw record, in milliseconds since 1970."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._error: KafkaError | None = None
 
-    def write(self, topic: str, event: EncodedEvent, record: RawRecord) -> None:
+    def write(self, topic: str, event: EncodedEvent, stamp: int) -> None:
         """Queue a record, waiting while the queue is full. Raises RawWriteError."""
-        stamp = (record.timestamp - EPOCH) // timedelta(milliseconds=1)
         while True:
             self._check()
             try:
@@ -109,9 +109,16 @@ def _writer(client: tuple[tuple[str, str], ...]) -> EventWriter:
     return EventWriter(create_producer(dict(client), "raw", OPTIONS))
 
 
-def _records(topic: str, batch: pa.RecordBatch) -> Iterator[RawRecord]:
+def _records(topic: str, batch: pa.RecordBatch) -> Iterator[tuple[RawRecord, int]]:
+    """Yield raw records, each with the timestamp of its events.
+
+    A redriven record has the timestamp of its origin, and its events that of the redrive: if their window is over by
+    now, the job refuses them as late.
+    """
     columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "micros", "key", "value", "headers"))
     for partition, offset, micros, key, value, headers in zip(*columns, strict=True):
         given = {one["key"]: one["value"] for one in headers or () if one["value"] is not None}
-        time = EPOCH + timedelta(microseconds=micros)
-        yield RawRecord(topic, partition, offset, time, key, value or b"", given)
+        stamp = micros // 1000
+        redriven_from, time = Origin.read("", stamp, given)
+        timestamp = EPOCH + timedelta(milliseconds=time)
+        yield RawRecord(topic, partition, offset, timestamp, key, value or b"", given, redriven_from or None), stamp

@@ -23,6 +23,8 @@ from contracts import (
 )
 
 MILLISECOND = timedelta(milliseconds=1)
+IS_FIXED = int(os.environ.get("WAVEFORMS_FIXED", "0"))
+"""1 in a job whose decoder is fixed."""
 
 
 class Chunk(BaseEvent):
@@ -55,7 +57,7 @@ def lines(record: RawRecord) -> list[dict[str, Any]] | Line:
     if record.value == b"model":
         return Line(ecg=[1.0])
     if record.value == b"bug":
-        return 1 / 0  # type: ignore[return-value]
+        return Line(ecg=[1 / IS_FIXED])
     found = [[float(number) for number in line.split(",")] for line in record.value.decode().splitlines()]
     return [{"ecg": numbers} for numbers in found]
 

@@ -16,7 +16,11 @@ from contracts.types.quantize import EPOCH, MICROSECOND
 
 @dataclass(frozen=True)
 class RawRecord:
-    """A record of a raw topic. Of several headers of one name the last one counts."""
+    """A record of a raw topic. Of several headers of one name the last one counts.
+
+    A record that a redrive sent again has the `timestamp` and the `origin` that it had at first, so a decoder gives the
+    events that it would have given then.
+    """
 
     topic: str
     partition: int
@@ -25,11 +29,13 @@ class RawRecord:
     key: bytes | None
     value: bytes
     headers: Mapping[str, bytes] = field(default_factory=dict)
+    redriven_from: str | None = None
+    """The place of the record that this one repeats, if a redrive sent it."""
 
     @property
     def origin(self) -> str:
-        """The place of the record, which no other record has."""
-        return f"{self.topic}/{self.partition}/{self.offset}"
+        """The place at which the record was first, `topic/partition/offset`, which only its repetitions share."""
+        return self.redriven_from or f"{self.topic}/{self.partition}/{self.offset}"
 
 
 class FieldSource(ABC):
@@ -76,7 +82,7 @@ class FromHeader(FieldSource):
 
 @dataclass(frozen=True)
 class FromTimestamp(FieldSource):
-    """The timestamp of the record: when the broker received it."""
+    """The timestamp of the record: when the broker first received it."""
 
     @override
     def read(self, record: RawRecord) -> datetime:
@@ -85,7 +91,7 @@ class FromTimestamp(FieldSource):
 
 @dataclass(frozen=True)
 class FromOrigin(FieldSource):
-    """The place of the record, `topic/partition/offset`: the same however often the record is decoded."""
+    """The origin of the record, `topic/partition/offset`: the same however often it is sent again or decoded."""
 
     @override
     def read(self, record: RawRecord) -> str:

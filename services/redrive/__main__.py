@@ -80,11 +80,11 @@ def _redrive(
     if not all(one.deduplicate for one in applications):
         print(TWICE, file=sys.stderr)
     pace = RateLimiter(float("inf") if options.dry_run else options.rate, time.monotonic, time.sleep)
-    counts, roots, report = Counter[RedriveAction](), set[str](), ProgressReport()
+    counts, sent, report = Counter[RedriveAction](), set[str](), ProgressReport()
     try:
         for one in applications:
             chosen = filter(matches, _dead_letters(settings, one))
-            counts += Redrive(one, origins, writer, lambda: datetime.now(UTC), pace, report, roots).run(chosen)
+            counts += Redrive(one, origins, writer, lambda: datetime.now(UTC), pace, report, sent).run(chosen)
         writer.close()
     finally:
         origins.close()

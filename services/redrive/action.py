@@ -28,7 +28,7 @@ class RedriveAction(StrEnum):
     EXPIRED = "of expired windows"
     """The job would refuse an answer as late."""
     NOT_REDRIVABLE = "not redrivable"
-    """The record was empty, or the cause is not a record of events or feedback."""
+    """The record was empty, or the cause is not a record of events, of feedback or of a raw source."""
     UNREADABLE = "unreadable"
 
 
@@ -41,7 +41,8 @@ def action_for(application: Application, found: StoredDeadLetter, now: datetime)
         return _action_for_failure(application, found, now)
     if letter.reason == Reason.PROCESSOR_FAILED and application.deduplicate:
         return RedriveAction.NOT_REDRIVABLE  # the job would drop it as a copy
-    if letter.topic in (application.topics.events, application.topics.feedback) and letter.reason != Reason.EMPTY:
+    topics, raw = application.topics, [one.topic for one in application.raw]
+    if letter.topic in (topics.events, topics.feedback, *raw) and letter.reason != Reason.EMPTY:
         return RedriveAction.SENT_AGAIN
     return RedriveAction.NOT_REDRIVABLE
 

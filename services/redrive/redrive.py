@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from contracts.types.origin import Origin
 from services.redrive.action import RedriveAction, action_for, reopening
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from confluent_kafka import Message
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.redrive.dead_letters import StoredDeadLetter
 
-ROOT = "stateloop-redriven"
-"""The header of a record that was sent again: the place at which it was refused first."""
+    Headers = Mapping[str, str | bytes | None]
 
 
 class Reader(Protocol):
@@ -32,7 +32,7 @@ class Reader(Protocol):
 class Writer(Protocol):
     """Writes records."""
 
-    def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, root: str | None) -> None:
+    def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
         """Write a record, with a time in milliseconds, without waiting for the broker."""
         ...
 
@@ -47,7 +47,8 @@ class Redrive:
     now: Callable[[], datetime]
     wait: Callable[[], None]
     progress: Callable[[Counter[RedriveAction]], None]
-    roots: set[str] = field(default_factory=set)
+    sent: set[str] = field(default_factory=set)
+    """The places of the origins of all records that were sent again."""
 
     def run(self, chosen: Iterable[StoredDeadLetter]) -> Counter[RedriveAction]:
         """Return the number of dead letters by action."""
@@ -70,12 +71,13 @@ class Redrive:
         letter = found.dead_letter
         if letter is None or (record := self.origins.record(letter.topic, letter.partition, letter.offset)) is None:
             return RedriveAction.NOT_RETAINED
-        root = _root(record) or f"{letter.topic}/{letter.partition}/{letter.offset}"
-        if root in self.roots:
+        headers, timestamp = dict(record.headers() or []), record.timestamp()[1]
+        origin = Origin.read(f"{letter.topic}/{letter.partition}/{letter.offset}", timestamp, headers)
+        if origin.place in self.sent:
             return RedriveAction.DUPLICATE
-        self.roots.add(root)
+        self.sent.add(origin.place)
         self.wait()
-        self.writer.write(letter.topic, record.key(), record.value(), record.timestamp()[1], root)
+        self.writer.write(letter.topic, record.key(), record.value(), timestamp, headers | origin.headers())
         return RedriveAction.SENT_AGAIN
 
     def _request(self, found: StoredDeadLetter) -> None:
@@ -83,10 +85,4 @@ class Redrive:
         feedback = reopening(found, self.now())
         self.wait()
         at = round(feedback.first_seen.timestamp() * 1000)
-        self.writer.write(self.application.topics.feedback, found.key, feedback.encode(), at, None)
-
-
-def _root(record: Message) -> str | None:
-    headers = dict(record.headers() or [])
-    root = headers.get(ROOT)
-    return root.decode() if isinstance(root, bytes) else root
+        self.writer.write(self.application.topics.feedback, found.key, feedback.encode(), at, {})

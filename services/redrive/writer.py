@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from services.redrive.errors import WriteError
-from services.redrive.redrive import ROOT
 from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from services.redrive.redrive import Headers
 
 ROOM_S = 0.1
 FLUSH_S = 30
@@ -24,15 +25,14 @@ class KafkaWriter:
         self._producer = create_producer(client, "redrive", {"message.max.bytes": 64 * 1024 * 1024})
         self._failed: WriteError | None = None
 
-    def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, root: str | None) -> None:
+    def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
         """See `Writer.write`. Raises WriteError."""
-        headers: dict[str, str | bytes | None] = {} if root is None else {ROOT: root}
         while True:
             self._producer.poll(0)
             self._check()
             try:
                 self._producer.produce(
-                    topic, value, key, timestamp=timestamp, headers=headers, on_delivery=self._on_delivery
+                    topic, value, key, timestamp=timestamp, headers=dict(headers), on_delivery=self._on_delivery
                 )
             except BufferError:
                 self._producer.poll(ROOM_S)
@@ -60,7 +60,7 @@ class KafkaWriter:
 class NoWriter:
     """That of a dry run. Implements Writer."""
 
-    def write(self, _topic: str, _key: bytes | None, _value: bytes | None, _timestamp: int, _root: str | None) -> None:
+    def write(self, _topic: str, _key: bytes | None, _value: bytes | None, _timestamp: int, _headers: Headers) -> None:
         """Do nothing."""
 
     def close(self) -> None:

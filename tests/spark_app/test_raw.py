@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,7 +20,7 @@ from contracts.records.record import Reason
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
-from tests.spark_app.running import Job, everything, until
+from tests.spark_app.running import CHECKOUT, Job, everything, until
 from tests.waveforms import prefixed
 
 if TYPE_CHECKING:
@@ -72,24 +75,33 @@ class Ward:
 
     def send_broken(self) -> None:
         """Send records that cannot be decoded, one for each reason."""
-        at = str(round(self.start.timestamp() * 1000))
+        at = str(round((self.start + 3 * WINDOW).timestamp() * 1000))
         self._produce(self.packed.topic, "ann", b"short", beds="1")
         self._produce(self.packed.topic, "ann", bytes(300 * 1024), beds="1")
-        self._produce(self.text.topic, "ann", b"bug", at=at)
+        self._produce(self.text.topic, "cat", b"bug", at=at)
         self._produce(self.text.topic, "ann", b"1,x", at=at)
         assert self._producer.flush(60) == 0
 
     def _produce(self, topic: str, key: str, value: bytes, **headers: str) -> None:
         self._producer.produce(topic, value, key, headers={name: one.encode() for name, one in headers.items()})
 
-    def series(self) -> dict[tuple[str, datetime], list[Any]]:
-        """The newest series of each window that the job has published."""
+    def redrive(self) -> None:
+        """Send all dead letters into the loop again."""
+        command = [sys.executable, "-m", "services.redrive", "back"]
+        subprocess.run(command, cwd=CHECKOUT, env=os.environ | self.job.environment, check=True)
+
+    def newest(self) -> dict[tuple[str, datetime], Snapshot]:
+        """The newest snapshot of each window that the job has published."""
         newest: dict[tuple[str, datetime], Snapshot] = {}
         for message in everything(self.kafka, self.topics.snapshots):
             snapshot = decode_snapshot(message.value() or b"")
             if snapshot.window not in newest or snapshot.order > newest[snapshot.window].order:
                 newest[snapshot.window] = snapshot
-        return {window: snapshot.state["ecg"] for window, snapshot in newest.items()}
+        return newest
+
+    def series(self) -> dict[tuple[str, datetime], list[Any]]:
+        """The newest series of each window."""
+        return {window: snapshot.state["ecg"] for window, snapshot in self.newest().items()}
 
     def dead_letters(self) -> dict[str, DeadLetter]:
         """The dead letters of raw records, by the places of these."""
@@ -106,7 +118,7 @@ def ward(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator
         made.job.stop()
 
 
-def test_every_sample_is_in_its_place_after_a_kill(ward: Ward) -> None:
+def test_every_sample_is_in_its_place_after_a_kill_and_a_fix_of_the_decoder(ward: Ward) -> None:
     ward.job.start()
     ward.send(range(20), lost=7)
     until(lambda: ward.job.ended() or len(ward.series()) == 4, "the first windows")
@@ -115,18 +127,26 @@ def test_every_sample_is_in_its_place_after_a_kill(ward: Ward) -> None:
     ward.send(range(20, 30))
     ward.job.kill()  # between what was decoded, and what is committed
     ward.send(range(30, 40), lost=39)
+    (bug,) = (place for place, one in ward.dead_letters().items() if one.head == "bug")
+    for _ in range(2):
+        ward.redrive()
+    ward.job.environment["WAVEFORMS_FIXED"] = "1"
     ward.job.start()
+    cat = ("cat", ward.start + 3 * WINDOW)
     expected = ward.sent | {window: series[:36] for window, series in ward.sent.items() if series[36] is None}
-    until(lambda: ward.job.ended() or ward.series() == expected, "all samples")
+    until(lambda: ward.job.ended() or ward.series() == expected | {cat: [1.0]}, "all samples")
+    until(lambda: ward.job.ended() or len(ward.dead_letters()) == 4 + 2 * 3, "the dead letters of all copies")
+    assert ward.newest()[cat].state["chunks"] == 1
     assert expected["ann", ward.start][27:33] == [13.5, None, None, None, None, 16.0]
 
     events = [one for one in everything(ward.kafka, ward.topics.events) if one.value() is not None]  # no heartbeats
     raw = everything(ward.kafka, ward.packed.topic)
     stamps = {f"{one.topic()}/{one.partition()}/{one.offset()}": one.timestamp()[1] for one in raw}
     decoded = {orjson.loads(one.value() or b"")["event_id"]: one.timestamp()[1] for one in events}
+    assert decoded.pop(bug) >= max(stamps.values()), "the time of its last copy"
     assert decoded == {place: stamps[place] for place in stamps.keys() - ward.dead_letters().keys()}
     reasons = sorted(one.reason for one in ward.dead_letters().values())
-    assert reasons == sorted([Reason.OVERSIZED, *[Reason.UNDECODABLE] * 3])
+    assert reasons == sorted([*[Reason.OVERSIZED] * 3, *[Reason.UNDECODABLE] * 7])
     assert {one.topic for one in ward.dead_letters().values()} == {ward.packed.topic, ward.text.topic}
 
     figures = ward.job.figures()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
 from contracts.records.raw import EncodedEvent
-from contracts.types.raw_record import RawRecord
+from contracts.types.origin import PLACE, TIME
 from spark_app import raw_decode, raw_query
 from spark_app.errors import MissingPackageError, RawWriteError
 from spark_app.raw_decode import EventWriter, RawTask
@@ -20,7 +21,7 @@ from tests import waveforms
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MILLISECONDS = round(NOW.timestamp() * 1000)
-EVENT, RECORD = EncodedEvent(b"k", b"v"), RawRecord("raw", 0, 1, NOW, None, b"")
+EVENT = EncodedEvent(b"k", b"v")
 
 
 class FakeProducer:
@@ -47,18 +48,18 @@ class FakeProducer:
         return 0
 
 
-def test_a_full_queue_is_waited_for_and_each_record_has_the_time_of_its_origin() -> None:
+def test_a_full_queue_is_waited_for_and_each_record_has_the_given_time() -> None:
     producer = FakeProducer()
     writer = EventWriter(producer)  # type: ignore[arg-type]
     for _ in range(3):
-        writer.write("events", EVENT, RECORD)
+        writer.write("events", EVENT, MILLISECONDS)
     writer.flush()
     assert producer.written == [("events", b"v", b"k", MILLISECONDS)] * 3
 
 
 def test_a_record_that_the_broker_refuses_fails_the_task() -> None:
     writer = EventWriter(FakeProducer(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))  # type: ignore[arg-type]
-    writer.write("events", EVENT, RECORD)
+    writer.write("events", EVENT, MILLISECONDS)
     with pytest.raises(RawWriteError, match="events"):
         writer.flush()
 
@@ -80,6 +81,26 @@ def test_a_task_writes_events_and_dead_letters_and_counts_them(monkeypatch: pyte
     assert [one.to_pylist() for one in task(iter([batch, batch]))] == [[{"decoded": 2, "refused": 6}]]
     topics = waveforms.app.topics
     assert [topic for topic, *_ in producer.written] == [topics.events, *[topics.dead_letters] * 3] * 2
+
+
+def test_a_redriven_record_gives_the_event_of_its_origin_at_the_time_of_the_redrive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    producer = FakeProducer()
+    monkeypatch.setattr(raw_decode, "_writer", lambda _: EventWriter(producer))  # type: ignore[arg-type]
+    at = MILLISECONDS - 3_600_000
+    origin = {PLACE: "raw/1/7", TIME: str(at), "beds": "3"}
+    headers = [{"key": name, "value": value.encode()} for name, value in origin.items()]
+    given = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann", "headers": headers}
+    right = struct.pack("<q8h", at, *range(8))
+    batch = pa.RecordBatch.from_pylist([given | {"value": value} for value in (right, right[:-1])])
+    task = RawTask("tests.waveforms:app", "waveforms", waveforms.PACKED.topic, ())
+    assert [one.to_pylist() for one in task(iter([batch]))] == [[{"decoded": 1, "refused": 1}]]
+    (_, event, _, event_time), (_, dead_letter, _, _) = producer.written
+    assert (orjson.loads(event)["event_id"], event_time) == ("raw/1/7", MILLISECONDS)
+    letter = orjson.loads(dead_letter)
+    assert (letter["partition"], letter["offset"]) == (0, 5)
+    assert datetime.fromisoformat(letter["timestamp"]) == NOW - timedelta(hours=1)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts import FromKey, Raw
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
@@ -21,8 +22,9 @@ from tests.services.enrichment.fleet import Car, Seen, app, owner, quote, street
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = START + timedelta(minutes=1)
-LIVE = type(app)(name="live", event=Seen, state=Car, enrichments=(owner, quote, street))
-"""As the fleet, but no replay: its lives end."""
+RAW = Raw("monitors", lambda _: {}, {"device_id": FromKey()})
+LIVE = type(app)(name="live", event=Seen, state=Car, enrichments=(owner, quote, street), raw=(RAW,))
+"""As the fleet, but no replay: its lives end. And it decodes raw records."""
 
 
 def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> StoredDeadLetter:
@@ -36,6 +38,9 @@ def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> StoredD
     [
         (found(Reason.MALFORMED, topic="events"), RedriveAction.SENT_AGAIN),
         (found(Reason.INVALID_FIELD, topic="feedback"), RedriveAction.SENT_AGAIN),
+        (found(Reason.UNDECODABLE, topic="monitors"), RedriveAction.SENT_AGAIN),
+        (found(Reason.OVERSIZED, topic="monitors"), RedriveAction.SENT_AGAIN),
+        (found(Reason.EMPTY, topic="monitors"), RedriveAction.NOT_REDRIVABLE),
         (found(Reason.PROCESSOR_FAILED, topic="events"), RedriveAction.NOT_REDRIVABLE),
         (found(Reason.EMPTY, topic="events"), RedriveAction.NOT_REDRIVABLE),
         (found(Reason.LARGE_SNAPSHOT), RedriveAction.NOT_REDRIVABLE),

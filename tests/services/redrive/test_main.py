@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from contracts.model.topics import PARTITIONER
+from contracts.types.origin import PLACE
 from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.broker.readiness import wait_until
 from services.redrive.__main__ import main
-from services.redrive.redrive import ROOT
 from tests.services.enrichment.cluster import DEADLINE_S, KEPT, PARTITIONS, Cluster, condition
 from tests.services.enrichment.fleet import START, application, snapshot
 from tests.services.enrichment.registry import Registry
@@ -104,7 +104,7 @@ def test_a_record_refused_again_goes_back_once(cluster: Cluster, capsys: pytest.
     assert "2 dead letters, 1 sent again, 1 refused more than once" in capsys.readouterr().out
     third = records(cluster, cluster.topics.events, lambda found: len(found) == 3)[2]
     assert dict(third.headers() or []) == dict(again.headers() or [])
-    assert ROOT in dict(third.headers() or [])
+    assert PLACE in dict(third.headers() or [])
 
 
 def test_what_is_not_kept_any_more_is_counted(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

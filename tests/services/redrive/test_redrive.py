@@ -6,12 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from contracts.records.record import Reason
+from contracts.types.origin import PLACE, TIME
 from services.redrive.action import RedriveAction
-from services.redrive.redrive import ROOT, Redrive
+from services.redrive.redrive import Redrive
 from tests.services.redrive.in_memory import KEPT_MS, Kept
 from tests.services.redrive.test_action import LATER, LIVE, START, found
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from confluent_kafka import Message
 
     from services.redrive.dead_letters import StoredDeadLetter
@@ -24,7 +27,7 @@ class Written(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp: int
-    root: str | None
+    headers: Mapping[str, str | bytes | None]
 
 
 class Loop:
@@ -57,28 +60,40 @@ def refused(offset: int) -> StoredDeadLetter:
     return found(Reason.MALFORMED, topic="events", offset=offset)
 
 
-def test_a_refused_record_keeps_its_time_and_learns_where_it_was() -> None:
-    loop = Loop(Kept("events", 7))
+def origin(offset: int) -> dict[str, bytes]:
+    """The headers of the copy of a record."""
+    return {PLACE: b"events/0/%d" % offset, TIME: b"%d" % (KEPT_MS + offset)}
+
+
+def test_a_refused_record_keeps_its_time_and_headers_and_learns_where_it_was() -> None:
+    loop = Loop(Kept("events", 7, headers=[("beds", b"3")]))
     assert loop.back(refused(7), refused(8)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.NOT_RETAINED: 1}
-    assert loop.written == [Written("events", b"d1", b"7", KEPT_MS + 7, "events/0/7")]
+    assert loop.written == [Written("events", b"d1", b"7", KEPT_MS + 7, {"beds": b"3"} | origin(7))]
     assert loop.progress == [1, 2]
     assert loop.paced == 1, "what does not go back takes nothing of the rate"
 
 
 def test_of_a_record_that_was_refused_again_the_first_place_counts() -> None:
     """Whether the client gives its header as text or as bytes."""
-    again = [Kept("events", 9, headers=[(ROOT, b"events/0/7")]), Kept("events", 11, headers=[(ROOT, "events/0/7")])]
+    as_text = {name: value.decode() for name, value in origin(7).items()}
+    again = [Kept("events", 9, headers=[*origin(7).items()]), Kept("events", 11, headers=[*as_text.items()])]
     loop = Loop(Kept("events", 7), *again)
     assert loop.back(refused(7), refused(9), refused(11)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.DUPLICATE: 2}
-    assert [one.root for one in loop.written] == ["events/0/7"]
+    assert [one.headers for one in loop.written] == [origin(7)]
     loop = Loop(*again)
     assert loop.back(refused(9)) == {RedriveAction.SENT_AGAIN: 1}
-    assert [one.root for one in loop.written] == ["events/0/7"], "text, as it was"
+    assert [(one.timestamp, one.headers) for one in loop.written] == [(KEPT_MS + 9, origin(7))]
+
+
+def test_a_raw_record_is_sent_to_its_topic_again() -> None:
+    loop = Loop(Kept("monitors", 7))
+    assert loop.back(found(Reason.UNDECODABLE, topic="monitors", offset=7)) == {RedriveAction.SENT_AGAIN: 1}
+    assert [(one.topic, one.key, one.value) for one in loop.written] == [("monitors", b"d1", b"7")]
 
 
 def test_a_failed_request_is_repeated_in_its_window() -> None:
     loop = Loop()
     assert loop.back(found()) == Counter({RedriveAction.REQUESTED_AGAIN: 1})
     (written,) = loop.written
-    assert (written.topic, written.key, written.root) == (LIVE.topics.feedback, b"d1", None)
+    assert (written.topic, written.key, written.headers) == (LIVE.topics.feedback, b"d1", {})
     assert written.timestamp == round(START.timestamp() * 1000), "not late, and not ahead"

@@ -9,12 +9,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from contracts.model.topics import PARTITIONER
 from services.redrive.errors import WriteError
-from services.redrive.redrive import ROOT
 from services.redrive.writer import KafkaWriter
 from tests.services.redrive.in_memory import AWAY, Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from services.redrive.redrive import Headers
 
 LARGEST_EVENT = 10 * 1024 * 1024
 
@@ -24,7 +25,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.config: Mapping[str, Any] = {}
-        self.written: list[tuple[str, bytes | None, Mapping[str, str]]] = []
+        self.written: list[tuple[str, bytes | None, Headers]] = []
         self.reports: list[Callable[[], None]] = []
         self.full = 0
         self.refused: KafkaError | None = None
@@ -38,7 +39,7 @@ class Broker:
         _key: bytes | None,
         *,
         timestamp: int,
-        headers: Mapping[str, str],
+        headers: Headers,
         on_delivery: Callable[[KafkaError | None, Kept], None],
     ) -> None:
         if self.full:
@@ -72,16 +73,16 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     return made
 
 
-def write(ours: KafkaWriter, value: bytes = b"v", root: str | None = None) -> None:
-    ours.write("events", b"d1", value, 7, root)
+def write(ours: KafkaWriter, value: bytes = b"v", headers: Headers | None = None) -> None:
+    ours.write("events", b"d1", value, 7, headers or {})
 
 
 def test_a_record_is_written_once_with_where_it_was_first(broker: Broker) -> None:
     ours = KafkaWriter({})
-    write(ours, b"a", "events/0/7")
+    write(ours, b"a", {"origin": b"events/0/7"})
     write(ours, b"b")
     ours.close()
-    assert broker.written == [("events", b"a", {ROOT: "events/0/7"}), ("events", b"b", {})]
+    assert broker.written == [("events", b"a", {"origin": b"events/0/7"}), ("events", b"b", {})]
 
 
 def test_a_record_waits_for_room(broker: Broker) -> None:

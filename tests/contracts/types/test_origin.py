@@ -1,0 +1,26 @@
+"""The origin of a record goes with its copies."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.types.origin import PLACE, TIME, Origin
+
+PLACES = st.builds("{}/{}/{}".format, st.text(min_size=1), st.integers(0), st.integers(0))
+TIMES = st.integers(0, 2**63)
+
+
+@given(PLACES, TIMES, PLACES, TIMES)
+def test_a_copy_of_a_copy_has_the_first_origin(place: str, time: int, elsewhere: str, later: int) -> None:
+    origin = Origin.read(place, time, {"beds": b"3"})
+    assert origin == (place, time)
+    copy = Origin.read(elsewhere, later, {"beds": b"3", **origin.headers()})
+    assert copy == origin
+    assert Origin.read(elsewhere, later, copy.headers()) == origin
+
+
+def test_headers_without_a_time_leave_the_time_of_the_record() -> None:
+    for headers in ({PLACE: b"t/0/1"}, {PLACE: "t/0/1", TIME: "soon"}, {PLACE: b"t/0/1", TIME: None}):
+        assert Origin.read("t/0/9", 7, headers) == ("t/0/1", 7)
+    assert Origin.read("t/0/9", 7, {PLACE: None, TIME: b"5"}) == ("t/0/9", 7)
