@@ -28,8 +28,9 @@ class Rules:
 
     def __init__(self, rows: Mapping[str, TableRow] | None = None) -> None:
         self._rows: dict[str, TableRow] = {}
+        self._applies_to: dict[str, Callable[[str], object]] = {}
         self._by_key: dict[str, dict[str, TableRow]] = {}
-        self._patterns: dict[str, tuple[Callable[[str], object], TableRow]] = {}
+        self._patterns: dict[str, TableRow] = {}
         for name, row in (rows or {}).items():
             self.change(name, row)
 
@@ -40,10 +41,11 @@ class Rules:
             self._patterns.pop(name, None)
             self._by_key.get(rule_of(former).keys, {}).pop(name, None)
         if row is not None:
-            self._rows[name] = row
             rule = rule_of(row)
+            self._rows[name] = row
+            self._applies_to[name] = rule.applies_to
             if rule.is_pattern:
-                self._patterns[name] = rule.applies_to, row
+                self._patterns[name] = row
             else:
                 self._by_key.setdefault(rule.keys, {})[name] = row
 
@@ -60,13 +62,13 @@ class Rules:
         if only is not None:
             for name in only:
                 row = self._rows.get(name)
-                if row is not None and rule_of(row).applies_to(key):
+                if row is not None and self._applies_to[name](key):
                     yield name, row
             return
         if key in self._by_key:
             yield from self._by_key[key].items()
-        for name, (applies_to, row) in self._patterns.items():
-            if applies_to(key):
+        for name, row in self._patterns.items():
+            if self._applies_to[name](key):
                 yield name, row
 
     def is_due(self, record: AlertRecord, now: datetime) -> bool:
@@ -95,7 +97,11 @@ class Evaluation(NamedTuple):
     def evaluate(self, former: AlertRecord | None, snapshot: Snapshot) -> AlertRecord | None:
         """Return the next record of the snapshot's window; None if no alert changes."""
         known = former.active if former else ()
-        found = [*self._kept(known, snapshot), *self._begun(known, snapshot)]
+        found = list(self._begun(known, snapshot))
+        if known:
+            found[:0] = self._kept(known, snapshot)
+        elif not found:  # so it is for most states: this is what a changed rule costs for each
+            return None
         if [one for one in found if one.is_active] == list(known):
             return None
         return _record(snapshot, self.offset, found)
@@ -127,7 +133,7 @@ class Evaluation(NamedTuple):
 
     def _begun(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
         """The alerts of rules that had none."""
-        there = {(one.rule, one.rule_version) for one in known}
+        there = {(one.rule, one.rule_version) for one in known} if known else ()
         for name, row in self.rules.of(snapshot.device_id, self.only):
             if (name, row.version) in there:
                 continue

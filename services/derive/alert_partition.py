@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.derive.present_states import PresentStates
+from services.derive.present_states import PresentStates, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
     from contracts.wire.alerts import AlertRecord
-    from services.derive.present_states import Window
+    from services.derive.present_states import Position
 
 
 class AlertPartition:
@@ -25,9 +25,9 @@ class AlertPartition:
         self.newest: datetime | None = None
         """The largest `as_of` of its snapshots."""
         self.states = PresentStates()
-        self.records: dict[str, dict[Window, AlertRecord]] = {name: {} for name in names}
+        self.records: dict[str, dict[Position, AlertRecord]] = {name: {} for name in names}
         """The last record of each window that has active alerts, or that is ahead of the offset; by name of alerts."""
-        self.pending: dict[str, set[Window]] = {name: set() for name in names}
+        self.pending: dict[str, set[Position]] = {name: set() for name in names}
         """The windows that have pending alerts; by name of alerts."""
 
     def forget_alerts(self) -> None:
@@ -38,7 +38,7 @@ class AlertPartition:
     def fill(self, snapshots: Iterable[tuple[Record, Snapshot]]) -> None:
         """Store snapshots that were evaluated before."""
         found = list(snapshots)
-        self.states.change((one.window, one.order, record.value) for record, one in found)
+        self.states.change((position_of(one.window), one.order, record.value) for record, one in found)
         times = [one.as_of for _, one in found]
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
@@ -49,39 +49,39 @@ class AlertPartition:
     def apply(self, changes: Changes) -> None:
         """Take over changes that are written."""
         if changes.states:
-            self.states.change((window, order, value) for window, (order, value) in changes.states.items())
+            self.states.change((position, order, value) for position, (order, value) in changes.states.items())
         for (name, _), record in changes.records.items():
             self._put(name, record, matters=bool(record.active))
         self.offset = max(self.offset, changes.offset)
         self.newest = changes.newest or self.newest
 
     def _put(self, name: str, record: AlertRecord, *, matters: bool) -> None:
-        window = record.device_id, record.first_seen
+        position = position_of((record.device_id, record.first_seen))
         if matters:
-            self.records[name][window] = record
+            self.records[name][position] = record
         else:
-            self.records[name].pop(window, None)
+            self.records[name].pop(position, None)
         if any(one.status == "pending" for one in record.alerts):
-            self.pending[name].add(window)
+            self.pending[name].add(position)
         else:
-            self.pending[name].discard(window)
+            self.pending[name].discard(position)
 
 
 class Changes:
     """What was evaluated of a partition since its last changes were written."""
 
     def __init__(self, partition: AlertPartition) -> None:
-        self.records: dict[tuple[str, Window], AlertRecord] = {}
-        self.states: dict[Window, tuple[Order, bytes | None]] = {}
+        self.records: dict[tuple[str, Position], AlertRecord] = {}
+        self.states: dict[Position, tuple[Order, bytes | None]] = {}
         self.offset = partition.offset
         self.newest = partition.newest
         self._partition = partition
 
-    def former(self, name: str, window: Window) -> AlertRecord | None:
+    def former(self, name: str, position: Position) -> AlertRecord | None:
         """The last record of a window; by name of alerts."""
-        return self.records.get((name, window)) or self._partition.records[name].get(window)
+        return self.records.get((name, position)) or self._partition.records[name].get(position)
 
-    def order(self, window: Window) -> Order | None:
+    def order(self, position: Position) -> Order | None:
         """The epoch and version of the newest snapshot of a window."""
-        found = self.states.get(window)
-        return found[0] if found else self._partition.states.order(window)
+        found = self.states.get(position)
+        return found[0] if found else self._partition.states.order(position)

@@ -8,50 +8,62 @@ from typing import TYPE_CHECKING, TypeVar
 from contracts.records.alerts import rule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from contracts.model.alerts import AlertRule
     from contracts.records.alerts import Rules
-    from services.derive.present_states import PresentStates, Window
+    from services.derive.present_states import Position, PresentStates
 
 T = TypeVar("T")
 
 SLICE = 2_000
-"""How many keys a slice visits: new snapshots wait for it."""
+"""How many windows a slice visits: new snapshots wait for it."""
 
 
 def concerned(
-    states: PresentStates, active: Iterable[Window], rules: Rules, names: Collection[str] | None
-) -> Iterator[list[Window]]:
+    states: PresentStates, active: Iterable[Position], rules: Rules, names: Collection[str] | None
+) -> Iterator[list[Position]]:
     """Yield the windows that rules of these names may concern, in slices; without names, those of all rules.
 
-    First come the windows that have alerts of them, then those of the keys that they name, then those of all keys that
+    First come the windows that have alerts of them, then those of the keys that they name, then those of the keys that
     their patterns match.
     """
     yield from _slices(active)
     rows = [rules.get(name) for name in (rules.names() if names is None else names)]
     found = [rule_of(row) for row in rows if row is not None]
-    exact = sorted({one.keys for one in found if not one.is_pattern})
-    patterns = [one.applies_to for one in found if one.is_pattern]
-    for keys in _slices(exact):
-        yield [window for key in keys for window in states.of_key(key)]
-    position: bytes | None = None
-    while patterns:
-        page = states.page(position, SLICE, lambda key: any(applies_to(key) for applies_to in patterns))
-        yield page.windows
-        if page.position is None:
-            return
-        position = page.position
+    for keys in _slices(sorted({one.keys for one in found if not one.is_pattern})):
+        yield [position for key in keys for position in states.of_key(key)]
+    for prefix, patterns in _by_prefix(one for one in found if one.is_pattern):
+        yield from _with_prefix(states, prefix, _matcher(patterns))
 
 
-def everything(states: PresentStates) -> Iterator[list[Window]]:
+def everything(states: PresentStates) -> Iterator[list[Position]]:
     """Yield all windows in slices."""
-    position: bytes | None = None
-    while True:
-        page = states.page(position, SLICE, lambda _: True)
-        yield page.windows
-        if page.position is None:
-            return
-        position = page.position
+    yield from _with_prefix(states, "", lambda _: True)
+
+
+def _with_prefix(states: PresentStates, prefix: str, matches: Callable[[str], object]) -> Iterator[list[Position]]:
+    page = states.page(prefix, matches, None, SLICE)
+    yield page.positions
+    while page.last is not None:
+        page = states.page(prefix, matches, page.last, SLICE)
+        yield page.positions
+
+
+def _by_prefix(patterns: Iterable[AlertRule]) -> Iterator[tuple[str, list[AlertRule]]]:
+    """Yield prefixes of which none begins with another, with the patterns whose keys begin with them."""
+    ordered = sorted(patterns, key=lambda one: one.prefix)
+    while ordered:
+        prefix = ordered[0].prefix
+        count = sum(one.prefix.startswith(prefix) for one in ordered)
+        yield prefix, ordered[:count]
+        del ordered[:count]
+
+
+def _matcher(patterns: Collection[AlertRule]) -> Callable[[str], object]:
+    """Return a function that returns whether one of these patterns matches a key."""
+    matches, *others = (one.applies_to for one in patterns)
+    return (lambda key: any(one.applies_to(key) for one in patterns)) if others else matches
 
 
 def _slices(found: Iterable[T]) -> Iterator[list[T]]:

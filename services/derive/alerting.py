@@ -23,6 +23,7 @@ from contracts.wire.window_key import parse_window_key, window_key
 from services.derive.alert_partition import AlertPartition, Changes
 from services.derive.alert_sweep import concerned, everything
 from services.derive.derive import DETAIL, OutputRecord, derived, failed
+from services.derive.present_states import position_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from contracts.records.tables import TableRow
     from contracts.wire import Snapshot
     from contracts.wire.alerts import AlertRecord
-    from services.derive.present_states import Window
+    from services.derive.present_states import Position
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Sweep(NamedTuple):
     partition: AlertPartition
     declared: Alerts | Derived
     names: Collection[str] | None
-    slices: Iterator[list[Window]]
+    slices: Iterator[list[Position]]
 
 
 class Alerting:
@@ -77,7 +78,7 @@ class Alerting:
         self._changed: dict[str, set[str]] = {one.name: set() for one in self._declared}
         self._partitions: dict[int, AlertPartition] = {}
         self._sweeps: deque[Sweep] = deque()
-        self._slice: list[Window] | None = None
+        self._slice: list[Position] | None = None
         self._is_swept = False
         self._changes: dict[int, Changes] = {}
         self._failed: set[tuple[str, str, int]] = set()
@@ -128,23 +129,25 @@ class Alerting:
         if snapshot is None:
             yield from self._remove(partition, record)
             return
-        order = changes.order(snapshot.window)
-        if (order is not None and snapshot.order <= order) or self._is_expired(changes, snapshot):
+        position = position_of(snapshot.window)
+        order = changes.order(position)
+        if (order is not None and snapshot.order <= order) or self._is_expired(snapshot, changes.newest):
             return
-        changes.states[snapshot.window] = snapshot.order, record.value
+        changes.states[position] = snapshot.order, record.value
         changes.newest = max(changes.newest or snapshot.as_of, snapshot.as_of)
         for alerts in self._application.alerts:
-            yield from self._next(partition, self._evaluation(alerts, record.offset), [snapshot])
+            yield from self._next(partition, self._evaluation(alerts, record.offset), [(position, snapshot)])
+        yield from self._dead_letters()
 
     def derived(self, record: Record, snapshot: Snapshot) -> Iterator[OutputRecord]:
         """Yield what is derived by tables from a snapshot that was evaluated, if it was new."""
         changes = self._changes_of(self._partitions[record.partition])
-        if self._derived and changes.states.get(snapshot.window) == (snapshot.order, record.value):
+        if self._derived and changes.states.get(position_of(snapshot.window)) == (snapshot.order, record.value):
             yield from derived(self._application, self._derived, snapshot, self._partition_counts, self._values)
 
     def work(self) -> list[OutputRecord]:
         """Return the records of the next slice of changed rules, of pending alerts, and of expired windows."""
-        return [*self._swept(), *self._due(), *self._expired()]
+        return [*self._swept(), *self._due(), *self._expired(), *self._dead_letters()]
 
     def accept(self) -> None:
         """Take over what was evaluated since: it is written."""
@@ -165,8 +168,8 @@ class Alerting:
             found = self._changes[partition.number] = Changes(partition)
         return found
 
-    def _is_expired(self, changes: Changes, snapshot: Snapshot) -> bool:
-        return changes.newest is not None and snapshot.first_seen + self._kept_for < changes.newest
+    def _is_expired(self, snapshot: Snapshot, newest: datetime | None) -> bool:
+        return newest is not None and snapshot.first_seen + self._kept_for < newest
 
     def _swept(self) -> Iterator[OutputRecord]:
         if not self._sweeps:
@@ -181,15 +184,11 @@ class Alerting:
             return
         self._is_swept = True
         partition, offset = sweep.partition, sweep.partition.offset - 1
-        snapshots = partition.states.get(self._slice)
-        found = [one for one in snapshots if one is not None]
+        found = partition.states.get(self._slice)
         if isinstance(sweep.declared, Derived):
-            yield from self._derive(sweep.declared, found)
+            yield from self._derive(sweep.declared, (one for _, one in found if one is not None))
             return
         yield from self._next(partition, self._evaluation(sweep.declared, offset, sweep.names), found)
-        for window, snapshot in zip(self._slice, snapshots, strict=True):
-            if snapshot is None:  # the broker has deleted it
-                yield from self._close(partition, window, offset, partition.newest)
 
     def _sweeps_of_changes(self) -> Iterator[Sweep]:
         for declared in self._declared:
@@ -202,8 +201,8 @@ class Alerting:
         if isinstance(alerts, Derived):
             return Sweep(partition, alerts, None, everything(partition.states))
         active = [
-            window
-            for window, record in partition.records[alerts.name].items()
+            position
+            for position, record in partition.records[alerts.name].items()
             if names is None or any(one.rule in names for one in record.active)
         ]
         return Sweep(partition, alerts, names, concerned(partition.states, active, self._rules[alerts.name], names))
@@ -237,34 +236,33 @@ class Alerting:
                 records, rules = partition.records[alerts.name], self._rules[alerts.name]
                 due = [one for one in partition.pending[alerts.name] if rules.is_due(records[one], now)]
                 if due:
-                    snapshots = [one for one in partition.states.get(due) if one is not None]
                     evaluation = self._evaluation(alerts, partition.offset - 1, now=now)
-                    yield from self._next(partition, evaluation, snapshots)
+                    yield from self._next(partition, evaluation, partition.states.get(due))
 
     def _expired(self) -> Iterator[OutputRecord]:
         """Remove expired windows, and close their alerts."""
         for partition in self._partitions.values():
             if partition.newest is None:
                 continue
-            for window in partition.states.started_before(partition.newest - self._kept_for, EXPIRED_AT_ONCE):
-                self._changes_of(partition).states[window] = REMOVED, None
-                yield from self._close(partition, window, partition.offset - 1, partition.newest)
+            for position in partition.states.started_before(partition.newest - self._kept_for, EXPIRED_AT_ONCE):
+                self._changes_of(partition).states[position] = REMOVED, None
+                yield from self._close(partition, position, partition.offset - 1, partition.newest)
 
     def _remove(self, partition: AlertPartition, record: Record) -> Iterator[OutputRecord]:
         try:
-            window = parse_window_key(record.key or b"")
+            position = position_of(parse_window_key(record.key or b""))
         except ValueError:
             return
-        self._changes_of(partition).states[window] = REMOVED, None
-        yield from self._close(partition, window, record.offset, record.timestamp)
+        self._changes_of(partition).states[position] = REMOVED, None
+        yield from self._close(partition, position, record.offset, record.timestamp)
 
     def _close(
-        self, partition: AlertPartition, window: Window, offset: int, at: datetime | None
+        self, partition: AlertPartition, position: Position, offset: int, at: datetime | None
     ) -> Iterator[OutputRecord]:
         for alerts in self._application.alerts:
-            former = self._changes_of(partition).former(alerts.name, window)
+            former = self._changes_of(partition).former(alerts.name, position)
             if former is not None and former.active and former.offset <= offset:
-                yield self._output(partition, alerts, expired(former, offset, at or former.as_of))
+                yield self._output(partition, alerts, position, expired(former, offset, at or former.as_of))
 
     def _evaluation(
         self, alerts: Alerts, offset: int, only: Collection[str] | None = None, now: datetime | None = None
@@ -275,24 +273,35 @@ class Alerting:
         return Evaluation(alerts, self._rules[alerts.name], offset, report, only, now)
 
     def _next(
-        self, partition: AlertPartition, evaluation: Evaluation, snapshots: Iterable[Snapshot]
+        self, partition: AlertPartition, evaluation: Evaluation, found: Iterable[tuple[Position, Snapshot | None]]
     ) -> Iterator[OutputRecord]:
-        """Evaluate snapshots of windows that are not expired, and were not evaluated up to a later offset before."""
+        """Evaluate windows that are not expired, and were not evaluated up to a later offset before.
+
+        The broker has deleted those that have no snapshot.
+        """
         changes, alerts = self._changes_of(partition), evaluation.alerts
-        for snapshot in snapshots:
-            former = changes.former(alerts.name, snapshot.window)
-            if (former is not None and former.offset > evaluation.offset) or self._is_expired(changes, snapshot):
+        newest = changes.newest
+        for position, snapshot in found:
+            if snapshot is None:
+                yield from self._close(partition, position, evaluation.offset, newest)
+                continue
+            former = changes.former(alerts.name, position)
+            if (former is not None and former.offset > evaluation.offset) or self._is_expired(snapshot, newest):
                 continue
             if (record := evaluation.evaluate(former, snapshot)) is not None:
-                yield self._output(partition, alerts, record)
-        yield from self._dead_letters_of_rules
-        self._dead_letters_of_rules.clear()
+                yield self._output(partition, alerts, position, record)
 
-    def _output(self, partition: AlertPartition, alerts: Alerts, record: AlertRecord) -> OutputRecord:
-        window = record.device_id, record.first_seen
-        self._changes_of(partition).records[alerts.name, window] = record
-        topic = self._application.topics.derived(alerts.name)
-        return OutputRecord(topic, window_key(*window), record.encode(), partition.number)
+    def _dead_letters(self) -> list[OutputRecord]:
+        """Return those of rules that raised, once."""
+        found, self._dead_letters_of_rules = self._dead_letters_of_rules, []
+        return found
+
+    def _output(
+        self, partition: AlertPartition, alerts: Alerts, position: Position, record: AlertRecord
+    ) -> OutputRecord:
+        self._changes_of(partition).records[alerts.name, position] = record
+        topic, key = self._application.topics.derived(alerts.name), window_key(record.device_id, record.first_seen)
+        return OutputRecord(topic, key, record.encode(), partition.number)
 
     def _report(self, alerts: Alerts, name: str, row: TableRow, error: Exception) -> None:
         """Make a dead letter of a rule whose condition raises: one for each of its versions."""

@@ -10,6 +10,7 @@ import struct
 import tempfile
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
@@ -18,12 +19,14 @@ from contracts.wire import decode_snapshot
 from services.derive.errors import StatesNotStoredError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from contracts.wire import Order, Snapshot
 
 Window = tuple[str, datetime]
 """A key and the start of its window."""
+Position = bytes
+"""Where the snapshot of a window is stored: by its key, then by its start."""
 
 MAP_SIZE = 1 << 36
 """In bytes. It only reserves addresses."""
@@ -35,11 +38,11 @@ ORDER = struct.Struct(">QQ")
 """Epoch and version, before the snapshot."""
 
 
-class WindowSlice(NamedTuple):
-    """Windows in the order of their keys. `position` is that of the last key seen; None at the end."""
+class PositionPage(NamedTuple):
+    """Positions in their order. `last` is the last one visited; None at the end."""
 
-    windows: list[Window]
-    position: bytes | None
+    positions: list[Position]
+    last: Position | None
 
 
 class PresentStates:
@@ -58,70 +61,72 @@ class PresentStates:
             self._snapshots = self._env.open_db(b"snapshots")
             self._starts = self._env.open_db(b"starts")
 
-    def order(self, window: Window) -> Order | None:
-        """The epoch and version that are stored of a window."""
+    def order(self, position: Position) -> Order | None:
+        """The epoch and version of the snapshot at a position."""
         with self._env.begin(self._snapshots) as txn:
-            found = txn.get(_by_key(window))
+            found = txn.get(position)
         if found is None:
             return None
         epoch, version = ORDER.unpack_from(found)
         return epoch, version
 
-    def get(self, windows: Iterable[Window]) -> list[Snapshot | None]:
-        """The snapshots of these windows."""
-        with self._env.begin(self._snapshots) as txn:
-            found = [txn.get(_by_key(window)) for window in windows]
-        return [None if one is None else decode_snapshot(one[ORDER.size :]) for one in found]
+    def get(self, positions: Collection[Position]) -> Iterator[tuple[Position, Snapshot | None]]:
+        """Yield the snapshots at these positions.
 
-    def change(self, changes: Iterable[tuple[Window, Order, bytes | None]]) -> None:
+        Each is decoded when it is needed: a list of decoded ones takes twice as long.
+        """
+        with self._env.begin(self._snapshots) as txn:
+            found = dict(txn.cursor().getmulti(positions))
+        for one in positions:
+            value = found.get(one)
+            yield one, None if value is None else decode_snapshot(value[ORDER.size :])
+
+    def change(self, changes: Iterable[tuple[Position, Order, bytes | None]]) -> None:
         """Store snapshots in place of older ones; one without bytes is removed."""
         with _storing(), self._env.begin(write=True) as txn:
-            for window, order, value in changes:
-                key = _by_key(window)
+            for position, order, value in changes:
                 if value is None:
-                    txn.delete(key, db=self._snapshots)
-                    txn.delete(_by_start(window), db=self._starts)
+                    txn.delete(position, db=self._snapshots)
+                    txn.delete(_by_start(position), db=self._starts)
                     continue
-                stored = txn.get(key, db=self._snapshots)
+                stored = txn.get(position, db=self._snapshots)
                 if stored is None:
-                    txn.put(_by_start(window), b"", db=self._starts)
+                    txn.put(_by_start(position), b"", db=self._starts)
                 elif ORDER.unpack_from(stored) >= order:
                     continue
-                txn.put(key, ORDER.pack(*order) + value, db=self._snapshots)
+                txn.put(position, ORDER.pack(*order) + value, db=self._snapshots)
 
-    def of_key(self, key: str) -> list[Window]:
-        """All windows of a key."""
+    def of_key(self, key: str) -> list[Position]:
+        """The positions of all windows of a key."""
         prefix, found = key.encode(), []
         with self._env.begin(self._snapshots) as txn:
             cursor = txn.cursor()
             is_there = cursor.set_range(prefix + START.pack(0))
             while is_there and (at := cursor.key()).startswith(prefix) and at <= prefix + b"\xff" * START.size:
                 if len(at) == len(prefix) + START.size:
-                    found.append(_window_of_key(at))
+                    found.append(at)
                 is_there = cursor.next()
         return found
 
-    def page(self, after: bytes | None, limit: int, matches: Callable[[str], bool]) -> WindowSlice:
-        """The next keys that match, of at most `limit` keys after a position."""
-        found: list[Window] = []
-        position = after
+    def page(self, prefix: str, matches: Callable[[str], object], after: Position | None, limit: int) -> PositionPage:
+        """The next windows whose keys match, of at most `limit` windows after a position.
+
+        All keys that match have this prefix.
+        """
+        start = prefix.encode()
         with self._env.begin(self._snapshots) as txn:
             cursor = txn.cursor()
-            is_there = cursor.first() if after is None else cursor.set_range(after + b"\0")
-            for _ in range(limit):
-                if not is_there:
-                    return WindowSlice(found, None)
-                position = cursor.key()
-                if matches(position[: -START.size].decode()):
-                    found.append(_window_of_key(position))
-                is_there = cursor.next()
-        return WindowSlice(found, position)
+            is_there = cursor.set_range(start if after is None else after + b"\0")
+            visited = [*islice(cursor.iternext(values=False), limit)] if is_there else []
+        found = [one for one in visited if one.startswith(start) and matches(one[: -START.size].decode())]
+        is_last = len(visited) < limit or not visited[-1].startswith(start)
+        return PositionPage(found, None if is_last else visited[-1])
 
-    def started_before(self, time: datetime, limit: int) -> list[Window]:
-        """The earliest windows, if they start before a time."""
+    def started_before(self, time: datetime, limit: int) -> list[Position]:
+        """The positions of the earliest windows, if they start before a time."""
         end = START.pack(max(0, (time - FIRST) // MICROSECOND))
         with self._env.begin(self._starts) as txn:
-            return [_window(at) for at in _keys(txn, limit) if at[: START.size] < end]
+            return [at[START.size :] + at[: START.size] for at in _keys(txn, limit) if at[: START.size] < end]
 
     def count(self) -> int:
         """The number of windows."""
@@ -131,6 +136,11 @@ class PresentStates:
     def close(self) -> None:
         """Give the disk space back."""
         self._env.close()
+
+
+def position_of(window: Window) -> Position:
+    """Return the position of a window."""
+    return window[0].encode() + START.pack((window[1] - FIRST) // MICROSECOND)
 
 
 @contextmanager
@@ -147,23 +157,5 @@ def _keys(txn: lmdb.Transaction, limit: int) -> Iterator[bytes]:
         yield bytes(key)
 
 
-def _start(window: Window) -> bytes:
-    return START.pack((window[1] - FIRST) // MICROSECOND)
-
-
-def _by_key(window: Window) -> bytes:
-    return window[0].encode() + _start(window)
-
-
-def _by_start(window: Window) -> bytes:
-    return _start(window) + window[0].encode()
-
-
-def _window_of_key(key: bytes) -> Window:
-    (start,) = START.unpack_from(key, len(key) - START.size)
-    return key[: -START.size].decode(), FIRST + start * MICROSECOND
-
-
-def _window(by_start: bytes) -> Window:
-    (start,) = START.unpack_from(by_start)
-    return by_start[START.size :].decode(), FIRST + start * MICROSECOND
+def _by_start(position: Position) -> bytes:
+    return position[-START.size :] + position[: -START.size]

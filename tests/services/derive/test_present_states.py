@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from contracts.wire import Order, Snapshot
 from services.derive import present_states
 from services.derive.errors import StatesNotStoredError
-from services.derive.present_states import PresentStates, Window
+from services.derive.present_states import Position, PresentStates, Window, position_of
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEYS = ("a", "ab", "a\0", "ä", "a\0\0\0\0\0\0\0\0\0", "b")
@@ -24,32 +24,42 @@ def _snapshot(window: Window, order: Order) -> Snapshot:
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(CHANGES)), st.integers(1, 5), st.sampled_from(KEYS), st.integers(-4, 4))
+@given(
+    st.lists(st.lists(CHANGES)),
+    st.integers(1, 5),
+    st.sampled_from(("", *KEYS)),
+    st.sampled_from(("", "b", "\0")),
+    st.integers(-4, 4),
+)
 def test_it_has_the_newest_snapshot_of_each_window(
-    batches: list[list[tuple[Window, Order, bool]]], limit: int, prefix: str, hours: int
+    batches: list[list[tuple[Window, Order, bool]]], limit: int, prefix: str, ending: str, hours: int
 ) -> None:
     states, expected = PresentStates(), dict[Window, Order]()
     for batch in batches:
-        states.change((one, order, None if gone else _snapshot(one, order).encode()) for one, order, gone in batch)
+        states.change(
+            (position_of(one), order, None if gone else _snapshot(one, order).encode()) for one, order, gone in batch
+        )
         for window, order, gone in batch:
             if gone:
                 expected.pop(window, None)
             elif order > expected.get(window, (-1, 0)):
                 expected[window] = order
     assert states.count() == len(expected)
-    assert {window: states.order(window) for window in expected} == expected
+    assert {window: states.order(position_of(window)) for window in expected} == expected
     for key in KEYS:
-        assert set(states.of_key(key)) == {window for window in expected if window[0] == key}
-    paged, position, ended = list[Window](), None, False
+        assert set(states.of_key(key)) == {position_of(window) for window in expected if window[0] == key}
+    paged, position, ended = list[Position](), None, False
     while not ended:
-        page = states.page(position, limit, lambda key: key.startswith(prefix))
-        paged += page.windows
-        position, ended = page.position, page.position is None
+        page = states.page(prefix, lambda key: key.startswith(prefix) and key.endswith(ending), position, limit)
+        paged += page.positions
+        position, ended = page.last, page.last is None
     assert len(paged) == len(set(paged))
-    assert set(paged) == {window for window in expected if window[0].startswith(prefix)}
+    assert set(paged) == {position_of(one) for one in expected if one[0].startswith(prefix) and one[0].endswith(ending)}
     time = NOON + timedelta(hours=hours)
     oldest = sorted((one for one in expected if one[1] < time), key=lambda one: one[1])
-    assert [start for _, start in states.started_before(time, limit)] == [start for _, start in oldest[:limit]]
+    found = states.started_before(time, limit)
+    assert [at[-8:] for at in found] == [position_of(one)[-8:] for one in oldest[:limit]]
+    assert set(found) <= set(map(position_of, oldest))
     states.close()
 
 
@@ -58,13 +68,14 @@ def test_a_full_disk_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) 
     states = PresentStates()
     value = _snapshot(("a", NOON), (1, 2)).encode()
     with pytest.raises(StatesNotStoredError, match="TMPDIR"):
-        states.change(((f"{number:0500}", NOON), (1, 1), value) for number in range(1000))
+        states.change((position_of((f"{number:0500}", NOON)), (1, 1), value) for number in range(1000))
     states.close()
 
 
 def test_a_window_that_is_unknown_has_no_snapshot() -> None:
     states = PresentStates()
-    assert (states.get([("a", NOON)]), states.order(("a", NOON))) == ([None], None)
-    states.change([(("a", NOON), (1, 2), _snapshot(("a", NOON), (1, 2)).encode())])
-    assert states.get([("b", NOON), ("a", NOON)]) == [None, _snapshot(("a", NOON), (1, 2))]
+    unknown, known = position_of(("b", NOON)), position_of(("a", NOON))
+    assert (list(states.get([known])), states.order(known)) == ([(known, None)], None)
+    states.change([(known, (1, 2), _snapshot(("a", NOON), (1, 2)).encode())])
+    assert list(states.get([unknown, known])) == [(unknown, None), (known, _snapshot(("a", NOON), (1, 2)))]
     states.close()
