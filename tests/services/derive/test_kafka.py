@@ -9,11 +9,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from services.derive import kafka
+from services.derive.derive import OutputRecord
 from services.derive.errors import NoTopicError
 from services.derive.kafka import LOOKS, RealKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from contracts.records.record import Record
 
@@ -81,12 +82,16 @@ class Member:
     def __init__(self, *steps: int | str) -> None:
         self.steps = list(steps)
         self.known = True
-        self.committed: list[int] = []
+        self.commits: list[int] = []
 
     def subscribe(self, topics: list[str], on_assign: Rebalance, on_revoke: Rebalance, on_lost: Rebalance) -> None:
         assert topics == ["snapshots"]
         assert on_assign != on_revoke == on_lost
-        self.on_lost = on_lost
+        self.on_assign, self.on_lost = on_assign, on_lost
+
+    def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        assert timeout
+        return [TopicPartition(one.topic, one.partition, 7) for one in partitions]
 
     def poll(self, timeout: float) -> Read | None:
         assert timeout >= 0
@@ -100,7 +105,7 @@ class Member:
         assert not asynchronous
         if not self.known:
             raise KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
-        self.committed += [one.offset for one in offsets]
+        self.commits += [one.offset for one in offsets]
 
 
 def of(consumer: Listing | Member, *, stopping: bool = False, most: int = 10) -> RealKafka:
@@ -176,7 +181,7 @@ def test_records_that_were_not_settled_are_read_again_unless_the_partition_was_l
     again = ours.read()
     assert offsets(again) == read
     assert ours.settle(again, ())
-    assert member.committed == ([read[0], read[-1] + 1] if read else [])
+    assert member.commits == ([read[0], read[-1] + 1] if read else [])
 
 
 def test_a_read_has_no_more_records_than_the_settings_allow() -> None:
@@ -187,3 +192,60 @@ def test_a_read_has_no_more_records_than_the_settings_allow() -> None:
 
 def offsets(records: Sequence[Record]) -> list[int]:
     return [one.offset for one in records]
+
+
+class Followed:
+    """See `AssignmentListener`. It has nothing to restore."""
+
+    def assigned(self, offsets: Mapping[int, int]) -> None:
+        assert offsets == {0: 7}
+
+    def revoked(self, numbers: Collection[int]) -> None:
+        """Nothing is revoked."""
+
+
+class Written:
+    """A producer that notes what was committed when a record was given to it."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.committed_before: list[list[int]] = []
+
+    def produce(self, *_: object, on_delivery: object) -> None:
+        assert on_delivery
+        self.committed_before.append(list(self.member.commits))
+
+    def flush(self, timeout: float) -> int:
+        assert timeout
+        return 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_follows_from_a_changed_rule_is_written_after_the_offsets_that_it_was_evaluated_at(
+    monkeypatch: pytest.MonkeyPatch, *, known: bool
+) -> None:
+    """Otherwise a worker that lost its partitions, and a restart before those offsets, would write for old states."""
+    member = Member(1, 2, NOTHING)
+    ours, producer = of(member), Written(member)
+    monkeypatch.setattr(ours, "_producer", producer)
+    ours.join()
+    assert ours.settle(ours.read(), ())
+    member.commits.clear()
+    member.known = known
+    monkeypatch.setattr(kafka, "FRESH_S", -1.0)  # the last commit is too long ago
+    assert ours.write([OutputRecord("too_high", b"a", b"{}", 0)]) is known
+    assert producer.committed_before == ([[3]] if known else [])
+
+
+def test_the_first_records_of_a_changed_rule_follow_a_commit_of_the_assigned_offsets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    member = Member()
+    ours, producer = of(member), Written(member)
+    monkeypatch.setattr(ours, "_producer", producer)
+    ours.join(Followed())
+    member.on_assign(member, [TopicPartition("snapshots", 0)])
+    assert ours.write([OutputRecord("too_high", b"a", b"{}", 0)])
+    assert ours.write([OutputRecord("too_high", b"b", b"{}", 0)])
+    assert producer.committed_before == [[7], [7]]
+    assert member.commits == [7], "a commit is good for a while"
