@@ -68,7 +68,8 @@ class PackedIntegers:
         if self.samples not in (None, each):
             raise ValueError(f"has {each} samples of each channel, and {self.samples} are declared")
         values = numbers if self.is_whole else numbers * self.scale + self.offset
-        return {name: values[number :: len(self.channels)] for number, name in enumerate(self.channels)}
+        # Each channel in one piece, which orjson writes without a Python object for each sample.
+        return dict(zip(self.channels, values.reshape(each, len(self.channels)).T.copy(), strict=True))
 
     def _numbers(self, packed: bytes) -> NDArray[Any]:
         import numpy as np  # noqa: PLC0415  # only the decoder needs it, and not where an application is declared
@@ -77,16 +78,29 @@ class PackedIntegers:
             if self.bits == TWELVE and more == whole - 1:
                 return self._numbers(packed + b"\0")[:-1]
             raise ValueError(f"has {len(packed)} bytes of samples: the last one is truncated")
-        if whole != THREE:
-            return np.frombuffer(
-                packed, f"{'<' if self.order == 'little' else '>'}{'i' if self.signed else 'u'}{whole}"
-            )
-        parts = np.frombuffer(packed, np.uint8).reshape(-1, THREE).astype(np.int32)
-        first, middle, last = parts.T if self.order == "little" else parts.T[::-1]
-        if self.bits == TWELVE:
-            pair = [first | (middle & 0xF) << 8, middle >> 4 | last << 4]
-            numbers = np.stack(pair if self.order == "little" else pair[::-1], axis=1).ravel()
-        else:
-            numbers = first | middle << 8 | last << 16
-        sign = 1 << (self.bits - 1)
-        return (numbers ^ sign) - sign if self.signed else numbers
+        if whole == THREE:
+            return self._threes(packed)
+        numbers = np.frombuffer(packed, f"{self._kind}{whole}")
+        return numbers.astype(numbers.dtype.newbyteorder("="), copy=False)
+
+    def _threes(self, packed: bytes) -> NDArray[Any]:
+        """The samples of whole groups of three bytes, each read as a word of four, of which one byte is too many.
+
+        A shift to the left removes what is before a sample; one to the right, what is after it, and extends its sign.
+        """
+        import numpy as np  # noqa: PLC0415  # as above
+
+        count, little = len(packed) // THREE, self.order == "little"
+        swapped = np.ndarray((count,), f"{self._kind}4", packed + b"\0", strides=(THREE,))
+        words = swapped.astype(swapped.dtype.newbyteorder("="))
+        if self.bits != TWELVE:
+            return (words << 8 if little else words) >> 8
+        pairs = np.empty((count, 2), words.dtype)
+        pairs[:, 0] = (words << 20 if little else words) >> 20
+        pairs[:, 1] = words << (8 if little else 12) >> 20
+        return pairs.ravel()
+
+    @property
+    def _kind(self) -> str:
+        """The order and sign of numpy's type of a word."""
+        return ("<" if self.order == "little" else ">") + ("i" if self.signed else "u")
