@@ -5,9 +5,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.sink.settings import SinkSettings
 from services.sink.stores import STORES
+from spark_app.session import slots as needed_slots
 from tests.compose.configured import ROOT, Service, configured, variables
 
 LAYERS = sorted(path.name for path in ROOT.glob("compose.*.yaml"))
@@ -71,7 +73,9 @@ def test_the_cluster_has_a_slot_for_every_task(cluster: dict[str, Service]) -> N
     workers = cluster["spark-worker"]["deploy"]["replicas"]
     slots = workers * int(variables()["CLUSTER_WORKER_SLOTS"])
     assert workers == 2
-    assert slots >= 4 * int(variables()["PARTITIONS"])
+    partitions = int(variables()["PARTITIONS"])
+    suite = load_suite(cluster["job"]["environment"]["STATELOOP_APPLICATION"])
+    assert slots >= sum(needed_slots(one, partitions, partitions) for one in suite.applications)
 
 
 def test_driver_and_workers_share_the_checkpoint(cluster: dict[str, Service]) -> None:

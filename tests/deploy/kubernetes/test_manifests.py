@@ -13,7 +13,7 @@ import pytest
 import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication as SparkApplication
 
-from contracts.model.application import load
+from contracts.model.suite import load_suite
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
@@ -21,6 +21,7 @@ from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
 from services.sink.settings import SinkSettings
 from services.topics.settings import TopicsSettings
+from spark_app.session import slots
 from spark_app.settings import JobSettings
 
 ROOT = Path(__file__).parents[3]
@@ -43,6 +44,7 @@ def manifests() -> dict[str, Manifest]:
 
 
 MANIFESTS = manifests()
+APPLICATIONS = load_suite(MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_APPLICATION"]).applications
 OWN_SCHEMA = sorted(name for name, one in MANIFESTS.items() if one["kind"] not in OTHERS)
 
 
@@ -179,8 +181,7 @@ def test_instances_reach_each_other_by_the_name_of_their_pod() -> None:
 def test_the_console_finds_every_pod_of_every_part() -> None:
     told = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
     watched = {address.url for address in targets(json.loads(told["STATELOOP_SCRAPE_TARGETS"]))}
-    application = load(MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_APPLICATION"])
-    assert unmonitored(application, json.loads(told["STATELOOP_SCRAPE_TARGETS"])) == ()
+    assert not any(unmonitored(one, json.loads(told["STATELOOP_SCRAPE_TARGETS"])) for one in APPLICATIONS)
     parts = ("job/StatefulSet", "enrichment/Deployment", "derive/Deployment")
     assert watched == {f"http://{MANIFESTS[part]['metadata']['name']}:8080" for part in parts}
     for part in parts:
@@ -206,12 +207,12 @@ def test_the_console_finds_sparks_driver_by_the_same_name() -> None:
 
 
 def test_the_scaler_watches_the_workers_group_and_topic() -> None:
-    application = load(MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_APPLICATION"])
     scaler = MANIFESTS["enrichment-scaling/ScaledObject"]["spec"]
-    watched = scaler["triggers"][0]["metadata"]
-    assert watched["consumerGroup"] == application.enrichment_group
-    assert watched["topic"] == application.topics.snapshots
-    assert watched["bootstrapServers"] == MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_KAFKA"]
+    triggers = [one["metadata"] for one in scaler["triggers"]]
+    workers = [(one.enrichment_group, one.topics.snapshots) for one in APPLICATIONS if one.enrichments]
+    assert [(one["consumerGroup"], one["topic"]) for one in triggers] == workers
+    for watched in triggers:
+        assert watched["bootstrapServers"] == MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_KAFKA"]
     partitions = {one["name"]: one["value"] for one in pods()["topics/Job"]["containers"][0]["env"]}
     assert scaler["maxReplicaCount"] == int(partitions["STATELOOP_PARTITIONS"])
     assert scaler["scaleTargetRef"]["name"] == MANIFESTS["enrichment/Deployment"]["metadata"]["name"]
@@ -220,7 +221,8 @@ def test_the_scaler_watches_the_workers_group_and_topic() -> None:
 def test_the_executors_have_a_slot_for_every_task() -> None:
     executor = MANIFESTS["job-cluster/SparkApplication"]["spec"]["executor"]
     partitions = MANIFESTS["enrichment-scaling/ScaledObject"]["spec"]["maxReplicaCount"]
-    assert executor["instances"] * executor["cores"] >= 4 * partitions
+    needed = sum(slots(one, partitions, partitions) for one in APPLICATIONS)
+    assert executor["instances"] * executor["cores"] >= needed
 
 
 def test_versions_are_those_of_the_project() -> None:
