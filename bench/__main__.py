@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
+from bench.coverage.engines import COVERAGE_JOBS, COVERAGE_SERVICE
 from bench.enrichment.workers import WORKERS
 from bench.harness.broker import broker
 from bench.harness.errors import BenchError
@@ -23,11 +24,14 @@ from bench.harness.rounds import Rounds
 from bench.harness.targets import missed
 from bench.peers.build import build
 from bench.query.servers import QUERIES
+from bench.raw.jobs import RAW_JOBS
+from bench.vitals.jobs import VITALS_JOB
 from bench.windows.engines import WINDOW_JOBS
 
 FOLDER = CHECKOUT / ".stateloop" / "bench"
 RESULTS = FOLDER / "results.jsonl"
-ALL = (*JOBS, *WINDOW_JOBS, *WORKERS, *QUERIES)
+VITAL_JOBS = (*RAW_JOBS, VITALS_JOB, *COVERAGE_JOBS, COVERAGE_SERVICE)
+ALL = (*JOBS, *WINDOW_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
 NAMES = list(dict.fromkeys(job.name for job in ALL))
 INTERRUPTED = 130  # as a shell tells Ctrl-C
 
@@ -58,7 +62,7 @@ def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:
     return (
         tuple(job for job in ALL if job.name in arguments.jobs)
         if arguments.jobs
-        else (*USUAL, *WINDOW_JOBS, *WORKERS, *QUERIES)
+        else (*USUAL, *WINDOW_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
     )
 
 

@@ -41,7 +41,7 @@ class Latency:
         stream, boot = self._stream, self._site.boot
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS))
         with (
-            Background(receive, boot) as receiver,
+            Background(receive, boot, "snapshots") as receiver,
             Background(steady, boot, stream.rate, stream.fleet()) as load,
             RunningJob(job, self._plan, self._site, f"{stream.name}-{job.name}-{run}") as running,
         ):

@@ -3,10 +3,16 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.coverage.measures import CoverageCost, CoverageQueries
+from bench.coverage.measures import measures as coverage
 from bench.enrichment.measures import Calls, measures
 from bench.harness.load import Fleet
 from bench.query.measures import Keys, LoopMeasure
 from bench.query.measures import measures as queries
+from bench.raw.measures import RawChunks
+from bench.raw.measures import measures as raws
+from bench.vitals.measures import ChunkVisibility
+from bench.vitals.measures import measures as vitals
 from bench.windows.measures import WindowCounts
 from bench.windows.measures import measures as windows
 
@@ -53,7 +59,18 @@ class Stream:
         return Fleet("d", self.devices, self.hot)
 
 
-Measure = BacklogPlan | Stream | WindowCounts | Calls | Keys | LoopMeasure
+Measure = (
+    BacklogPlan
+    | Stream
+    | WindowCounts
+    | CoverageCost
+    | CoverageQueries
+    | RawChunks
+    | ChunkVisibility
+    | Calls
+    | Keys
+    | LoopMeasure
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +101,8 @@ class Plan:
 def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure:
     if isinstance(measure, BacklogPlan | WindowCounts | Calls):
         return replace(measure, events=events or measure.events)
+    if isinstance(measure, RawChunks):
+        return replace(measure, chunks=events or measure.chunks)
     if isinstance(measure, Keys):
         return replace(measure, keys=events or measure.keys, seconds=seconds or measure.seconds)
     return replace(measure, seconds=seconds or measure.seconds)
@@ -97,6 +116,9 @@ FULL = Plan(
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
         Stream("hot-10k", rate=10_000, seconds=300, warm_s=30, hot=0.2),
         *windows(1),
+        *raws(1),
+        *vitals(1),
+        *coverage(1),
         *measures(1),
         *queries(1),
     )
@@ -109,6 +131,9 @@ QUICK = Plan(
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
         Stream("hot-10k", rate=10_000, seconds=10, warm_s=10, hot=0.2),
         *windows(10),
+        *raws(20),
+        *vitals(20),
+        *coverage(20),
         *measures(5),
         *queries(20),
     ),

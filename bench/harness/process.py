@@ -18,7 +18,7 @@ from bench.peers.jdk import tool
 
 STOP_S = 15
 PAUSE_S = 0.1
-UTIME, STIME, STATE, GROUP, RSS = 11, 12, 0, 2, 21
+UTIME, STIME, STATE, SESSION, RSS = 11, 12, 0, 3, 21
 """Where proc(5) has them in a process's stat, counted from behind its name."""
 NOTHING: Mapping[str, str] = {}
 FROM_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
@@ -79,11 +79,11 @@ class Group:
             os.killpg(self._leader.pid, number)
 
     def _members(self) -> Iterator[tuple[int, list[str]]]:
-        """Each one's number, and what proc(5) has in its stat."""
+        """Each one's number, and what proc(5) has in its stat. Spark's Python processes have groups of their own."""
         for path in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
                 stat = path.read_text().rpartition(")")[2].split()
-                if int(stat[GROUP]) == self._leader.pid and stat[STATE] not in "ZX":
+                if int(stat[SESSION]) == self._leader.pid and stat[STATE] not in "ZX":
                     yield int(path.parent.name), stat
 
 

@@ -1,4 +1,4 @@
-"""Receives snapshots as a consumer of them does, and notes when."""
+"""Receives the records of a topic, such as snapshots, and notes when."""
 
 import gc
 import time
@@ -14,11 +14,11 @@ Received = tuple[float, bytes]
 """When, in seconds of the epoch, and the value."""
 
 
-def receive(boot: str, stop: Flag) -> list[Received]:
-    """All snapshots from the first on, until told to stop."""
+def receive(boot: str, topic: str, stop: Flag) -> list[Received]:
+    """All records from the first on, until told to stop."""
     gc.disable()  # a collection would be a pause of the receiver, and count as the job's
     consumer, received = Consumer(consumer_settings(boot)), list[Received]()
-    consumer.assign([TopicPartition("snapshots", partition, 0) for partition in range(PARTITIONS)])
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     while not stop.is_set():
         # poll returns at the first message; consume(MANY, WAIT_S) would wait for that many, or for all of the time.
         first = consumer.poll(WAIT_S)

@@ -54,7 +54,7 @@ def table(measure: str, results: Sequence[RunResult]) -> Table:
     jobs = dict.fromkeys(result.job for result in results)
     for job in jobs:
         drawn.add_row(job, *(_cells(name, values(results, measure, job, name)) for name in names))
-    for job in jobs:
+    for job in jobs if MEASURED.name in jobs else ():
         if job != MEASURED.name:
             drawn.add_row(f"{MEASURED.name} / {job}", *(_ratio(results, measure, job, name) for name in names))
     return drawn

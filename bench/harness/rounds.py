@@ -1,32 +1,76 @@
 """All runs of all jobs, in turns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaException
 
+from bench.coverage.engines import COVERAGE_ENGINES, COVERAGE_JOBS, COVERAGE_SERVICE
+from bench.coverage.measures import CoverageCost, CoverageQueries
+from bench.coverage.queries import CoverageLookups
 from bench.enrichment.drain import WorkerDrain
 from bench.enrichment.measures import Calls
 from bench.enrichment.workers import WORKERS
 from bench.harness.drain import Drain
 from bench.harness.errors import RunFailedError
-from bench.harness.jobs import MEASURED, Job
+from bench.harness.jobs import JOBS, MEASURED, Job
 from bench.harness.latency import Latency
 from bench.harness.plan import BacklogPlan, Measure, Plan, Site, Stream
-from bench.harness.progress import Display
+from bench.harness.progress import Display, Show
 from bench.harness.report import described
 from bench.harness.results import RunResult, Session, keep
 from bench.query.loop import EventVisibility
 from bench.query.measures import Keys, LoopMeasure
 from bench.query.servers import QUERIES, SERVERS
 from bench.query.service import KeyQueries
+from bench.raw.drain import RawDrain
+from bench.raw.jobs import RAW_JOBS
+from bench.raw.measures import RawChunks
+from bench.vitals.jobs import VITALS_JOB
+from bench.vitals.measures import ChunkVisibility
+from bench.vitals.visibility import ChunkVisible
 from bench.windows.drain import WindowDrain
-from bench.windows.engines import WINDOW_JOBS
+from bench.windows.engines import ENGINES, WINDOW_JOBS
 from bench.windows.measures import WindowCounts
 
 FILL_PER_S, DRAIN_PER_S, CHECK_PER_S = 40_000, 45_000, 90_000
 START_S, STOP_S, BATCH_S = 15.0, 5.0, 300.0
+
+
+class Meter(Protocol):
+    """Measures one job at a time."""
+
+    def measure(self, job: Job, run: int, show: Show) -> RunResult:
+        """One run of one job. Raises RunFailedError."""
+        ...
+
+
+METERS: dict[type[Measure], Callable[[Any, Plan, Site], Meter]] = {
+    BacklogPlan: Drain,
+    Stream: Latency,
+    WindowCounts: partial(WindowDrain, ENGINES),
+    CoverageCost: partial(WindowDrain, COVERAGE_ENGINES),
+    CoverageQueries: CoverageLookups,
+    RawChunks: RawDrain,
+    ChunkVisibility: ChunkVisible,
+    Calls: WorkerDrain,
+    Keys: KeyQueries,
+    LoopMeasure: EventVisibility,
+}
+ABLE: dict[type[Measure], tuple[Job, ...]] = {
+    BacklogPlan: JOBS,
+    Stream: JOBS,
+    WindowCounts: WINDOW_JOBS,
+    CoverageCost: COVERAGE_JOBS,
+    CoverageQueries: (COVERAGE_SERVICE,),
+    RawChunks: RAW_JOBS,
+    ChunkVisibility: (VITALS_JOB,),
+    LoopMeasure: (MEASURED,),
+}
+"""The jobs that do what is measured. Not all of them call, or answer for keys."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +88,7 @@ def able(measure: Measure, jobs: Sequence[Job]) -> list[Job]:
         return [job for job in jobs if job in (WORKERS if measure.peers else WORKERS[:1])]
     if isinstance(measure, Keys):
         return [job for job in jobs if job in QUERIES and (SERVERS[job.name].pushes or not measure.pushes_only)]
-    if isinstance(measure, LoopMeasure):
-        return [job for job in jobs if job == MEASURED]
-    if isinstance(measure, WindowCounts):
-        return [job for job in jobs if job in WINDOW_JOBS]
-    return [job for job in jobs if job not in (*WORKERS, *QUERIES, *WINDOW_JOBS)]
+    return [job for job in jobs if job in ABLE[type(measure)]]
 
 
 def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
@@ -60,7 +100,7 @@ def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
 def estimate(run: Run, plan: Plan) -> float:
     """Return how long a run takes, in seconds, without the filling of the topic."""
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
-    if isinstance(measure, Calls | Keys):
+    if isinstance(measure, Calls | Keys | RawChunks | CoverageQueries | ChunkVisibility):
         return around + measure.estimate_s
     if isinstance(measure, WindowCounts):
         return 2 * around + measure.estimate_s
@@ -90,7 +130,7 @@ class Rounds:
 
     def _all(self, measure: Measure, runs: list[Run], site: Site, display: Display) -> Iterator[RunResult]:
         plan = self._plan
-        meter = _meter(measure, plan, site)
+        meter = METERS[type(measure)](measure, plan, site)
         for run in runs:
             filling = _fill_s(measure) if run is runs[0] else 0
             display.begin(f"{measure.name}, {run.job.name} {run.number}", filling + estimate(run, plan))
@@ -101,24 +141,6 @@ class Rounds:
             keep([result], self._file, self._session)
             display.end(described(result))
             yield result
-
-
-def _meter(
-    measure: Measure, plan: Plan, site: Site
-) -> Drain | Latency | WindowDrain | WorkerDrain | KeyQueries | EventVisibility:
-    match measure:
-        case BacklogPlan():
-            return Drain(measure, plan, site)
-        case Stream():
-            return Latency(measure, plan, site)
-        case WindowCounts():
-            return WindowDrain(measure, plan, site)
-        case Calls():
-            return WorkerDrain(measure, plan, site)
-        case Keys():
-            return KeyQueries(measure, plan, site)
-        case LoopMeasure():
-            return EventVisibility(measure, plan, site)
 
 
 def _fill_s(measure: Measure) -> float:

@@ -1,7 +1,7 @@
 """The topics of a run: made anew, counted, and read back whole."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -12,6 +12,7 @@ INPUTS = ("events", "feedback")
 OUTPUTS = ("snapshots",)
 CONFIGS = {"snapshots": {"message.timestamp.type": "LogAppendTime"}}
 """By a name without its prefix. The broker stamps snapshots with its own clock, whatever a job puts in the record."""
+NO_CONFIGS: Mapping[str, dict[str, str]] = {}
 CHANGELOG = "-changelog"
 """How the topics are called in which Kafka Streams keeps its states."""
 ANSWER_S = 30
@@ -19,8 +20,11 @@ PAUSE_S = 0.1
 MANY = 20_000
 
 
-def renew(boot: str, names: tuple[str, ...]) -> None:
-    """Make these topics, empty; those of this name that were there are gone, and those that a job made for itself."""
+def renew(boot: str, names: tuple[str, ...], configs: Mapping[str, dict[str, str]] = NO_CONFIGS) -> None:
+    """Make these topics, empty, with these settings or those of CONFIGS.
+
+    Those of this name that were there are gone, and those that a job made for itself.
+    """
     admin = AdminClient({"bootstrap.servers": boot, "log_level": 3})
     there = admin.list_topics(timeout=ANSWER_S).topics
     old = [name for name in there if name in names or name.endswith(CHANGELOG)]
@@ -29,7 +33,8 @@ def renew(boot: str, names: tuple[str, ...]) -> None:
             deleted.result(ANSWER_S)
         while any(name in admin.list_topics(timeout=ANSWER_S).topics for name in old):
             time.sleep(PAUSE_S)
-    new = [NewTopic(name, PARTITIONS, 1, config=CONFIGS.get(name.rpartition(".")[2], {})) for name in names]
+    settings = {name: configs.get(name) or CONFIGS.get(name.rpartition(".")[2], {}) for name in names}
+    new = [NewTopic(name, PARTITIONS, 1, config=config) for name, config in settings.items()]
     for created in admin.create_topics(new).values():
         created.result(ANSWER_S)
     for name in names:

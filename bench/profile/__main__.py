@@ -22,7 +22,7 @@ from bench.profile.agent import library, option
 from bench.profile.errors import NoSamplesError
 from bench.profile.parts import shares
 from bench.windows.drain import WindowDrain
-from bench.windows.engines import STATELOOP_BATCH, STATELOOP_EVENT
+from bench.windows.engines import ENGINES, STATELOOP_BATCH, STATELOOP_EVENT
 from bench.windows.measures import WindowCounts
 
 FOLDER = CHECKOUT / ".stateloop" / "profile"
@@ -58,7 +58,7 @@ def profile(backlog: BacklogPlan | WindowCounts, job: Job, console: Console) -> 
 def _drain(backlog: BacklogPlan | WindowCounts, site: Site) -> Drain | WindowDrain:
     plan = Plan(measures=(backlog,))
     if isinstance(backlog, WindowCounts):
-        return WindowDrain(backlog, plan, site)
+        return WindowDrain(ENGINES, backlog, plan, site)
     topics.renew(site.boot, topics.INPUTS)
     return Drain(backlog, plan, site)
 

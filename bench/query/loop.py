@@ -15,7 +15,6 @@ from bench.harness import topics
 from bench.harness.background import Background
 from bench.harness.errors import RunFailedError
 from bench.harness.figures import percentiles, within
-from bench.harness.jobs import Job
 from bench.harness.latency import LEAD_S, Latency
 from bench.harness.load import EVENTS, SensorReading, keyed, steady
 from bench.harness.oracle import OracleReport, SnapshotDecoder
@@ -24,7 +23,7 @@ from bench.harness.process import RunningJob
 from bench.harness.receive import receive
 from bench.harness.results import RunResult
 from bench.query.facts import service_facts
-from bench.query.servers import SERVICE
+from bench.query.servers import service_of
 from bench.query.store_clients import HttpStoreClient
 from bench.yardstick.application import app
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from bench.harness.figures import Figures
+    from bench.harness.jobs import Job
     from bench.harness.plan import Plan, Site
     from bench.harness.progress import Show
     from bench.harness.receive import Received
@@ -45,11 +45,7 @@ BETWEEN_S = 0.02
 PATIENCE_S = 10
 BEFORE_S = 1.0
 """So long before a batch's end events may wait for the next one."""
-ASKED = Job(
-    name="query",
-    command=(sys.executable, "-m", "services.query"),
-    environment=SERVICE.environment | {"STATELOOP_APPLICATION": "bench.yardstick.application:app"},
-)
+ASKED = service_of("query", "bench.yardstick.application:app")
 
 
 class VisibleEvent(NamedTuple):
@@ -92,7 +88,7 @@ class EventVisibility:
             RunningJob(ASKED, self._plan, self._site, f"{name}-service", facts) as service,
             RunningJob(job, self._plan, self._site, name) as running,
             Background(steady, boot, loop.rate, self._stream.fleet()),
-            Background(receive, boot) as receiver,
+            Background(receive, boot, "snapshots") as receiver,
             closing(HttpStoreClient(int(facts["port"]), app.name)) as store_client,
         ):
             begin = Latency(self._stream, self._plan, self._site).warm_up(running, show)

@@ -27,6 +27,14 @@ SERVICE = Job(
         "STATELOOP_RATE": "0",
     },
 )
+
+
+def service_of(name: str, application: str) -> Job:
+    """The service of this application, which shares all cores with the other processes."""
+    environment = SERVICE.environment | {"STATELOOP_APPLICATION": application}
+    return Job(name, (sys.executable, "-m", "services.query"), environment)
+
+
 REDIS = Job(name="redis", command=(*PINNED, sys.executable, "-m", "bench.query.redis", "{boot}", "{port}", "{data}"))
 KSTREAMS = Job(
     name="kstreams",

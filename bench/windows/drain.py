@@ -7,7 +7,7 @@ nothing until a window, or the whole backlog, is over.
 
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -16,13 +16,13 @@ from bench.harness import topics
 from bench.harness.drain import stamped_values
 from bench.harness.figures import Figures
 from bench.harness.jobs import Job
-from bench.harness.load import EVENTS, SensorReading, preload_stamped, readings
+from bench.harness.load import EVENTS, SensorReading, preload_stamped
 from bench.harness.oracle import OracleReport
 from bench.harness.plan import Plan, Site
 from bench.harness.process import RunningJob
 from bench.harness.progress import Show
 from bench.harness.results import RunResult
-from bench.windows.engines import ENGINES, WindowEngine
+from bench.windows.engines import WindowEngine
 from bench.windows.measures import HOUR_S, OPEN_HOURS, WindowCounts
 from bench.windows.oracle import WindowOracle
 
@@ -45,8 +45,9 @@ class Drained:
 class WindowDrain:
     """Fills the topics once; every job then counts the same events."""
 
-    def __init__(self, counts: WindowCounts, plan: Plan, site: Site) -> None:
-        self._counts, self._plan, self._site = counts, plan, site
+    def __init__(self, engines: Mapping[str, WindowEngine], counts: WindowCounts, plan: Plan, site: Site) -> None:
+        """`engines` has those that are measured, by the names of their jobs."""
+        self._counts, self._engines, self._plan, self._site = counts, engines, plan, site
         self._ends = 0.0
         self._oracles: dict[str, WindowOracle] = {}
 
@@ -55,7 +56,7 @@ class WindowDrain:
         if not self._oracles:
             self._ends = time.time() // HOUR_S * HOUR_S - OPEN_HOURS * HOUR_S
             self._oracles = {backlog: self._filled(backlog, show) for backlog in (SHORT, LONG)}
-        engine, name = replace(ENGINES[job.name], job=job), f"{self._counts.name}-{job.name}-{run}"
+        engine, name = replace(self._engines[job.name], job=job), f"{self._counts.name}-{job.name}-{run}"
         short = self._drain(engine, SHORT, f"{name}-{SHORT}", show)
         long = self._drain(engine, LONG, f"{name}-{LONG}", show)
         verdict = long.verdict if short.verdict.right else short.verdict
@@ -75,9 +76,8 @@ class WindowDrain:
         return WindowOracle(self._readings(backlog))
 
     def _readings(self, backlog: str) -> Iterator[SensorReading]:
-        """Both begin with the same whole hour, and end in the middle of one."""
-        counts = self._counts
-        return islice(readings(counts.events, counts.keys, self._ends, counts.step_s), self._events(backlog))
+        """Both begin with the same whole hour."""
+        return islice(self._counts.readings(self._ends), self._events(backlog))
 
     def _events(self, backlog: str) -> int:
         return self._counts.short_events if backlog == SHORT else self._counts.events

@@ -16,9 +16,10 @@ class WindowEngine:
     start: str
 
 
-def _stateloop(name: str, emit: Emit) -> WindowEngine:
+def stateloop_engine(name: str, application: str, emit: Emit = Emit.EVENT, count: str = "state.count") -> WindowEngine:
+    """Our job with this application, whose snapshots have the count, or the spans that it counts, at this path."""
     environment = {
-        "STATELOOP_APPLICATION": f"bench.windows.application:{{backlog}}_{emit.value}",
+        "STATELOOP_APPLICATION": application,
         "STATELOOP_KAFKA": "{boot}",
         "STATELOOP_CHECKPOINT": "{checkpoint}",
         "STATELOOP_CATCH_UP": "false",
@@ -30,7 +31,7 @@ def _stateloop(name: str, emit: Emit) -> WindowEngine:
         (sys.executable, "-m", "spark_app"),
         environment,
         batch={"STATELOOP_BATCH": "PT{batch_s}S"},
-        count="state.count",
+        count=count,
     )
     return WindowEngine(job, emit, "first_seen")
 
@@ -42,8 +43,9 @@ def _peer(name: str, like: Job, main: str, emit: Emit) -> WindowEngine:
     return WindowEngine(Job(name, command, peer=like.peer, device="key", count="count"), emit, "window_start")
 
 
-STATELOOP_EVENT = _stateloop(MEASURED.name, Emit.EVENT)
-STATELOOP_BATCH = _stateloop("stateloop-batch", Emit.BATCH)
+APPLICATIONS = "bench.windows.application"
+STATELOOP_EVENT = stateloop_engine(MEASURED.name, f"{APPLICATIONS}:{{backlog}}_event")
+STATELOOP_BATCH = stateloop_engine("stateloop-batch", f"{APPLICATIONS}:{{backlog}}_batch", Emit.BATCH)
 FLINK_CLOSE = _peer("flink-close", FLINK, "CountJob", Emit.CLOSE)
 FLINK_EVENT = _peer("flink-event", FLINK, "CountJob", Emit.EVENT)
 KSTREAMS_CLOSE = _peer("kstreams-close", KSTREAMS, "KsCount", Emit.CLOSE)

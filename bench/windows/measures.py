@@ -1,6 +1,9 @@
 """The measure `windows`, and its sizes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from bench.harness.load import SensorReading, readings
 
 HOUR_S = 3600
 OPEN_HOURS = 0.5
@@ -35,6 +38,10 @@ class WindowCounts:
     def estimate_s(self) -> float:
         """About how long both backlogs take, without the starts."""
         return (self.events + self.short_events) / RECORDS_PER_S
+
+    def readings(self, ends: float) -> Iterator[SensorReading]:
+        """All events in order, those of the short backlog first. They end half an hour after a whole one."""
+        return readings(self.events, self.keys, ends, self.step_s)
 
     def __str__(self) -> str:
         return f"{self.events:,} events of {self.keys:,} keys in {self.hours} hours"

@@ -98,13 +98,18 @@ class CountDecoder:
         try:
             found = orjson.loads(value)
             count = _at(found, self._count)
-            return PublishedCount(_at(found, self._key), self._hour(_at(found, self._start)), int(count))
+            return PublishedCount(_at(found, self._key), self._hour(_at(found, self._start)), _number(count))
         except (ValueError, LookupError, TypeError):
             return None
 
     def _hour(self, start: str) -> datetime:
         """A time, once parsed: there are few. Raises ValueError, TypeError."""
         return self._hours.get(start) or self._hours.setdefault(start, datetime.fromisoformat(start))
+
+
+def _number(count: Any) -> int:
+    """A count, or what the spans of a coverage count. Raises ValueError, TypeError."""
+    return sum(end - start for start, end in count) if isinstance(count, list) else int(count)
 
 
 def _at(found: object, path: list[str]) -> Any:

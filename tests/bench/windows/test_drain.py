@@ -54,7 +54,7 @@ def test_the_short_backlog_is_the_begin_of_the_long_one() -> None:
 
 @pytest.mark.kafka
 def test_jobs_that_count_are_measured(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    meter = WindowDrain(COUNTS, PLAN, site)
+    meter = WindowDrain(ENGINES, COUNTS, PLAN, site)
     for emit, published in ((Emit.EVENT, 1.0), (Emit.CLOSE, 150 / COUNTS.events)):
         result = meter.measure(engine(emit, "nothing", monkeypatch), 1, ignore)
         assert result.right, result
@@ -65,7 +65,7 @@ def test_jobs_that_count_are_measured(site: Site, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.kafka
 def test_a_count_that_is_wrong_in_the_short_backlog_fails_the_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = WindowDrain(COUNTS, PLAN, site).measure(engine(Emit.EVENT, "short", monkeypatch), 1, ignore)
+    result = WindowDrain(ENGINES, COUNTS, PLAN, site).measure(engine(Emit.EVENT, "short", monkeypatch), 1, ignore)
     assert not result.right
     assert result.verdict is not None
     assert result.verdict.wrong == 1

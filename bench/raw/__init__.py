@@ -1,0 +1,1 @@
+"""Raw sources: how many chunks of a waveform the job decodes, and for how much CPU."""

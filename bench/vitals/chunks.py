@@ -1,0 +1,78 @@
+"""The chunks of a steady load, and which blob must show each."""
+
+import gc
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from multiprocessing.synchronize import Event as Flag
+from typing import Any, NamedTuple
+
+from bench.harness.load import keyed
+from bench.vitals.application import blobs
+from examples.vitals.chunk import RATE, encoded
+from examples.vitals.state import BLOB
+
+TOPIC = blobs.raw[0].topic
+BLOB_S = round(BLOB.total_seconds())
+DIFFERENT = 997
+PAUSE_S = 0.001
+
+
+class Chunk(NamedTuple):
+    """The chunk of a second, since 1970, of a patient."""
+
+    patient: str
+    second: int
+
+    @property
+    def samples(self) -> list[int]:
+        """What its monitor measured. No two chunks of a patient near each other have the same samples."""
+        first = self.second % DIFFERENT
+        return [first + number for number in range(RATE)]
+
+    @property
+    def blob_start(self) -> datetime:
+        """The start of the blob that it is in."""
+        return datetime.fromtimestamp(self.second // BLOB_S * BLOB_S, UTC)
+
+    def encode(self) -> bytes:
+        """The chunk as the monitor sends it."""
+        return encoded(datetime.fromtimestamp(self.second, UTC), "bench", self.samples)
+
+    def shown_by(self, pulse: Sequence[int | None]) -> bool:
+        """Whether a blob has the samples."""
+        place = self.second % BLOB_S * RATE
+        return list(pulse[place : place + RATE]) == self.samples
+
+
+def chunks_of(patient: str, blob_start: str, pulse: Sequence[int | None]) -> list[Chunk]:
+    """The chunks of which a blob has at least one sample."""
+    start = round(datetime.fromisoformat(blob_start).timestamp())
+    present = [place for place in range(0, len(pulse), RATE) if pulse[place] is not None]
+    return [Chunk(patient, start + place // RATE) for place in present]
+
+
+def steady_chunks(boot: str, patients: int, stop: Flag) -> dict[Chunk, float]:
+    """Send each patient's chunk of each second when it is over, at moments that are spread over the next second.
+
+    Gives when each was sent, in seconds of the epoch.
+    """
+    gc.disable()  # a collection would be a pause of the load
+    producer, sent, began = keyed(boot, linger_ms=0), dict[Chunk, float](), int(time.time())
+    while not stop.is_set():
+        due = int((time.time() - began) * patients)
+        while len(sent) < due:
+            second, patient = divmod(len(sent), patients)
+            chunk = Chunk(f"p{patient}", began + second - 1)
+            sent[chunk] = time.time()
+            producer.produce(TOPIC, chunk.encode(), chunk.patient)
+        producer.poll(0)
+        time.sleep(PAUSE_S)
+    producer.flush()
+    return sent
+
+
+def pulse_of(answer: dict[str, Any]) -> list[int | None]:
+    """The samples of a blob, from the answer about it."""
+    found: list[int | None] = answer["value"]["state"].get("pulse") or []
+    return found
