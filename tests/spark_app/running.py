@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[2]
 PARTITIONS = 2
 PATIENCE_S = 240.0
+PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"}
+"""Errors after which the client tries again."""
 
 
-def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.1) -> Any:
     """Wait for a condition, and give what it gave."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         if found := condition():
             return found
-        time.sleep(0.1)
+        time.sleep(pause_s)
     raise AssertionError(f"not within {patience_s:.0f} s: {what}")
 
 
@@ -151,14 +153,20 @@ def everything(kafka: str, topic: str) -> list[Message]:
     places = [TopicPartition(topic, one, 0) for one in consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions]
     consumer.assign([TopicPartition(one.topic, one.partition, OFFSET_BEGINNING) for one in places])
     messages: list[Message] = []
-    ends = 0
-    while ends < len(places):
+    ended: set[int | None] = set()
+
+    def read() -> bool:
         message = consumer.poll(PATIENCE_S)
         assert message is not None, f"{topic} ends"
-        if message.error() is None:
+        if (error := message.error()) is None:
             messages.append(message)
-        else:
-            ends += 1
+        elif error.name() == "_PARTITION_EOF":
+            ended.add(message.partition())
+        elif error.fatal() or not (error.retriable() or error.name() in PASSING):
+            raise KafkaException(error)
+        return len(ended) == len(places)
+
+    until(read, f"the end of {topic}", pause_s=0)
     consumer.close()
     return messages
 
