@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from contracts.wire.alerts import AlertRecord
 
 Crossing = tuple[str, str, int, int]
 """Airport, rule, number of the rule's change, and number of the reading of the airport."""
@@ -85,6 +88,28 @@ class Oracle:
             self.opened.append(self._open[place])
         elif not is_true and place in self._open:
             self.closed.append((self._open.pop(place), "condition"))
+
+
+@dataclass
+class Crossings:
+    """The alerts that opened and closed, as one reads them in their topic."""
+
+    number_of: dict[tuple[str, int], int]
+    """The numbers of the rules' changes, by rule and version."""
+    opened: Counter[Crossing] = field(default_factory=Counter)
+    closed: Counter[tuple[Crossing, str]] = field(default_factory=Counter)
+    _active: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, record: AlertRecord) -> None:
+        """Take the next record."""
+        for alert in record.alerts:
+            reading = int(alert.id.rpartition(".")[2])
+            crossing = record.device_id, alert.rule, self.number_of[alert.rule, alert.rule_version], reading
+            if alert.status == "open" and alert.id not in self._active.get(record.device_id, set()):
+                self.opened[crossing] += 1
+            if alert.status == "closed":
+                self.closed[crossing, str(alert.closed_by)] += 1
+        self._active[record.device_id] = {one.id for one in record.active}
 
 
 def merged(readings: int, changes: list[RuleChange]) -> Iterator[tuple[int, list[tuple[int, RuleChange]]]]:

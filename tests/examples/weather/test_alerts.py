@@ -15,7 +15,7 @@ from contracts.wire.alerts import AlertRecord
 from contracts.wire.window_key import window_key
 from examples.weather.application import app
 from examples.weather.readings import readings
-from tests.examples.weather.oracle import Crossing, Oracle, RuleChange, merged, rule_changes
+from tests.examples.weather.oracle import Crossings, Oracle, RuleChange, merged, rule_changes
 from tests.services.derive.crashing import AT, Broker
 
 if TYPE_CHECKING:
@@ -23,23 +23,6 @@ if TYPE_CHECKING:
 
 KILLED, REFUSED = 0.001, 0.001
 """How often a write or commit is."""
-
-
-def crossings(
-    records: list[AlertRecord], number_of: dict[tuple[str, int], int]
-) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
-    """The alerts that opened and closed, with the numbers of the changes by rule and version."""
-    opened, closed, before = list[Crossing](), list[tuple[Crossing, str]](), dict[str, set[str]]()
-    for record in records:
-        for alert in record.alerts:
-            reading = int(alert.id.rpartition(".")[2])
-            crossing = record.device_id, alert.rule, number_of[alert.rule, alert.rule_version], reading
-            if alert.status == "open" and alert.id not in before.get(record.device_id, set()):
-                opened.append(crossing)
-            if alert.status == "closed":
-                closed.append((crossing, str(alert.closed_by)))
-        before[record.device_id] = {one.id for one in record.active}
-    return opened, closed
 
 
 class Year:
@@ -65,10 +48,12 @@ class Year:
         self.broker.append(app.topics.snapshots, window_key(*snapshot.window), snapshot.encode())
         self.oracle.read(reading.station, reading.temperature)
 
-    def crossings(self) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
+    def crossings(self) -> Crossings:
         (alerts,) = app.alerts
-        records = self.broker.topics[app.topics.derived(alerts.name)]
-        return crossings([AlertRecord.model_validate_json(one.value or b"") for one in records], self.number_of)
+        found = Crossings(self.number_of)
+        for one in self.broker.topics[app.topics.derived(alerts.name)]:
+            found.add(AlertRecord.model_validate_json(one.value or b""))
+        return found
 
 
 def _fate(drawn: float) -> str:
@@ -86,7 +71,7 @@ def test_a_year_has_the_alerts_of_the_table() -> None:
             year.broker.run()
         year.read(rows[number])
     year.broker.run()
-    opened, closed = year.crossings()
-    assert len(opened) > 1000
-    assert Counter(opened) == Counter(year.oracle.opened)
-    assert Counter(closed) == Counter(year.oracle.closed)
+    found = year.crossings()
+    assert found.opened.total() > 1000
+    assert found.opened == Counter(year.oracle.opened)
+    assert found.closed == Counter(year.oracle.closed)
