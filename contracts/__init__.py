@@ -16,6 +16,7 @@ from contracts.model.state import State
 from contracts.model.suite import Suite
 from contracts.model.table import Table
 from contracts.model.topics import Topics
+from contracts.model.webhook import Webhook
 from contracts.reducers import (
     Bitmap,
     Collect,
@@ -109,6 +110,7 @@ __all__ = [
     "Topics",
     "ValueCount",
     "Variance",
+    "Webhook",
     "composite_key",
     "enrichment",
     "field",

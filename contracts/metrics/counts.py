@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contracts.metrics.metric import Metric
 
@@ -95,20 +95,20 @@ class Counts(Collector):
         return family
 
 
-class CountsByApplication(Collector):
-    """The counts of several applications in one process, each with the label `application`."""
+class LabelledCounts(Collector):
+    """The counts of several workers in one process, each with labels of its own."""
 
-    def __init__(self, counts: Mapping[str, Counts]) -> None:
+    def __init__(self, counts: Sequence[tuple[Mapping[str, str], Counts]]) -> None:
         self._counts = counts
 
     @override
     def collect(self) -> Iterator[Family]:
-        """A family for each metric, with the samples of all applications."""
-        for families in zip(*(one.collect() for one in self._counts.values()), strict=True):
+        """A family for each metric, with the samples of all workers."""
+        for families in zip(*(one.collect() for _, one in self._counts), strict=True):
             merged = Family(families[0].name, families[0].documentation, families[0].type)
             merged.samples = [
-                sample._replace(labels={"application": name, **sample.labels})
-                for name, family in zip(self._counts, families, strict=True)
+                sample._replace(labels={**labels, **sample.labels})
+                for (labels, _), family in zip(self._counts, families, strict=True)
                 for sample in family.samples
             ]
             yield merged

@@ -17,6 +17,7 @@ from contracts.model.named_state import NO_TIME, QueryOptions
 
 if TYPE_CHECKING:
     from contracts.model.table import Table
+    from contracts.model.webhook import Webhook
     from contracts.wire import Snapshot
 
     Condition = Callable[[Snapshot, Any], bool]
@@ -60,7 +61,7 @@ class Alerts:
     `opens` and `closes` are pure functions of a snapshot and a rule. An alert opens when `opens` is true and `closes`
     is not, and closes when `closes` is true; without `closes`, when `opens` is no longer true. It also closes when its
     rule is changed or removed, and when its window expires. A changed rule is evaluated against the present states at
-    once.
+    once. `webhook` is called when an alert opens, and when it closes.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Alerts:
     opens: Condition
     closes: Condition | None = None
     query: QueryOptions = QueryOptions(indexes=("status",))  # noqa: RUF009  # it is frozen
+    webhook: Webhook | None = None
 
     def __post_init__(self) -> None:
         if not issubclass(self.rules.model, AlertRule):

@@ -172,6 +172,16 @@ class Application:
         """The consumer group of the enrichment workers, unless STATELOOP_GROUP names another."""
         return f"{self.name}-enrichment"
 
+    def webhook_group(self, alerts: Alerts) -> str:
+        """The consumer group of the workers that deliver these alerts, unless STATELOOP_GROUP names another."""
+        return f"{self.name}-{alerts.name}-webhook"
+
+    @property
+    def called_apis(self) -> tuple[str, ...]:
+        """The APIs that enrichment workers call: for enrichments, and as webhooks."""
+        webhooks = (one.webhook.api for one in self.alerts if one.webhook)
+        return (*(one.api for one in self.enrichments), *webhooks)
+
     @cached_property
     def kept_for(self) -> timedelta:
         """How long after a window's start the job accepts records of it."""

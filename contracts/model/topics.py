@@ -18,6 +18,7 @@ PARTITIONER = "murmur2_random"
 
 READ_COMMITTED = {"isolation.level": "read_committed"}
 """Of every consumer. It is the default of librdkafka, but not of Java's clients."""
+COMPACTION_LAG = "min.compaction.lag.ms"
 MEANING = ("message.timestamp.type", "cleanup.policy")
 """The settings without which a topic's records mean something else. How long they are kept is the operator's choice."""
 
@@ -31,7 +32,7 @@ class Stamp(StrEnum):
 
 @dataclass(frozen=True)
 class Topic:
-    """One topic. `model` is the JSON Schema of its values."""
+    """One topic. `model` is the JSON Schema of its values. No record is compacted before its age is `uncompacted`."""
 
     name: str
     key: str
@@ -40,6 +41,7 @@ class Topic:
     retention: timedelta
     stamp: Stamp
     partitions: int
+    uncompacted: timedelta = NO_TIME
 
     @property
     def grows(self) -> bool:
@@ -48,10 +50,12 @@ class Topic:
 
     def config(self) -> dict[str, str]:
         """The topic's settings as Kafka spells them."""
+        lag = {COMPACTION_LAG: _milliseconds(self.uncompacted)} if self.uncompacted else {}
         return {
             "cleanup.policy": self.cleanup,
-            "retention.ms": str(round(self.retention.total_seconds() * 1000)),
+            "retention.ms": _milliseconds(self.retention),
             "message.timestamp.type": self.stamp.value,
+            **lag,
         }
 
     def merged(self, other: Self) -> Self:
@@ -63,6 +67,8 @@ class Topic:
         """Compare with the settings that a broker has for this topic. Raises TopicConfigError."""
         wanted = self.config()
         wrong = {name: wanted[name] for name in MEANING if _listed(found.get(name, "")) != _listed(wanted[name])}
+        if self.uncompacted and int(found.get(COMPACTION_LAG) or 0) < int(wanted[COMPACTION_LAG]):
+            wrong[COMPACTION_LAG] = wanted[COMPACTION_LAG]
         if wrong:
             raise TopicConfigError(self.name, found, wrong, kafka)
 
@@ -128,7 +134,10 @@ class Topics:
     def alert_topics(
         self, state: type[State], alerts: Sequence[Alerts], query: QueryOptions | None = None
     ) -> tuple[Topic, ...]:
-        """The topics of alerts, with their settings. Their records are kept as long as the snapshots."""
+        """The topics of alerts, with their settings. Their records are kept as long as the snapshots.
+
+        With a webhook, each of them is kept for `outage` at least: its worker delivers what has happened after it.
+        """
         kept = _outputs_kept(state, query)
         return tuple(
             Topic(
@@ -136,9 +145,10 @@ class Topics:
                 "device_id and first_seen",
                 "alerts",
                 "compact,delete",
-                kept,
+                max(kept, self.outage) if one.webhook else kept,
                 Stamp.BROKER,
                 self.partitions,
+                self.outage if one.webhook else NO_TIME,
             )
             for one in alerts
         )
@@ -192,6 +202,10 @@ def _outputs_kept(state: type[State], query: QueryOptions | None) -> timedelta:
     """How long the last record of a window is kept: until the window is forgotten."""
     closed = (query or QueryOptions()).closed_windows if state.is_windowed else NO_TIME
     return max(state.lifetime + state.grace + closed, timedelta(days=1))
+
+
+def _milliseconds(time: timedelta) -> str:
+    return str(round(time.total_seconds() * 1000))
 
 
 def _listed(value: str) -> set[str]:

@@ -48,6 +48,11 @@ class Request:
         return self.epoch, self.version
 
     @property
+    def slot(self) -> tuple[str, datetime, str]:
+        """What requests share of which only the latest is necessary: window and enrichment."""
+        return self.device_id, self.first_seen, self.enrichment
+
+    @property
     def identity(self) -> tuple[str, datetime, str, str]:
         """What two requests share when one of them is enough."""
         return self.device_id, self.first_seen, self.enrichment, self.fingerprint

@@ -104,7 +104,7 @@ class Evaluation(NamedTuple):
             return None
         if [one for one in found if one.is_active] == list(known):
             return None
-        return _record(snapshot, self.offset, found)
+        return _record(snapshot, self.offset, found, _changed(known, found))
 
     def _kept(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
         """The alerts that there were, as they are now. A pending one whose condition is false is left out."""
@@ -166,7 +166,10 @@ class Evaluation(NamedTuple):
 def expired(former: AlertRecord, offset: int, at: datetime) -> AlertRecord:
     """Return the record that closes all alerts of an expired window."""
     found = tuple(one for alert in former.active for one in closed(alert, at, "expired"))
-    return former.model_copy(update={"offset": offset, "as_of": at, "status": "closed", "alerts": found})
+    changed = tuple(one.id for one in found)
+    return former.model_copy(
+        update={"offset": offset, "as_of": at, "status": "closed", "alerts": found, "changed": changed}
+    )
 
 
 def closed(alert: Alert, at: datetime, by: ClosedBy) -> tuple[Alert, ...]:
@@ -183,7 +186,13 @@ def rule_of(row: TableRow) -> AlertRule:
     return row.value
 
 
-def _record(snapshot: Snapshot, offset: int, alerts: list[Alert]) -> AlertRecord:
+def _changed(known: tuple[Alert, ...], found: list[Alert]) -> tuple[str, ...]:
+    """The ids of the alerts that have opened or closed."""
+    former = {one.id: one.status for one in known}
+    return tuple(one.id for one in found if one.status not in ("pending", former.get(one.id)))
+
+
+def _record(snapshot: Snapshot, offset: int, alerts: list[Alert], changed: tuple[str, ...]) -> AlertRecord:
     statuses = {one.status for one in alerts}
     status: AlertStatus = "open" if "open" in statuses else "pending" if "pending" in statuses else "closed"
     return AlertRecord(
@@ -195,6 +204,7 @@ def _record(snapshot: Snapshot, offset: int, alerts: list[Alert]) -> AlertRecord
         offset=offset,
         status=status,
         alerts=tuple(alerts),
+        changed=changed,
     )
 
 

@@ -106,6 +106,7 @@ NAMES = (
     "WATCH_SUBSCRIPTIONS",
     "WATCH_WAITING",
     "WATCH_WAITING_BYTES",
+    "WEBHOOK_SECRETS",
     "WORKERS",
 )
 """All of them without the prefix: those of the settings models, and VERSION, the tag of the images in compose.yaml."""

@@ -1,6 +1,7 @@
 """The records of alerts."""
 
 from typing import Literal
+from uuid import UUID, uuid5
 
 from pydantic import AwareDatetime, Field
 
@@ -9,6 +10,9 @@ from contracts.wire.messages import Order, Wire
 AlertStatus = Literal["pending", "open", "closed"]
 """Pending: the condition is true, and not yet for as long as the rule's `hold`."""
 ClosedBy = Literal["condition", "rule_changed", "rule_removed", "expired"]
+EventKind = Literal["opened", "closed"]
+NAMESPACE = UUID("156f06c5-c4cc-49ba-9a5a-269dd1d62658")
+"""Of the idempotency keys. It never changes."""
 
 
 class Alert(Wire):
@@ -32,6 +36,33 @@ class Alert(Wire):
         return self.status != "closed"
 
 
+class AlertEvent(Wire):
+    """An alert that has opened, or closed, as a webhook receives it. A repetition has the same content."""
+
+    id: str
+    """Of the alert."""
+    event: EventKind
+    alerts: str
+    """The name of the alerts in the application."""
+    device_id: str
+    first_seen: AwareDatetime
+    epoch: int
+    version: int
+    """With `epoch`, of the snapshot that was evaluated."""
+    as_of: AwareDatetime
+    rule: str
+    rule_version: int
+    since: AwareDatetime
+    opened_at: AwareDatetime | None = None
+    closed_at: AwareDatetime | None = None
+    closed_by: ClosedBy | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The identity of the event, as a UUID: keys of devices may have characters that no HTTP header has."""
+        return str(uuid5(NAMESPACE, f"{self.id}/{self.event}"))
+
+
 class AlertRecord(Wire):
     """The alerts of a key in one window: those that are pending or open, and those that this record has closed.
 
@@ -49,6 +80,8 @@ class AlertRecord(Wire):
     status: AlertStatus
     """`open` if an alert is open, else `pending` if one is, else `closed`."""
     alerts: tuple[Alert, ...]
+    changed: tuple[str, ...] = ()
+    """The ids of the alerts that this record has opened or closed."""
 
     @property
     def order(self) -> Order:

@@ -16,15 +16,16 @@ def main() -> int:
     """Run a worker until a signal stops it, and return 0; or print an error with its remedy, and return 1."""
     try:
         settings = read(EnrichmentSettings)
-        groups = settings.groups(load_suite(settings.application))
-        settings.base_urls(groups.values())
-        tracing = open_tracing(settings, groups)
+        suite = load_suite(settings.application)
+        groups, webhooks = settings.groups(suite), settings.webhooks(suite)
+        settings.base_urls(suite.applications)
+        tracing = open_tracing(settings, (*groups, *webhooks))
     except StateloopError as error:
         return failure("enrichment", error)
     print(f"stateloop enrichment: {settings.model_dump_json()}", file=sys.stderr, flush=True)
     logs.to(sys.stderr, tracing.trace_id if tracing else None)
     tune_gc()
-    return run("enrichment", serve(settings, groups, tracing))
+    return run("enrichment", serve(settings, groups, webhooks, tracing))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from services.enrichment.errors import EverythingFailsError
 
 if TYPE_CHECKING:
-    from contracts import Application
     from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
+    from services.enrichment.planner import Planner
     from services.enrichment.settings import EnrichmentSettings
 
 
@@ -20,13 +20,11 @@ class Alarms:
     letters. An API without a breaker is different: its requests also fail while it is only down.
     """
 
-    def __init__(self, application: Application, settings: EnrichmentSettings) -> None:
-        self._application = application
+    def __init__(self, planner: Planner, settings: EnrichmentSettings) -> None:
+        self._planner = planner
         of, share, first = settings.failure_window, settings.failure_rate_threshold, settings.failure_min_count
         self._read = Alarm(of, share, first)
-        self._apis = {
-            api: Alarm(of, share, first if policy.breaker else of) for api, policy in application.apis.items()
-        }
+        self._apis = {api: Alarm(of, share, first if policy.breaker else of) for api, policy in planner.apis.items()}
 
     def decoded(self) -> None:
         """Count a decoded snapshot."""
@@ -35,15 +33,15 @@ class Alarms:
     def undecodable(self, detail: str) -> None:
         """Count an undecodable record. Raises EverythingFailsError."""
         if self._read.note(failed=True):
-            what = f"records of {self._application.topics.snapshots}"
-            look = "Check that the job writes that topic and is of the same version as the worker"
+            what = f"records of {self._planner.topic}"
+            look = "Check that Stateloop writes that topic, in the same version as the worker"
             raise EverythingFailsError(what, self._read.failed, self._read.seen, detail, look)
 
     def ended(self, request: Request, outcome: Outcome) -> None:
         """Count the outcome of a request, if it made a call. Raises EverythingFailsError."""
         if request.skipped is not None:
             return
-        api = self._application.by_name[request.enrichment].api
+        api = self._planner.api_of[request.enrichment]
         if self._apis[api].note(failed=outcome.status == "failure"):
             last = f"{request.enrichment}: {outcome.reason}"
             look = f"Check the address of {api} in STATELOOP_APIS, what it is called with, and whether it works"

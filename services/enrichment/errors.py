@@ -36,6 +36,17 @@ class HeaderUnreadableError(WorkerError, PermanentError):
         self.name = name
 
 
+class WebhookSecretError(WorkerError, PermanentError):
+    """The secret of a webhook cannot be used. The message does not contain it."""
+
+    def __init__(self, api: str, problem: str) -> None:
+        super().__init__(
+            f"The secret of {api} in STATELOOP_WEBHOOK_SECRETS: {problem}: write whsec_ and base64, or file:/its/path "
+            '(printf "whsec_%s" "$(openssl rand -base64 32)" makes one)'
+        )
+        self.api = api
+
+
 class EverythingFailsError(WorkerError, PermanentError):
     """All requests of an API fail, or no snapshot can be decoded. More dead letters would not help."""
 

@@ -55,7 +55,18 @@ def undecodable_snapshot(record: ConsumedRecord, topic: str, detail: str) -> Dea
 
 def failed_request(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of a failed request, with everything that a redrive needs."""
-    facts = {
+    detail = f"{request.enrichment}: {outcome.reason}"
+    return _dead_letter(record, topic, Reason.ENRICHMENT_FAILED, detail[:DETAIL], _facts(request, outcome))
+
+
+def failed_delivery(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+    """Return the dead letter of an event that was not delivered."""
+    detail = f"{outcome.reason}: {request.inputs['event']} {request.inputs['id']}"
+    return _dead_letter(record, topic, Reason.DELIVERY_FAILED, detail[:DETAIL], _facts(request, outcome))
+
+
+def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:
+    return {
         "enrichment": request.recorded_as,
         "first_seen": request.first_seen,
         "epoch": request.epoch,
@@ -64,9 +75,6 @@ def failed_request(record: ConsumedRecord, topic: str, request: Request, outcome
         "attempts": outcome.attempts,
         "response": outcome.response,
     }
-    return _dead_letter(
-        record, topic, Reason.ENRICHMENT_FAILED, f"{request.enrichment}: {outcome.reason}"[:DETAIL], facts
-    )
 
 
 def _dead_letter(record: ConsumedRecord, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:

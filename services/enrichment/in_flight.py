@@ -55,7 +55,7 @@ class PendingRequest:
 
 
 class InFlight:
-    """The unanswered requests of one partition: per device and enrichment, in the order of their versions."""
+    """The unanswered requests of one partition: per slot, in the order of their versions."""
 
     def __init__(self) -> None:
         self._pending: dict[tuple[str, datetime, str], list[PendingRequest]] = {}
@@ -65,9 +65,13 @@ class InFlight:
         """Return whether a request of the same identity is unanswered."""
         return request.identity in self._identities
 
+    def is_running(self, request: Request) -> bool:
+        """Return whether a request of the same identity has started."""
+        return self.contains(request) and self.queued(request) is None
+
     def queued(self, request: Request) -> PendingRequest | None:
-        """Return the last pending request of the same device and enrichment, if it has not started."""
-        pending = self._pending.get(_key(request))
+        """Return the last pending request of the same slot, if it has not started."""
+        pending = self._pending.get(request.slot)
         return pending[-1] if pending and pending[-1].task is None else None
 
     def coalesce(self, pending: PendingRequest, record: ConsumedRecord, request: Request) -> None:
@@ -80,12 +84,12 @@ class InFlight:
         """Add a request."""
         self._identities.add(request.identity)
         pending = PendingRequest(record, request)
-        self._pending.setdefault(_key(request), []).append(pending)
+        self._pending.setdefault(request.slot, []).append(pending)
         return pending
 
     def supersede_earlier(self, pending: PendingRequest) -> list[PendingRequest]:
         """Remove the earlier requests that are not written yet, and move their offsets to this one."""
-        same_slot = self._pending[_key(pending.request)]
+        same_slot = self._pending[pending.request.slot]
         earlier = [one for one in same_slot[: same_slot.index(pending)] if not one.is_written]
         for one in earlier:
             self.replace(one, pending)
@@ -99,15 +103,11 @@ class InFlight:
     def remove(self, pending: PendingRequest) -> None:
         """Remove a request: it was answered, superseded, deferred or abandoned."""
         pending.is_done = True
-        same_slot = self._pending[_key(pending.request)]
+        same_slot = self._pending[pending.request.slot]
         same_slot.remove(pending)
         if not same_slot:
-            del self._pending[_key(pending.request)]
+            del self._pending[pending.request.slot]
         self._identities.discard(pending.request.identity)
 
     def __iter__(self) -> Iterator[PendingRequest]:
         return (pending for same_slot in self._pending.values() for pending in same_slot)
-
-
-def _key(request: Request) -> tuple[str, datetime, str]:
-    return request.device_id, request.first_seen, request.enrichment

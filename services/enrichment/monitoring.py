@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
-from contracts.metrics.counts import CountsByApplication
+from contracts.metrics.counts import LabelledCounts
 from services.runtime.loop_calls import PATIENCE_S, LoopCalls
 
 if TYPE_CHECKING:
@@ -31,15 +31,16 @@ class Measured(Protocol):
 
 
 class MonitoredWorker(NamedTuple):
-    """A worker that counts as stuck after `stuck_after` without progress."""
+    """A worker that counts as stuck after `stuck_after` without progress. `labels` are those of its metrics."""
 
     worker: Measured
     counts: Counts
     stuck_after: timedelta
+    labels: Mapping[str, str]
 
 
 class Monitoring:
-    """The workers of a process by application. All are stuck when their event loop hangs.
+    """The workers of a process by name. All are stuck when their event loop hangs.
 
     Implements `monitoring.Monitored`: the thread of the endpoints calls it, and the event loop looks at the workers.
     """
@@ -50,7 +51,7 @@ class Monitoring:
         self._workers = workers
         self._calls = LoopCalls(loop, patience_s)
         self._registry = CollectorRegistry()
-        self._registry.register(CountsByApplication({name: one.counts for name, one in workers.items()}))
+        self._registry.register(LabelledCounts([(one.labels, one.counts) for one in workers.values()]))
         ProcessCollector(registry=self._registry)
 
     def unhealthy(self) -> str | None:

@@ -164,6 +164,10 @@ class PartitionState:
         """Return whether the request would be coalesced with a queued one."""
         return self._in_flight.queued(request) is not None
 
+    def has_started(self, request: Request) -> bool:
+        """Return whether a request of the same identity is running, or was answered."""
+        return self._in_flight.is_running(request) or self._answered.get(request.identity) is not None
+
     # Answering
 
     def can_start(self, pending: PendingRequest) -> bool:
@@ -311,7 +315,7 @@ class PartitionState:
         """
         identity = request.identity
         if self._in_flight.contains(request):  # a queued one is coalesced, so that it is deferred at its latest offset
-            return self._in_flight.queued(request) is None
+            return self._in_flight.is_running(request)
         answered = self._answered.get(identity)
         if answered is None:
             return False

@@ -8,18 +8,20 @@ import logging
 import signal
 import time
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from services.enrichment.calls.assembly import assemble, utc_now
+from services.enrichment.calls.assembly import assemble, assemble_webhook, utc_now
 from services.enrichment.calls.headers import reveal
 from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
 from services.enrichment.monitoring import MonitoredWorker, Monitoring
+from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.rereader import KafkaRereader
+from services.enrichment.webhooks import DeliveryPlanner
 from services.enrichment.worker import Worker
 from services.runtime.monitoring import serving
 from services.runtime.publisher import KafkaPublisher
@@ -30,8 +32,10 @@ from services.runtime.topic_owners import TopicOwners
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from contracts import Application, Policy
-    from services.enrichment.settings import EnrichmentSettings
+    from contracts import Application, Policy, Webhook
+    from services.enrichment.calls.assembly import ApiCalls
+    from services.enrichment.planner import Planner
+    from services.enrichment.settings import AlertDelivery, EnrichmentSettings
     from services.enrichment.tracing import Tracing
 
 log = logging.getLogger(__name__)
@@ -47,22 +51,33 @@ YOUNG_COLLECTIONS, OLD_COLLECTIONS = 50, 100
 
 
 async def serve(
-    settings: EnrichmentSettings, groups: Mapping[str, Application], tracing: Tracing | None = None
+    settings: EnrichmentSettings,
+    groups: Mapping[str, Application],
+    webhooks: Mapping[str, AlertDelivery],
+    tracing: Tracing | None = None,
 ) -> None:
-    """Run a worker for each application until SIGTERM or SIGINT, each a member of the group that is its key.
+    """Run a worker for each application, and for each webhook, until SIGTERM or SIGINT.
 
-    Raises a StateloopError, or a group of them, if one of them cannot work.
+    Each is a member of the group that is its key. Raises a StateloopError, or a group of them, if one of them cannot
+    work.
     """
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)
+        resources = _Resources(settings, stack, tracing)
         workers: list[Worker] = []
         monitored: dict[str, MonitoredWorker] = {}
-        for group, one in groups.items():
-            dependencies = await _dependencies(settings, group, one, tracing, stack)
+
+        def add(name: str, dependencies: Dependencies, **labels: str) -> None:
             workers.append(Worker(dependencies))
-            limit = patience(settings.stuck_after, one.apis.values())
-            monitored[one.name] = MonitoredWorker(workers[-1], dependencies.counts, limit)
+            limit = patience(settings.stuck_after, dependencies.planner.apis.values())
+            monitored[name] = MonitoredWorker(workers[-1], dependencies.counts, limit, labels)
+
+        for group, one in groups.items():
+            add(one.name, await _enrichments(resources, group, one), application=one.name)
+        for group, (application, alerts, webhook) in webhooks.items():
+            dependencies = await _deliveries(resources, group, application, alerts.name, webhook)
+            add(alerts.name, dependencies, application=application.name, alerts=alerts.name)
         loop = asyncio.get_running_loop()
         port = stack.enter_context(serving(Monitoring(monitored, loop), settings.http_host, settings.http_port))
         if port is not None:
@@ -79,25 +94,47 @@ def _stop(workers: Sequence[Worker]) -> None:
         worker.stop()
 
 
-async def _dependencies(
-    settings: EnrichmentSettings, group: str, application: Application, tracing: Tracing | None, stack: AsyncExitStack
+class _Resources(NamedTuple):
+    """What the workers of a process share. The stack closes what they open."""
+
+    settings: EnrichmentSettings
+    stack: AsyncExitStack
+    tracing: Tracing | None
+
+
+async def _enrichments(resources: _Resources, group: str, application: Application) -> Dependencies:
+    """Open the dependencies of a worker that enriches an application's snapshots."""
+    counts = Counts(CATALOGUE)
+    transports = {api: await _transport(resources, api, policy) for api, policy in application.apis.items()}
+    calls = assemble(application, transports, counts)
+    return await _dependencies(resources, group, application, EnrichmentPlanner(application, counts), calls, counts)
+
+
+async def _deliveries(
+    resources: _Resources, group: str, application: Application, alerts: str, webhook: Webhook
 ) -> Dependencies:
-    """Open the dependencies of the worker; the stack closes them."""
-    counts, topic = Counts(CATALOGUE), application.topics.snapshots
-    transports = {
-        name: await stack.enter_async_context(_transport(name, url, settings, application.apis[name], tracing))
-        for name, url in settings.base_urls((application,)).items()
-    }
+    """Open the dependencies of a worker that delivers alerts of this name to their webhook."""
+    counts, secret = Counts(CATALOGUE), resources.settings.webhook_secrets.get(webhook.api)
+    transport = await _transport(resources, webhook.api, webhook.policy)
+    calls = assemble_webhook(webhook, alerts, transport, counts, secret=secret)
+    planner = DeliveryPlanner(application, alerts, webhook, counts)
+    return await _dependencies(resources, group, application, planner, calls, counts)
+
+
+async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
+    resources: _Resources, group: str, application: Application, planner: Planner, calls: ApiCalls, counts: Counts
+) -> Dependencies:
+    settings, stack, tracing = resources
+    stack.callback(calls.close)
     publisher = KafkaPublisher(settings.client(), NAME, asyncio.get_running_loop())
     stack.push_async_callback(publisher.close)
-    rereader = KafkaRereader(settings.client(), topic=topic, group=group)
+    rereader = KafkaRereader(settings.client(), topic=planner.topic, group=group)
     stack.push_async_callback(rereader.close)
-    calls = assemble(application, transports, counts)
-    stack.callback(calls.close)
     return Dependencies(
         application=application,
+        planner=planner,
         settings=settings,
-        source=_source(settings, group, application),
+        source=_source(settings, group, application, planner.topics),
         rereader=rereader,
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
@@ -108,17 +145,17 @@ async def _dependencies(
     )
 
 
-def _source(settings: EnrichmentSettings, group: str, application: Application) -> KafkaSource:
-    topics = application.topics
+def _source(settings: EnrichmentSettings, group: str, application: Application, topics: Sequence[str]) -> KafkaSource:
+    """The consumer of the first of these topics. All of them must exist."""
     owners = TopicOwners(application, settings.client(), log.warning)
     return KafkaSource(
         settings.member(),
         NAME,
         group=group,
-        topic=topics.snapshots,
+        topic=topics[0],
         batch=settings.max_poll_records,
         drain=settings.drain,
-        check=TopicCheck((topics.snapshots, topics.feedback, topics.dead_letters), settings.kafka, owners.check),
+        check=TopicCheck(topics, settings.kafka, owners.check),
     )
 
 
@@ -133,9 +170,8 @@ def open_tracing(settings: EnrichmentSettings, groups: Iterable[str]) -> Tracing
     return Tracing("+".join(groups))
 
 
-def _transport(
-    api: str, url: str, settings: EnrichmentSettings, policy: Policy, tracing: Tracing | None
-) -> HttpTransport:
+async def _transport(resources: _Resources, api: str, policy: Policy) -> HttpTransport:
+    settings, tracing = resources.settings, resources.tracing
     bounds = Bounds(
         connections=policy.concurrency,
         largest=policy.largest_answer,
@@ -143,7 +179,8 @@ def _transport(
         allowed=settings.allowed_networks,
         headers=reveal(settings.api_headers.get(api, {})),
     )
-    return HttpTransport(url, bounds, clock=time.monotonic, span=tracing.call if tracing else None)
+    transport = HttpTransport(settings.apis[api], bounds, clock=time.monotonic, span=tracing.call if tracing else None)
+    return await resources.stack.enter_async_context(transport)
 
 
 def tune_gc() -> None:

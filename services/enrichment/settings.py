@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
@@ -15,7 +15,7 @@ from services.enrichment.errors import ApiUnknownError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from contracts import Application, Suite
+    from contracts import Alerts, Application, Suite, Webhook
 
 
 def _base_url(url: str) -> str:
@@ -38,15 +38,25 @@ NOT_WITH_CONSUMER = ("session.timeout.ms", "heartbeat.interval.ms", "partition.a
 """The broker sets these, and not the client, under the protocol `consumer`."""
 
 
+class AlertDelivery(NamedTuple):
+    """The alerts of an application that a worker delivers to their webhook."""
+
+    application: Application
+    alerts: Alerts
+    webhook: Webhook
+
+
 class EnrichmentSettings(KafkaSettings):
     """One worker. Times are durations: a number of seconds, or ISO 8601."""
 
     application: str
     """The application, or the suite of applications, as package.module:name."""
     apis: dict[str, BaseUrl] = Field(default_factory=dict, examples=[{"city": "https://city.example"}])
-    """The base URL of each API that the application declares."""
+    """The base URL of each API that the application declares, webhooks included."""
     api_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
     """Secret headers by API, as {"city": {"Authorization": "Bearer …"}}; a value file:/path is read from that file."""
+    webhook_secrets: dict[str, SecretStr] = Field(default_factory=dict)
+    """The secret by which the calls of a webhook are signed, by API, as {"pager": "whsec_…"}; or file:/path."""
     allowed_networks: tuple[IPvAnyNetwork, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
     """Networks whose addresses may be called although they are not public, as ["10.1.0.0/16"]."""
     group: str | None = None
@@ -101,7 +111,7 @@ class EnrichmentSettings(KafkaSettings):
 
     def base_urls(self, applications: Iterable[Application]) -> dict[str, str]:
         """Return the base URL of each API that these declare. Raises ApiUnknownError for one without."""
-        named = sorted({one.api for application in applications for one in application.enrichments})
+        named = sorted({api for application in applications for api in application.called_apis})
         if missing := tuple(name for name in named if name not in self.apis):
             raise ApiUnknownError(missing)
         return {name: self.apis[name] for name in named}
@@ -117,10 +127,23 @@ class EnrichmentSettings(KafkaSettings):
         return self
 
     def groups(self, suite: Suite) -> dict[str, Application]:
-        """Return the applications with enrichments, or all if none has any, by the consumer group of their workers."""
+        """Return the applications with enrichments, or all if nothing is called, by the group of their workers."""
+        is_idle = not any(one.called_apis for one in suite.applications)
         return {
             suite.group(one, self.group) if self.group else one.enrichment_group: one
-            for one in [one for one in suite.applications if one.enrichments] or suite.applications
+            for one in suite.applications
+            if one.enrichments or is_idle
+        }
+
+    def webhooks(self, suite: Suite) -> dict[str, AlertDelivery]:
+        """Return the alerts with webhooks, by the consumer group of their workers."""
+        return {
+            f"{suite.group(one, self.group)}-{alerts.name}" if self.group else one.webhook_group(alerts): AlertDelivery(
+                one, alerts, alerts.webhook
+            )
+            for one in suite.applications
+            for alerts in one.alerts
+            if alerts.webhook is not None
         }
 
     def member(self) -> dict[str, str]:

@@ -50,10 +50,10 @@ class Tracing:
         return _Traced(caller, self._tracer)
 
     @contextmanager
-    def call(self, host: str) -> Iterator[_CallSpan]:
+    def call(self, method: str, host: str) -> Iterator[_CallSpan]:
         """Open a span around one call. It has the host only, because path and query may identify a person."""
-        facts = {"http.request.method": "GET", "server.address": host}
-        with self._tracer.start_as_current_span("GET", None, SpanKind.CLIENT, facts, record_exception=False) as span:
+        facts = {"http.request.method": method, "server.address": host}
+        with self._tracer.start_as_current_span(method, None, SpanKind.CLIENT, facts, record_exception=False) as span:
             try:
                 yield _CallSpan(span)
             except BaseException as error:

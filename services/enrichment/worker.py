@@ -1,4 +1,4 @@
-"""The main path of a worker: read a snapshot, plan its requests, answer them, write the feedback, commit the offset."""
+"""The main path of a worker: read a record, plan its requests, answer them, write the outcomes, commit the offset."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
 from contracts.types.key import shortened
-from contracts.wire import decode_snapshot
 from services.enrichment.alarms import Alarms
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
-from services.enrichment.feedback import encode, failed_request, milliseconds, undecodable_snapshot
+from services.enrichment.feedback import undecodable_snapshot
 from services.enrichment.health import Pulse
-from services.enrichment.partition_state import PartitionState, Planned
 from services.enrichment.partitions import Partitions
 from services.enrichment.record_queue import RecordQueue
 
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from services.enrichment.dependencies import Dependencies
     from services.enrichment.health import HealthStatus
     from services.enrichment.in_flight import PendingRequest
+    from services.enrichment.partition_state import PartitionState
     from services.runtime.source import ConsumedRecord
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,8 @@ class Worker:
 
     def __init__(self, dependencies: Dependencies) -> None:
         settings, application = dependencies.settings, dependencies.application
-        self._application = application
+        self._planner = planner = dependencies.planner
+        self._dead_letters = application.topics.dead_letters
         self._settings = settings
         self._source = dependencies.source
         self._caller = dependencies.caller
@@ -54,14 +54,13 @@ class Worker:
         self._unplanned: RecordQueue[tuple[PartitionState, ConsumedRecord]] = RecordQueue()
         self._backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.max_deferred)
         self._partitions = Partitions(application, settings, self._counts, self._clock, self._backpressure)
-        self._alarms = Alarms(application, settings)
+        self._alarms = Alarms(planner, settings)
         self._pulse = Pulse(self._counts, self._clock)
         self._stopping = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
-        self._api_of = {name: one.api for name, one in application.by_name.items()}
         self._dispatchers = {
             api: Dispatcher(api, settings.in_flight, dependencies.availability, self._tasks.create_task, self._answer)
-            for api in set(self._api_of.values())
+            for api in set(planner.api_of.values())
         }
         self._deferred = {
             api: DeferredQueue(
@@ -162,36 +161,20 @@ class Worker:
             return
         state.track(record.offset, len(requests))
         for request in requests:
-            if not self._deferred[self._api_of[request.enrichment]].defer(state, record.offset, request):
+            if not self._deferred[self._planner.api_of[request.enrichment]].defer(state, record.offset, request):
                 self._dispatch(state, record, request, now)
 
     def _requests(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
-        """The requests to start. Raises ValueError for a record that is no snapshot."""
+        """The requests to start. A tombstone has none. Raises ValueError for a record that cannot be decoded."""
         if record.value is None:
             return []
-        snapshot = decode_snapshot(record.value)
+        requests = self._planner.plan(state, record, now)
         self._alarms.decoded()
-        is_known = state.has_seen(snapshot)
-        if is_known:
-            self._counts.add(metrics.OUTDATED)
-            if not state.is_latest(snapshot):
-                return []
-        requests, suppressed, over_budget = state.plan(self._application, snapshot, now)
-        if is_known:  # compaction may leave only this copy of a snapshot with queued or deferred requests
-            return [
-                one for one in requests if state.has_queued(one) or state.has_deferred(self._api_of[one.enrichment])
-            ]
-        if suppressed or over_budget:  # neither, for most snapshots
-            self._counts.add(metrics.SUPPRESSED, by=suppressed)
-            self._count_over_budget(over_budget)
-        for request in requests:
-            if request.order > snapshot.order:
-                self._counts.add(metrics.FORGED, request.enrichment)
         return requests
 
     def _dispatch(self, state: PartitionState, record: ConsumedRecord, request: Request, now: datetime) -> None:
-        if pending := state.add(record, request, now if self._application.limited else None):
-            self._dispatchers[self._api_of[request.enrichment]].add(state, pending)
+        if pending := state.add(record, request, now if self._planner.is_limited else None):
+            self._dispatchers[self._planner.api_of[request.enrichment]].add(state, pending)
         else:
             self._counts.add(metrics.COALESCED)
 
@@ -200,32 +183,26 @@ class Worker:
         if record is None:
             state.resume(api, offset, 0)
             return
-        now, snapshot = self._now(), decode_snapshot(record.value or b"")
-        is_superseded = state.is_superseded(snapshot)
-        planned = Planned([], 0, []) if is_superseded else state.plan(self._application, snapshot, now)
-        requests = [request for request in planned.requests if self._api_of[request.enrichment] == api]
-        self._count_over_budget([one for one in planned.over_budget if self._api_of[one.enrichment] == api])
+        now = self._now()
+        requests = self._planner.replan(state, record, now, api)
         state.resume(api, offset, len(requests))
         for request in requests:
             self._dispatch(state, record, request, now)
 
-    def _count_over_budget(self, requests: list[Request]) -> None:
-        for request in requests:
-            self._counts.add(metrics.BUDGET_STOPS, request.enrichment)
-
     # Enricher
 
     async def _answer(self, state: PartitionState, pending: PendingRequest) -> None:
-        """Answer one request: make its calls, write its feedback, and finish its offsets once Kafka has that."""
-        request, topics = pending.request, self._application.topics
+        """Answer one request: make its calls, write its outcome, and finish its offsets once Kafka has that."""
+        request = pending.request
         outcome = self._skipped(request) or await self._caller.answer(request)
-        outcome, value = encode(request, outcome, self._now(), self._application.largest_record)
+        outcome, output = self._planner.encode(request, outcome, self._now())
         self._alarms.ended(request, outcome)
         key = request.device_id.encode()
         if outcome.status == "failure":
-            await self._send_to_dead_letters(key, failed_request(pending.record, topics.snapshots, request, outcome))
+            await self._send_to_dead_letters(key, self._planner.dead_letter(pending.record, request, outcome))
         self._counts.add(metrics.SUPERSEDED, by=state.begin_write(pending))
-        await self._publisher.publish(topics.feedback, key, value, milliseconds(request.as_of))
+        if output is not None:
+            await self._publisher.publish(output.topic, key, output.value, output.timestamp)
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
         state.finish(pending)
 
@@ -245,15 +222,12 @@ class Worker:
 
     async def _reject(self, state: PartitionState, record: ConsumedRecord, detail: str) -> None:
         self._alarms.undecodable(detail)
-        await self._send_to_dead_letters(
-            record.key, undecodable_snapshot(record, self._application.topics.snapshots, detail)
-        )
+        await self._send_to_dead_letters(record.key, undecodable_snapshot(record, self._planner.topic, detail))
         self._counts.add(metrics.REJECTED)
         state.finish_offset(record.offset)
 
     async def _send_to_dead_letters(self, key: bytes | None, dead_letter: DeadLetter) -> None:
-        topic = self._application.topics.dead_letters
-        await self._publisher.publish(topic, shortened(key), dead_letter.encode())
+        await self._publisher.publish(self._dead_letters, shortened(key), dead_letter.encode())
         self._counts.add(metrics.DEAD_LETTERS, dead_letter.reason)
 
     # Health and metrics

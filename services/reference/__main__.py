@@ -41,7 +41,7 @@ SECTIONS = {
     "Filters": ("field", "Filter"),
     "Raw sources": ("Raw", "RawRecord", "PackedIntegers", "FieldSource", *SOURCES_OF_FIELDS),
     "Named states": ("QueryOptions", "Derived", "Table", "NamedState"),
-    "Alerts": ("Alerts", "AlertRule"),
+    "Alerts": ("Alerts", "AlertRule", "Webhook"),
     "Enrichments": ("enrichment", "Api.get", "Api.get_one", "Quantize", "Batch", "Echo"),
     "Policies of APIs": ("Policy", "RateLimit", "Breaker", "Cache"),
 }

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
         ("docs/how-to/topics.md", "tests/docs/rides.py"),
         ("docs/how-to/write-a-reducer.md", "tests/spark_app/geometric_mean.py"),
         ("docs/how-to/write-a-reducer.md", "tests/spark_app/test_geometric_mean.py"),
+        ("docs/how-to/webhooks.md", "tests/docs/signed_webhook.py"),
         ("docs/how-to/write-a-processor.md", "tests/docs/temperature_jumps.py"),
         ("docs/how-to/write-a-processor.md", "tests/docs/test_temperature_jumps.py"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contracts import AbsentError, RetryableCallError
@@ -9,10 +10,10 @@ from contracts.errors import CallError
 from contracts.metrics import worker as metrics
 from contracts.types.echo import MismatchError
 from services.enrichment.calls.limits import Limits
-from services.enrichment.calls.statuses import MisfitError, parse_json
+from services.enrichment.calls.statuses import MisfitError, check_accepted, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from contracts import Policy
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from services.enrichment.calls.permits import Permit, PermitSource
     from services.enrichment.calls.response import Response
     from services.enrichment.calls.retrier import Effort
-    from services.enrichment.calls.transport import Transport
+    from services.enrichment.calls.transport import Post, Transport
+
+    Send = Callable[[float], Awaitable[Response]]
+    """Sends a request within seconds."""
 
 T = TypeVar("T")
 
@@ -50,10 +54,21 @@ class ApiClient:
         self._timeout = policy.timeout.total_seconds()
         self._deadline = policy.deadline.total_seconds()
 
-    async def answer(
+    def answer(
         self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort
+    ) -> Awaitable[tuple[bytes, T]]:
+        """Make one attempt to GET: return the body, and what `read` makes of its JSON. Raises a CallError."""
+        return self._attempt(enrichment, partial(self._transport.get, target), partial(self._parsed, read), effort)
+
+    async def post(self, enrichment: str, post: Post, effort: Effort) -> None:
+        """Make one attempt to POST. Raises a CallError unless it is accepted."""
+        accept = partial(check_accepted, policy=self._policy, now=self._now)
+        await self._attempt(enrichment, partial(self._transport.post, post), accept, effort)
+
+    async def _attempt(
+        self, enrichment: str, send: Send, read: Callable[[Response], T], effort: Effort
     ) -> tuple[bytes, T]:
-        """Make one attempt: return the body, and what `read` makes of its JSON. Raises a CallError.
+        """Make one attempt within the limits: return the body, and what `read` makes of the response.
 
         A probe that finds the API still down is no attempt of the request, which goes on waiting.
         """
@@ -63,7 +78,7 @@ class ApiClient:
                 permit = self._free_permit() or await self._wait_for_permit()
                 before, failed, pause_s, reason = effort.seconds, None, 0.0, ""
                 try:
-                    answer = await self._call(enrichment, target, read, effort)
+                    answer = await self._call(enrichment, send, read, effort)
                     failed = False
                 except RetryableCallError as failure:
                     failed = not isinstance(failure, MisfitError | MismatchError)
@@ -107,14 +122,14 @@ class ApiClient:
         return 0.0 if asked is None else min(asked, self._policy.max_retry_after).total_seconds()
 
     async def _call(
-        self, enrichment: str, target: str, read: Callable[[Any, bytes], T], effort: Effort
+        self, enrichment: str, send: Send, read: Callable[[Response], T], effort: Effort
     ) -> tuple[bytes, T]:
         started = self._clock()
         effort.calls += 1
         outcome = "given_up"
         try:
-            response = await self._transport.get(target, min(self._timeout, self._deadline - effort.seconds))
-            result = self._read(response, read)
+            response = await send(min(self._timeout, self._deadline - effort.seconds))
+            result = read(response)
             outcome = "result"
         except CallError as error:
             outcome = _outcome(error)
@@ -126,8 +141,8 @@ class ApiClient:
             self._counts.add(metrics.CALLS, self._name, enrichment, outcome)
         return response.body, result
 
-    def _read(self, response: Response, read: Callable[[Any, bytes], T]) -> T:
-        """Read a response. One that answers another request closes its connection, as later ones may be shifted too."""
+    def _parsed(self, read: Callable[[Any, bytes], T], response: Response) -> T:
+        """Read the JSON of a response. One to another request closes its connection: later ones may be shifted too."""
         try:
             return read(parse_json(response, self._policy, self._now), response.body)
         except MismatchError:

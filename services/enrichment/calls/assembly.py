@@ -20,12 +20,17 @@ from services.enrichment.calls.circuit_breaker import CircuitBreaker
 from services.enrichment.calls.permits import ApiAvailability, PermitSource, Unrestricted
 from services.enrichment.calls.response_cache import ResponseCache
 from services.enrichment.calls.retrier import Retrier
+from services.enrichment.calls.signature import Signer
+from services.enrichment.calls.webhook import WebhookCaller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from contracts import Application, Enrichment, Policy
+    from pydantic import SecretStr
+
+    from contracts import Application, Enrichment, Policy, Webhook
     from contracts.metrics.counts import Counts
+    from services.enrichment.calls.caller import Enricher
     from services.enrichment.calls.circuit_breaker import CallLater
     from services.enrichment.calls.transport import Transport
 
@@ -55,7 +60,7 @@ class Runtime:
 class ApiCalls:
     """The caller that answers requests, and the availability of the APIs."""
 
-    caller: Caller
+    caller: Enricher
     availability: ApiAvailability
     batches: tuple[BatchedCalls, ...] = field(default=())
 
@@ -80,6 +85,29 @@ def assemble(
     return ApiCalls(
         Caller(application, apis, retriers), ApiAvailability(permits), tuple(part.batches for part in parts.values())
     )
+
+
+def assemble_webhook(  # noqa: PLR0913  # it connects these parts
+    webhook: Webhook,
+    alerts: str,
+    transport: Transport,
+    counts: Counts,
+    *,
+    secret: SecretStr | None = None,
+    given: Runtime | None = None,
+) -> ApiCalls:
+    """Build the caller of a webhook of these alerts."""
+    runtime, api, policy = given or Runtime(), webhook.api, webhook.policy
+    permits = _permit_source(api, policy, counts, runtime)
+    client = ApiClient(api, policy, transport, permits, clock=runtime.clock, now=runtime.now, counts=counts)
+    signer = None if secret is None else Signer(api, secret, runtime.now)
+    caller = WebhookCaller(webhook, client, _retrier(api, alerts, policy, counts, runtime), signer)
+    return ApiCalls(caller, ApiAvailability({api: permits}))
+
+
+def _retrier(api: str, enrichment: str, policy: Policy, counts: Counts, runtime: Runtime) -> Retrier:
+    on_retry = partial(counts.add, metrics.RETRIES, api, enrichment)
+    return Retrier(policy, sleep=runtime.sleep, draw=runtime.draw, on_retry=on_retry)
 
 
 def _permit_source(api: str, policy: Policy, counts: Counts, runtime: Runtime) -> PermitSource:
@@ -115,5 +143,4 @@ class _ApiParts:
         return EnrichmentApi(one, self._client, self._cache, self.batches, self.retrier(one))
 
     def retrier(self, one: Enrichment) -> Retrier:
-        on_retry = partial(self._counts.add, metrics.RETRIES, self._name, one.name)
-        return Retrier(self._policy, sleep=self._runtime.sleep, draw=self._runtime.draw, on_retry=on_retry)
+        return _retrier(self._name, one.name, self._policy, self._counts, self._runtime)

@@ -43,14 +43,17 @@ def secrets(headers: Mapping[str, str]) -> list[bytes]:
     return list(dict.fromkeys(forms))
 
 
+def read_secret(configured: str) -> str:
+    """Return a configured secret, or the content of its file. Raises OSError, UnicodeDecodeError."""
+    if configured.startswith(FILE):
+        return Path(configured.removeprefix(FILE)).read_text(encoding="utf-8").strip()
+    return configured
+
+
 def _value(name: str, configured: str) -> str:
     where = configured if configured.startswith(FILE) else "STATELOOP_API_HEADERS"
     try:
-        value = (
-            Path(configured.removeprefix(FILE)).read_text(encoding="utf-8").strip()
-            if where == configured
-            else configured
-        )
+        value = read_secret(configured)
     except (OSError, UnicodeDecodeError) as error:
         raise HeaderUnreadableError(name, where, f"it cannot be read ({type(error).__name__})") from error
     if not NAME.fullmatch(name):

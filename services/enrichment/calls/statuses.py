@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from contracts.model.enrichment import M
     from services.enrichment.calls.response import Response
 
+ACCEPTED = range(200, 300)
 REDIRECT = range(300, 400)
 RESPONSE_HEAD = 500
 """The bytes of a response in a dead letter."""
@@ -49,6 +50,17 @@ def parse_json(response: Response, policy: Policy, now: Callable[[], datetime]) 
         return orjson.loads(response.body)
     except orjson.JSONDecodeError as error:
         raise RetryableCallError(f"the response is not JSON ({error.msg})", response=head(response.body)) from error
+
+
+def check_accepted(response: Response, policy: Policy, now: Callable[[], datetime]) -> None:
+    """Raise a CallError if a webhook did not accept the delivery. No status means an absence."""
+    if response.status in ACCEPTED:
+        return
+    if response.status in policy.retryable:
+        asked = parse_retry_after(response.retry_after, now())
+        raise status_error(response.status, policy, body=response.body, retry_after=asked)
+    why = ": redirects are not followed" if response.status in REDIRECT else ""
+    raise RefusedError(response.status, why, response=head(response.body))
 
 
 def status_error(status: int, policy: Policy, *, body: bytes, retry_after: timedelta | None = None) -> CallError:

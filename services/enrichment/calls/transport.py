@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 from urllib.parse import quote
 
 from aiohttp import DefaultResolver
@@ -35,6 +35,14 @@ MOST_ORIGINS = 16
 ASCII = "".join(map(chr, range(128)))
 
 
+class Post(NamedTuple):
+    """A POST beneath the API's base URL. The headers are ASCII."""
+
+    target: str
+    content: bytes
+    headers: Mapping[str, str]
+
+
 class Transport(Protocol):
     """Calls one API. It does not read a body over the limit."""
 
@@ -43,6 +51,10 @@ class Transport(Protocol):
 
         Raises RetryableCallError when no whole response comes in time, PermanentCallError when it may not be read.
         """
+        ...
+
+    async def post(self, post: Post, within: float) -> Response:
+        """POST, without following redirects. Raises as `get` does."""
         ...
 
 
@@ -71,7 +83,7 @@ class Bounds:
 
 
 class HttpTransport:
-    """One API over persistent connections. An async context manager; `span` traces a call to a host.
+    """One API over persistent connections. An async context manager; `span` traces a call by its method and host.
 
     It opens no socket to a forbidden address, whatever name, redirect or literal led to it. A connection with stray
     bytes carries no further request.
@@ -85,7 +97,7 @@ class HttpTransport:
         clock: Callable[[], float],
         resolver: AbstractResolver | None = None,
         trusted: ssl.SSLContext | None = None,
-        span: Callable[[str], AbstractContextManager[CallSpan]] | None = None,
+        span: Callable[[str, str], AbstractContextManager[CallSpan]] | None = None,
     ) -> None:
         base = URL(base_url)
         self._origin = base.origin()
@@ -116,6 +128,10 @@ class HttpTransport:
             return await self._hop(self._origin, path, within)
         return await self._followed(path, within)
 
+    async def post(self, post: Post, within: float) -> Response:
+        """See `Transport.post`. A connection that was closed while it was idle may have carried it: it is repeated."""
+        return await self._hop(self._origin, (self._base_path + post.target) or "/", within, post)
+
     async def _followed(self, path: str, within: float) -> Response:
         """The response at the end of the declared number of redirects."""
         until, hops = self._clock() + within, 0
@@ -132,22 +148,25 @@ class HttpTransport:
                 raise PermanentCallError(f"redirected to where no call may go: {refused.reason}") from refused
         return response
 
-    async def _hop(self, origin: URL, path: str, within: float) -> Response:
+    async def _hop(self, origin: URL, path: str, within: float, post: Post | None = None) -> Response:
         if self._span is None:
-            return await self._sent(origin, path, within, None)
-        with self._span(origin.host or "") as span:
-            response = await self._sent(origin, path, within, span.headers)
+            return await self._sent(origin, path, within, None, post)
+        with self._span("POST" if post else "GET", origin.host or "") as span:
+            response = await self._sent(origin, path, within, span.headers, post)
             span.end(response.status)
             return response
 
-    async def _sent(self, origin: URL, path: str, within: float, traced: Mapping[str, str] | None) -> Response:
+    async def _sent(
+        self, origin: URL, path: str, within: float, traced: Mapping[str, str] | None, post: Post | None
+    ) -> Response:
         """The response to one request, without redirects. Only the API's own origin receives the secret headers."""
         if origin == self._origin:
             pool, head = self._pool, self._head
         else:
             pool, head = self._pool_of(origin), _head(origin, HEADERS)
         context = _lines(traced) if traced else b""
-        request = b"".join((b"GET ", path.encode("ascii"), head, context, b"\r\n"))
+        method, tail = (b"GET ", b"\r\n") if post is None else (b"POST ", _with_content(post))
+        request = b"".join((method, path.encode("ascii"), head, context, tail))
         until = asyncio.get_running_loop().time() + max(within, 0)
         try:
             response = await pool.request(request, until)
@@ -186,6 +205,11 @@ class HttpTransport:
 def _head(origin: URL, headers: Mapping[str, str]) -> bytes:
     """The bytes of a request after its path, without the empty line."""
     return b" HTTP/1.1\r\n" + _lines({"Host": origin.host_port_subcomponent or "", **headers})
+
+
+def _with_content(post: Post) -> bytes:
+    """The end of a POST: its own headers, and its content."""
+    return _lines({**post.headers, "Content-Length": str(len(post.content))}) + b"\r\n" + post.content
 
 
 def _lines(headers: Mapping[str, str]) -> bytes:

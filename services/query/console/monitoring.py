@@ -20,9 +20,11 @@ def unmonitored(application: Application, kinds: Collection[str]) -> tuple[Unmon
     Only the workers report on the APIs. Kafka and the query service itself are always monitored.
     """
     found = [] if "job" in kinds else [_missing("job", "The job is", "job")]
-    if application.enrichments and "enrichment" not in kinds:
+    if application.called_apis and "enrichment" not in kinds:
         found.append(_missing("workers", "The enrichment workers are", "enrichment"))
-        found += [_missing(f"api:{name}", f"The API {name} is", "enrichment") for name in sorted(application.apis)]
+        found += [
+            _missing(f"api:{name}", f"The API {name} is", "enrichment") for name in sorted(set(application.called_apis))
+        ]
     if application.derived_names and "derive" not in kinds:
         found.append(_missing("derive", "The derive worker is", "derive"))
     return tuple(found)

@@ -124,6 +124,8 @@ def transitions(
         window = window_key(record.device_id, record.first_seen)
         assert key == window
         before = active.get(key, set())
+        changed = {one.id for one in record.alerts if one.status == ("closed" if one.id in before else "open")}
+        assert sorted(record.changed) == sorted(changed)
         for alert in record.alerts:
             name, at, rule, version, snapshot = alert.id.split("/")
             assert (name, at, rule, int(version)) == ("too_high", window.decode(), alert.rule, alert.rule_version)

@@ -15,6 +15,7 @@ from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.retrier import Retrier
 from services.enrichment.dependencies import Dependencies
+from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.worker import Worker
 from services.runtime.errors import DeliveryFailedError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from services.enrichment.calls.assembly import ApiCalls
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
+    from services.enrichment.planner import Planner
     from services.runtime.publisher import Publisher
     from services.runtime.source import RebalanceListener
 
@@ -178,6 +180,7 @@ async def running(
         availability=calls.availability if calls else gated,
         publisher=gated,
         counts=gated.counts,
+        planner=None,
         stats_every=0.01,
         **settings,
     ) as worker:
@@ -193,11 +196,13 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     availability: Availability,
     publisher: Publisher,
     counts: Counts,
+    planner: Planner | None = None,
     **settings: object,
 ) -> AsyncIterator[Worker]:
     """Run a worker with these dependencies until the end of the block."""
     parts = Dependencies(
         application=application,
+        planner=planner or EnrichmentPlanner(application, counts),
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),
         source=source,
         rereader=source,

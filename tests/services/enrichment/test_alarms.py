@@ -47,7 +47,7 @@ async def test_a_topic_of_rubbish_stops_the_worker() -> None:
     with pytest.raises(ExceptionGroup) as ended:
         async with running(log, gated, failure_window=50, failure_min_count=50):
             await until(lambda: False)
-    assert ended.group_contains(EverythingFailsError, match="Check that the job writes that topic")
+    assert ended.group_contains(EverythingFailsError, match="Check that Stateloop writes that topic")
     assert len(gated.dead_letters()) < 60
 
 

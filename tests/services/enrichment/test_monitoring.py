@@ -59,7 +59,7 @@ def served() -> Iterator[Served]:
     running = Served()
     thread = threading.Thread(target=running.loop.run_forever)
     thread.start()
-    workers = {"fleet": MonitoredWorker(running.watched, running.counts, WITHIN)}
+    workers = {"fleet": MonitoredWorker(running.watched, running.counts, WITHIN, {"application": "fleet"})}
     monitored = Monitoring(workers, running.loop, PATIENCE_S)
     try:
         with serving(monitored, "127.0.0.1", 0) as port:
@@ -146,7 +146,7 @@ def test_the_process_is_measured_too(served: Served) -> None:
 async def test_a_process_with_several_workers_names_each() -> None:
     counts = {name: Counts(names.CATALOGUE) for name in ("fleet", "trips")}
     fakes = {name: FakeWorker(one) for name, one in counts.items()}
-    workers = {name: MonitoredWorker(one, counts[name], WITHIN) for name, one in fakes.items()}
+    workers = {name: MonitoredWorker(one, counts[name], WITHIN, {"application": name}) for name, one in fakes.items()}
     counts["fleet"].add(names.CALLS, "registry", "owner", "result", by=3)
     counts["trips"].add(names.CALLS, "registry", "owner", "result", by=4)
     fakes["trips"].status = HealthStatus(61, 61, 5, is_member=False, is_stopping=False)

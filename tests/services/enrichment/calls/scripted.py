@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from contracts import Policy
     from services.enrichment.calls.caller import Outcome
+    from services.enrichment.calls.transport import Post
     from tests.services.enrichment.calls.virtual import Draw
 
 LATENCY_S = 0.05
@@ -48,6 +49,9 @@ class Scripted:
         finally:
             self.under_way -= 1
         return self.answers(target)
+
+    async def post(self, post: Post, within: float) -> Response:
+        return await self.get(post.target, within)
 
 
 class Desk:

@@ -1,0 +1,56 @@
+"""The deliveries that a record of alerts calls for, as a pure function."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from typing_extensions import override
+
+from contracts.planning.request import Request
+from contracts.wire.alerts import AlertEvent, AlertRecord
+
+
+@dataclass(frozen=True)
+class Delivery(Request):
+    """A request that delivers one event. Its fingerprint is the idempotency key, its input the event."""
+
+    @property
+    @override
+    def slot(self) -> tuple[str, datetime, str]:
+        """No later delivery replaces it."""
+        return self.device_id, self.first_seen, self.fingerprint
+
+
+def deliveries(alerts: str, record: AlertRecord) -> list[Delivery]:
+    """Return a delivery for each alert that this record has opened or closed. `alerts` is their name."""
+    return [_delivery(one, record) for one in events(alerts, record)]
+
+
+def events(alerts: str, record: AlertRecord) -> list[AlertEvent]:
+    """Return what has happened to the alerts of this record, in the order of the record."""
+    return [
+        AlertEvent(
+            event="closed" if one.status == "closed" else "opened",
+            alerts=alerts,
+            device_id=record.device_id,
+            first_seen=record.first_seen,
+            epoch=record.epoch,
+            version=record.version,
+            as_of=record.as_of,
+            **one.model_dump(exclude={"status"}),
+        )
+        for one in record.alerts
+        if one.id in record.changed
+    ]
+
+
+def _delivery(event: AlertEvent, record: AlertRecord) -> Delivery:
+    return Delivery(
+        device_id=event.device_id,
+        first_seen=event.first_seen,
+        enrichment=event.alerts,
+        fingerprint=event.idempotency_key,
+        version=record.version,
+        as_of=record.as_of,
+        inputs=event.model_dump(mode="json", exclude_none=True),
+        epoch=record.epoch,
+    )

@@ -1,0 +1,123 @@
+"""Decides what a worker does with the records of its topic: for enrichments, with snapshots."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+from typing_extensions import override
+
+from contracts.metrics import worker as metrics
+from contracts.wire import decode_snapshot
+from services.enrichment.feedback import encode, failed_request, milliseconds
+from services.enrichment.partition_state import Planned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from contracts import Application, Policy
+    from contracts.metrics.counts import Counts
+    from contracts.planning.request import Request
+    from contracts.wire import DeadLetter
+    from services.enrichment.calls.caller import Outcome
+    from services.enrichment.partition_state import PartitionState
+    from services.runtime.source import ConsumedRecord
+
+
+class Output(NamedTuple):
+    """A record to write, with the timestamp in milliseconds."""
+
+    topic: str
+    value: bytes
+    timestamp: int
+
+
+class Planner(ABC):
+    """Plans the requests of records, and encodes their outcomes.
+
+    It reads `topic`, the first of the `topics` that must exist. `apis` has the policy of each API, and `api_of` the API
+    of each request by `Request.enrichment`. `is_limited` is whether a budget counts the requests.
+    """
+
+    def __init__(self, topics: tuple[str, ...], apis: Mapping[str, Policy], api_of: Mapping[str, str]) -> None:
+        self.topic = topics[0]
+        self.topics = topics
+        self.apis = apis
+        self.api_of = api_of
+        self.is_limited = False
+
+    @abstractmethod
+    def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
+        """Return the requests to start for a record. Raises ValueError for one that cannot be decoded."""
+
+    @abstractmethod
+    def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
+        """Return the requests of one API to start for a record that was deferred."""
+
+    @abstractmethod
+    def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, Output | None]:
+        """Return the outcome, which may have become a failure, and what is to be written for it."""
+
+    @abstractmethod
+    def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
+        """Return the dead letter of a failure."""
+
+
+class EnrichmentPlanner(Planner):
+    """The enrichments of an application. It reads snapshots, and writes feedback."""
+
+    def __init__(self, application: Application, counts: Counts) -> None:
+        topics = application.topics
+        super().__init__(
+            (topics.snapshots, topics.feedback, topics.dead_letters),
+            application.apis,
+            {name: one.api for name, one in application.by_name.items()},
+        )
+        self._application = application
+        self._counts = counts
+        self.is_limited = application.limited
+
+    @override
+    def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
+        """See `Planner.plan`."""
+        snapshot = decode_snapshot(record.value or b"")
+        is_known = state.has_seen(snapshot)
+        if is_known:
+            self._counts.add(metrics.OUTDATED)
+            if not state.is_latest(snapshot):
+                return []
+        requests, suppressed, over_budget = state.plan(self._application, snapshot, now)
+        if is_known:  # compaction may leave only this copy of a snapshot with queued or deferred requests
+            return [one for one in requests if state.has_queued(one) or state.has_deferred(self.api_of[one.enrichment])]
+        if suppressed or over_budget:  # neither, for most snapshots
+            self._counts.add(metrics.SUPPRESSED, by=suppressed)
+            self._count_over_budget(over_budget)
+        for request in requests:
+            if request.order > snapshot.order:
+                self._counts.add(metrics.FORGED, request.enrichment)
+        return requests
+
+    @override
+    def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
+        """See `Planner.replan`. The plan of a later version contains all requests that are still necessary."""
+        snapshot = decode_snapshot(record.value or b"")
+        is_superseded = state.is_superseded(snapshot)
+        planned = Planned([], 0, []) if is_superseded else state.plan(self._application, snapshot, now)
+        self._count_over_budget([one for one in planned.over_budget if self.api_of[one.enrichment] == api])
+        return [request for request in planned.requests if self.api_of[request.enrichment] == api]
+
+    @override
+    def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, Output]:
+        """See `Planner.encode`."""
+        outcome, value = encode(request, outcome, now, self._application.largest_record)
+        return outcome, Output(self._application.topics.feedback, value, milliseconds(request.as_of))
+
+    @override
+    def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
+        """See `Planner.dead_letter`."""
+        return failed_request(record, self.topic, request, outcome)
+
+    def _count_over_budget(self, requests: list[Request]) -> None:
+        for request in requests:
+            self._counts.add(metrics.BUDGET_STOPS, request.enrichment)

@@ -1,0 +1,64 @@
+"""Plans the deliveries of alerts to their webhook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+from typing_extensions import override
+
+from contracts.metrics import worker as metrics
+from contracts.planning.deliveries import deliveries
+from contracts.wire.alerts import AlertRecord
+from services.enrichment.feedback import failed_delivery
+from services.enrichment.planner import Planner
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from contracts import Application, Webhook
+    from contracts.metrics.counts import Counts
+    from contracts.planning.request import Request
+    from contracts.wire import DeadLetter
+    from services.enrichment.calls.caller import Outcome
+    from services.enrichment.partition_state import PartitionState
+    from services.runtime.source import ConsumedRecord
+
+
+class DeliveryPlanner(Planner):
+    """The deliveries of the alerts of this name. It reads their records, and writes nothing."""
+
+    def __init__(self, application: Application, alerts: str, webhook: Webhook, counts: Counts) -> None:
+        topics = application.topics
+        super().__init__(
+            (topics.derived(alerts), topics.dead_letters),
+            {webhook.api: webhook.policy},
+            {alerts: webhook.api},
+        )
+        self._alerts = alerts
+        self._counts = counts
+
+    @override
+    def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
+        """See `Planner.plan`. An event that two records have is delivered once."""
+        found: list[Request] = [
+            *deliveries(self._alerts, AlertRecord.model_validate(orjson.loads(record.value or b"")))
+        ]
+        necessary = [one for one in found if not state.has_started(one)]
+        self._counts.add(metrics.SUPPRESSED, by=len(found) - len(necessary))
+        return necessary
+
+    @override
+    def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
+        """See `Planner.replan`. Another delivery of the record may have started before."""
+        return self.plan(state, record, now)
+
+    @override
+    def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, None]:
+        """See `Planner.encode`."""
+        return outcome, None
+
+    @override
+    def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
+        """See `Planner.dead_letter`."""
+        return failed_delivery(record, self.topic, request, outcome)

@@ -1,0 +1,157 @@
+"""Workers that deliver alerts, as processes on a real broker: killed, rebalanced, and with a receiver that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import random
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.planning.deliveries import events
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
+from services.broker.readiness import wait_until
+from tests.services.enrichment.alerted import APP, crossings
+from tests.services.enrichment.cluster import CHECKOUT, DEADLINE_S, condition
+from tests.services.enrichment.receiver import Receiver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from contracts.wire.alerts import AlertRecord
+    from tests.services.broker.embedded import EmbeddedBroker
+
+PARTITIONS = 4
+DEVICES = 100
+SECRET = base64.b64encode(bytes(32)).decode()
+SESSION = '{"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}'
+
+
+class Pagers:
+    """The topics of the alerts on a broker, and workers of one group that deliver them."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        self.bootstrap, self.prefix, self.folder = bootstrap, prefix, folder
+        self.topic, self.dead_letters = f"{prefix}too_high", f"{prefix}dead_letters"
+        topics = [NewTopic(one, PARTITIONS, 1) for one in (self.topic, self.dead_letters)]
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        for future in admin.create_topics(topics).values():
+            future.result(DEADLINE_S)
+        self.started = 0
+
+    def publish(self, records: Sequence[AlertRecord]) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for one in records:
+            home = partition(one.device_id.encode(), PARTITIONS)
+            producer.produce(self.topic, one.encode(), window_key(one.device_id, one.first_seen), home)
+        assert producer.flush(DEADLINE_S) == 0
+
+    @contextmanager
+    def worker(self, url: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker process; killed at the end if it still runs."""
+        self.started += 1
+        environment = os.environ | {
+            "ALERTED_PREFIX": self.prefix,
+            "STATELOOP_APPLICATION": "tests.services.enrichment.alerted:APP",
+            "STATELOOP_GROUP": f"{self.prefix}pagers",
+            "STATELOOP_KAFKA": self.bootstrap,
+            "STATELOOP_KAFKA_OPTIONS": SESSION,
+            "STATELOOP_ALLOWED_NETWORKS": '["127.0.0.0/8"]',
+            "STATELOOP_APIS": json.dumps({"pager": url}),
+            "STATELOOP_STATS_EVERY": "0.1",
+            "STATELOOP_WEBHOOK_SECRETS": json.dumps({"pager": SECRET}),
+        }
+        path = self._log()
+        command = [sys.executable, "-m", "services.enrichment"]
+        with path.open("wb") as log:
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        try:
+            yield process
+        except Exception as error:
+            error.add_note(path.read_text("utf-8")[-4000:])
+            raise
+        finally:
+            process.kill()
+            process.wait(DEADLINE_S)
+
+    def has_partitions(self) -> bool:
+        """Whether the worker that started last has some."""
+        lines = self._log().read_text("utf-8").splitlines()
+        return any(json.loads(one).get("partitions") for one in lines if '"message":"stats"' in one and one[-1] == "}")
+
+    def _log(self) -> Path:
+        return self.folder / f"worker-{self.started}.log"
+
+    def await_commits(self, records: int) -> None:
+        """Wait until the offsets of all records are committed."""
+        group = f"{self.prefix}pagers-too_high"
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})
+        places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+
+        def is_committed() -> bool:
+            return sum(max(one.offset, 0) for one in consumer.committed(places, DEADLINE_S)) == records
+
+        wait_until(is_committed, "all records are committed", DEADLINE_S)
+        consumer.close()
+
+    def dead_letter_count(self) -> int:
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader"})
+        places = [TopicPartition(self.dead_letters, number) for number in range(PARTITIONS)]
+        ends = [consumer.get_watermark_offsets(place, DEADLINE_S)[1] for place in places]
+        consumer.close()
+        return sum(ends)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+async def test_killed_workers_and_a_failing_receiver_lose_no_event_and_keep_the_order(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+) -> None:
+    pagers, draw = Pagers(broker.bootstrap, topics_prefix, tmp_path), random.Random(7)
+    first, second = crossings(DEVICES), crossings(DEVICES, (5, 7))
+    expected = {event.idempotency_key: event for one in (*first, *second) for event in events("too_high", one)}
+    receiver = Receiver(lambda: 503, seconds=0.005)
+
+    async def accepted(count: int) -> None:
+        await condition(lambda: len(receiver.accepted()) >= count, f"{count} events are accepted")
+
+    async with receiver.serving():
+        await asyncio.to_thread(pagers.publish, first)
+        with pagers.worker(receiver.url) as worker:
+            await condition(lambda: len(receiver.attempts) > 5, "the receiver has refused calls")
+            assert receiver.accepted() == set()
+            receiver.status = lambda: draw.choice([202, 202, 202, 503])
+            await accepted(DEVICES // 2)
+            worker.kill()
+            await asyncio.to_thread(worker.wait, DEADLINE_S)
+        with pagers.worker(receiver.url) as worker:
+            await accepted(DEVICES)
+            with pagers.worker(receiver.url) as other:
+                await condition(pagers.has_partitions, "the last worker has taken over partitions")
+                await asyncio.to_thread(pagers.publish, second)
+                await accepted(5 * DEVICES)
+                worker.terminate()
+                assert await asyncio.to_thread(worker.wait, DEADLINE_S) == 0
+                await accepted(len(expected))
+                await asyncio.to_thread(pagers.await_commits, len(first) + len(second))
+                other.terminate()
+                assert await asyncio.to_thread(other.wait, DEADLINE_S) == 0
+
+    assert receiver.accepted() == set(expected)
+    contents = {(one.key, one.content) for one in receiver.attempts}
+    assert len(contents) == len(expected)
+    assert all(one.event == expected[one.key] for one in receiver.attempts)
+    assert all(one.headers["webhook-signature"].startswith("v1,") for one in receiver.attempts)
+    receiver.assert_ordered()
+    assert pagers.dead_letter_count() == 0
+    assert APP.webhook_group(APP.alerts[0]) == "sensors-too_high-webhook"

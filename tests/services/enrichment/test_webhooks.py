@@ -1,0 +1,151 @@
+"""A worker that delivers alerts, in memory: each event once, in the order of its alert, whatever fails."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from typing_extensions import override
+
+from contracts.metrics import worker as metrics
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
+from contracts.planning.deliveries import events
+from contracts.wire.alerts import AlertEvent
+from services.enrichment.calls.assembly import assemble_webhook
+from services.enrichment.calls.response import Response
+from services.enrichment.webhooks import DeliveryPlanner
+from tests.services.enrichment.alerted import APP, PATIENT, WEBHOOK, crossing, crossings
+from tests.services.enrichment.in_memory import Gated, Log, at_work, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from contracts import Policy
+    from contracts.wire import DeadLetter
+    from contracts.wire.alerts import AlertRecord
+    from services.enrichment.calls.transport import Post
+
+DEVICES = 20
+FEW = 50
+
+
+class Receiving:
+    """Receives deliveries in memory, answers them by `status`, and notes what it accepts. Implements Transport."""
+
+    def __init__(self, status: Callable[[AlertEvent], int], latency_s: float = 0.0) -> None:
+        self.status = status
+        self.latency_s = latency_s
+        self.accepted: list[AlertEvent] = []
+        self.keys: list[str] = []
+
+    async def get(self, target: str, within: float) -> Response:
+        raise AssertionError((target, within))
+
+    async def post(self, post: Post, within: float) -> Response:  # noqa: ARG002  # of Transport
+        event = AlertEvent.model_validate_json(post.content)
+        assert post.headers["Idempotency-Key"] == event.idempotency_key
+        await asyncio.sleep(random.random() * self.latency_s)
+        status = self.status(event)
+        if status == 200:
+            self.accepted.append(event)
+        return Response(status, b"", retry_after="0")
+
+
+class Delivering(Gated):
+    """The publisher and the metrics of the worker."""
+
+    def __init__(self, values: Sequence[AlertRecord]) -> None:
+        super().__init__()
+        self.log = Log([one.encode() for one in values])
+        self.log.batch = FEW
+
+    @override
+    def dead_letters(self) -> list[DeadLetter]:
+        return [one for one in super().dead_letters() if one.reason == "delivery_failed"]
+
+
+@asynccontextmanager
+async def delivering(
+    delivering: Delivering, receiving: Receiving, policy: Policy = PATIENT, **settings: object
+) -> AsyncIterator[None]:
+    """Run a worker that delivers these records."""
+    (alerts,), counts, webhook = APP.alerts, Counts(CATALOGUE), WEBHOOK.__class__("pager", "/hooks", policy)
+    calls = assemble_webhook(webhook, alerts.name, receiving, counts)
+    delivering.counts = counts
+    async with at_work(
+        APP,
+        delivering.log,
+        caller=calls.caller,
+        availability=calls.availability,
+        publisher=delivering.let(),
+        counts=counts,
+        planner=DeliveryPlanner(APP, alerts.name, webhook, counts),
+        stats_every=0.01,
+        **settings,
+    ):
+        yield
+
+
+def expected(records: Sequence[AlertRecord]) -> list[AlertEvent]:
+    return [event for record in records for event in events("too_high", record)]
+
+
+def assert_delivered(receiving: Receiving, records: Sequence[AlertRecord]) -> None:
+    """Each event once, and those of an alert in their order."""
+    assert sorted(receiving.accepted, key=AlertEvent.encode) == sorted(expected(records), key=AlertEvent.encode)
+    seen: set[str] = set()
+    for event in receiving.accepted:
+        assert (event.event == "closed") == (event.id in seen)
+        seen.add(event.id)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_each_event_is_delivered_once_and_in_order_while_calls_fail(seed: int) -> None:
+    draw, records = random.Random(seed), crossings(DEVICES)
+    one = Delivering(records)
+    receiving = Receiving(lambda _: draw.choice([200, 200, 503]), latency_s=0.005)
+    async with delivering(one, receiving, recent_entries=1, in_flight=draw.choice([1, 3, 100])):
+        await until(lambda: one.log.confirmed == {0: len(records)})
+    assert_delivered(receiving, records)
+    assert one.written == []
+
+
+async def test_nothing_is_missing_after_an_outage_in_which_deliveries_were_deferred() -> None:
+    records, is_down = crossings(40 * DEVICES), True
+    one, receiving = Delivering(records), Receiving(lambda _: 503 if is_down else 200)
+    async with delivering(one, receiving, unfinished=FEW, in_flight=FEW // 5):
+        await until(lambda: one.counts.get(metrics.DEFERRED, "pager") > DEVICES)
+        assert (receiving.accepted, one.log.confirmed.get(0, 0)) == ([], 0)
+        is_down = False
+        await until(lambda: one.log.confirmed == {0: len(records)})
+    assert_delivered(receiving, records)
+
+
+async def test_a_delivery_that_is_refused_is_a_dead_letter_and_the_next_one_of_the_alert_is_sent() -> None:
+    records = [record for number in range(3) for record in crossing(f"sensor-{number}", 1)]
+    one = Delivering(records)
+    receiving = Receiving(lambda event: 404 if (event.device_id, event.event) == ("sensor-1", "opened") else 200)
+    async with delivering(one, receiving):
+        await until(lambda: one.log.confirmed == {0: len(records)})
+    refused = expected(records)[2]
+    assert {*map(AlertEvent.encode, receiving.accepted)} == {
+        event.encode() for event in expected(records) if event != refused
+    }
+    (letter,) = one.dead_letters()
+    assert (letter.detail, letter.offset) == (f"status 404: opened {refused.id}", 2)
+    assert (letter.topic, letter.enrichment, letter.attempts) == (APP.topics.derived("too_high"), "too_high", 1)
+
+
+async def test_an_event_that_two_records_have_is_delivered_once_and_rubbish_is_a_dead_letter() -> None:
+    (opened, closed), other = crossing("sensor-1", 1), crossing("sensor-2", 1)[0]
+    one, receiving = Delivering([opened, opened, closed, closed, other]), Receiving(lambda _: 200)
+    one.log.values[1:1] = [b"{}", None]
+    async with delivering(one, receiving):
+        await until(lambda: one.log.confirmed == {0: 7})
+    assert_delivered(receiving, [opened, closed, other])
+    (letter,) = Gated.dead_letters(one)
+    assert (letter.reason, letter.offset) == ("undecodable_snapshot", 1)
