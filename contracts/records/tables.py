@@ -11,7 +11,7 @@ from contracts.types.key import LARGEST_KEY
 from contracts.wire.table import TableRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from pydantic import BaseModel
@@ -30,11 +30,31 @@ class TableRow(NamedTuple):
     changed_at: datetime
 
 
-def encode_row(table: Table, key: str, value: bytes | str, author: str | None) -> bytes:
-    """Return the record of a row from its JSON. Raises ValueError for a key or a value that the table does not take."""
+class FieldProblem(NamedTuple):
+    """What is wrong with a field of a row. `field` is a dotted path; empty for the row as a whole."""
+
+    field: str
+    detail: str
+
+
+class RowRejectedError(ValueError):
+    """The model of the table rejects the value."""
+
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
+        super().__init__("; ".join(f"{one.field or 'value'}: {one.detail}" for one in problems))
+        self.problems = problems
+
+
+def parse_row(table: Table, key: str, value: bytes | str) -> BaseModel:
+    """Return a row from its JSON. Raises ValueError for a key, and RowRejectedError for a value that does not fit."""
     if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
         raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
-    row = _validated(table, value)
+    return _validated(table, value)
+
+
+def encode_row(table: Table, key: str, value: bytes | str, author: str | None) -> bytes:
+    """Return the record of a row from its JSON. Raises as `parse_row`."""
+    row = parse_row(table, key, value)
     return TableRecord(value=row.model_dump(mode="json", exclude_none=True), author=author).encode()
 
 
@@ -43,7 +63,7 @@ def decode_row(table: Table, record: Record) -> TableRow:
     try:
         found = TableRecord.model_validate(orjson.loads(record.value or b""))
     except ValidationError as error:
-        raise ValueError(_problem(error)) from error
+        raise RowRejectedError(_problems(error)) from error
     value = _validated(table, orjson.dumps(found.value))
     return TableRow(record.offset, value, found.author, record.timestamp)
 
@@ -82,10 +102,8 @@ def _validated(table: Table, value: bytes | str) -> BaseModel:
     try:
         return table.model.model_validate_json(value)
     except ValidationError as error:
-        raise ValueError(_problem(error)) from error
+        raise RowRejectedError(_problems(error)) from error
 
 
-def _problem(error: ValidationError) -> str:
-    """Each field with what is wrong, in one line."""
-    problems = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['msg']}" for one in error.errors())
-    return "; ".join(problems)
+def _problems(error: ValidationError) -> list[FieldProblem]:
+    return [FieldProblem(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]

@@ -17,6 +17,7 @@ from services.client.errors import (
     StaleReadError,
 )
 from services.client.pages import Page, StateInfo
+from services.client.rule_test import RuleTestResult
 from services.client.subscriptions import WatchFilter
 from services.client.watch_updates import Left, Mark, Removed, Update
 
@@ -44,6 +45,7 @@ __all__ = [
     "RejectedError",
     "Removed",
     "RetryableError",
+    "RuleTestResult",
     "Source",
     "StaleReadError",
     "StateInfo",

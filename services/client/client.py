@@ -29,12 +29,14 @@ from services.client.request_targets import (
     coverage_target,
     key_target,
     page_target,
+    rule_test_target,
     watch_target,
     window_target,
     windows_target,
 )
 from services.client.responses import answer
 from services.client.retrier import AttemptFailedError, Retrier
+from services.client.rule_test import rule_test_page
 from services.client.subscriptions import NEWEST, Window, window_text
 from services.client.transport import ClientTransport
 
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from services.client.answers import Answer
     from services.client.coverage import KeyCoverage
     from services.client.pages import Page, StateInfo
+    from services.client.rule_test import RuleTestResult
     from services.client.subscriptions import WatchFilter
     from services.client.transport import InstanceResponse
     from services.client.watch_updates import Mark, Update
@@ -345,6 +348,26 @@ class Client:
     async def states(self, *, deadline: float | None = None) -> list[StateInfo]:
         """Return the states that this client may read."""
         return await self._sender.send(self._call("the states", ROOT, deadline), pages.states)
+
+    async def test_rule(
+        self, table: str, key: str, rule: Mapping[str, Any] | BaseModel, *, deadline: float | None = None
+    ) -> list[RuleTestResult]:
+        """Return what changes when a rule of alerts is saved under this key, one result for each state of alerts.
+
+        Nothing is saved. The rule is tested against the present states; the deadline is that of each request.
+        """
+        row = rule.model_dump(mode="json", exclude_none=True) if isinstance(rule, BaseModel) else rule
+        found: list[RuleTestResult] = []
+        cursor: str | None = None
+        while True:
+            what, target = f"the test of {table}/{key}", rule_test_target(table, key, cursor)
+            call = self._call(what, target, deadline)._replace(body=row)
+            page = await self._sender.send(call, lambda reply: rule_test_page(reply, f"{table}/{key}"))
+            pairs = zip(found, page.results, strict=True)
+            found = [one.joined(rest) for one, rest in pairs] if found else list(page.results)
+            cursor = page.cursor
+            if cursor is None:
+                return found
 
     def _call(
         self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None

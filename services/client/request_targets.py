@@ -124,6 +124,11 @@ def window_target(state: str, at: datetime | None, wanted: WindowFilter, cursor:
     return f"{state_target(state)}/windows/{quote(time_text(at) or 'now', safe='')}{query(given, filters)}"
 
 
+def rule_test_target(table: str, key: str, cursor: str | None) -> str:
+    """Of the test of a rule."""
+    return f"/v1/tables/{quote(table, safe='')}/{quote(key, safe='')}/test{query({'cursor': cursor})}"
+
+
 def time_text(time: datetime | None) -> str | None:
     """Return the time as the service reads it. It needs an offset from UTC, or the service rejects it."""
     return None if time is None else time.isoformat()

@@ -23,6 +23,7 @@ from services.query.http.instance_routes import InstanceRoutes
 from services.query.http.monitoring import MonitoringRoutes
 from services.query.http.openapi import OpenApiRoutes
 from services.query.http.peer_client import HttpPeerClient
+from services.query.http.rule_test_routes import RuleTestRoutes
 from services.query.http.server import HttpServer, bind, url_of
 from services.query.http.table_routes import TableRoutes, tables_of
 from services.query.http.watch_routes import WatchRoutes
@@ -151,14 +152,15 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
     api, watch = state_api(dependencies, authenticator, peer_client), WatchRoutes(dependencies)
     listeners.on_changed += [api.waiters.changed, watch.service.changed]
     listeners.on_restarted.append(watch.service.restarted)
-    health = Health(dependencies, ingestion.counts, lambda: cluster.has_joined)
+    health, tables = Health(dependencies, ingestion.counts, lambda: cluster.has_joined), tables_of(suite)
     routes: list[Routes] = [
         MonitoringRoutes(health, dependencies.counts),
         OpenApiRoutes(document()),
         InstanceRoutes(cluster, states),
         watch,
         page,
-        TableRoutes(tables_of(suite), KafkaTables(settings.client())),
+        TableRoutes(tables, KafkaTables(settings.client())),
+        RuleTestRoutes(dependencies, api.readers, api.pages, tables),
         *api.routes,
     ]
     tasks = [

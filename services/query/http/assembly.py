@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 
 
 class StateApi(NamedTuple):
-    """The API of the states: its routes and fast path for the server, its waiters for the changes."""
+    """The API of the states: its routes and fast path for the server, its waiters for the changes.
+
+    `readers` and `pages` are for routes that read states for other reasons.
+    """
 
     guard: RequestGuard
     routes: Sequence[Routes]
     fast_path: FastPath
     waiters: KeyWaiters
+    readers: StateReaders
+    pages: PageRoutes
 
 
 def state_api(dependencies: Dependencies, authenticator: Authenticator, peers: PeerClient | None) -> StateApi:
@@ -43,14 +48,14 @@ def state_api(dependencies: Dependencies, authenticator: Authenticator, peers: P
         Forwarder(dependencies, peers),
     )
     waiters = KeyWaiters(dependencies.settings.waits, dependencies.counts)
-    batches = BatchRoutes(dependencies, readers, forwarder)
+    batches, pages = BatchRoutes(dependencies, readers, forwarder), PageRoutes(dependencies, readers, forwarder)
     routes: list[Routes] = [
         StateRoutes(dependencies, readers),
         batches,
-        PageRoutes(dependencies, readers, forwarder),
+        pages,
         KeyRoutes(dependencies, readers, forwarder, waiters),
         WindowsRoutes(dependencies, readers, forwarder),
         CoverageRoutes(dependencies, readers, forwarder),
         WindowPageRoutes(dependencies, readers, forwarder),
     ]
-    return StateApi(guard, routes, FastPath(dependencies, readers, guard, batches), waiters)
+    return StateApi(guard, routes, FastPath(dependencies, readers, guard, batches), waiters, readers, pages)

@@ -90,7 +90,14 @@ MATCH = {
     "schema": {"type": "string"},
 }
 WRITES = ("bad_request", "no_token", "not_yours", "unknown_state", "changed", "too_many", "failed", "not_written")
+NO_ROW = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "Only if there is no row of this key: 412 if there is one",
+    "schema": {"const": "*"},
+}
 TABLES = (
+    Operation("/v1/tables", "The reference tables", models.TablesAnswer, ("no_token", "too_many", "failed")),
     Operation(
         "/v1/tables/{name}/{key}",
         "Write a row of a reference table",
@@ -98,7 +105,17 @@ TABLES = (
         (*WRITES, "too_large"),
         method="put",
         body=parameters.RowRequest,
-        at=(NAME, KEY, MATCH),
+        at=(NAME, KEY, MATCH, NO_ROW),
+    ),
+    Operation(
+        "/v1/tables/{name}/{key}/test",
+        "Test a rule of alerts against the present states before it is saved",
+        models.RuleTestAnswer,
+        (*READS, "too_large"),
+        parameters.RuleTestParameters,
+        method="post",
+        body=parameters.RowRequest,
+        at=(NAME, KEY),
     ),
     Operation(
         "/v1/tables/{name}/{key}",

@@ -57,12 +57,16 @@ class PageRoutes:
         charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "keys")
         if query.silent_for is not None:
             return (await self._silent.respond(request, reader, query, seconds_of(query.silent_for))).response()
+        items = await self.read(request, reader, query)
+        return _respond(items, forwarded=FORWARDED in request.headers).response()
+
+    async def read(self, request: web.Request, reader: StateReader, query: PageParameters) -> PageItems[str]:
+        """The page of all instances, in the order of the keys, for a request that may read it. Raises ProblemError."""
         where = parse_where(reader, query.where)
         local, others = self._partitions.divide(request, reader, query.partitions)
         own = self._read(reader, query, where, local)  # before the others answer: a partition may move meanwhile
         found = await asyncio.gather(*(self._forward(one, reader, query, theirs) for one, theirs in others.items()))
-        items = merge_pages([own, *found], query.limit)
-        return _respond(items, forwarded=FORWARDED in request.headers).response()
+        return merge_pages([own, *found], query.limit)
 
     def _read(
         self, reader: StateReader, query: PageParameters, where: Mapping[str, str], partitions: Sequence[int]

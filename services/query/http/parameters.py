@@ -187,6 +187,13 @@ class BatchRequest(Parameters):
     at: At = None
 
 
+class RuleTestParameters(Parameters):
+    """Parameters of a test of a rule."""
+
+    limit: Limit = Field(default=10_000, description="The largest number of states that are read")
+    cursor: Cursor = None
+
+
 class RowRequest(RootModel[dict[str, Any]]):
     """The row, as the model of the table declares it."""
 

@@ -83,6 +83,53 @@ class RowAnswer(ResponseModel):
     version: int = Field(description="The offset of its record, and the version of the state of this key")
 
 
+class TableAnswer(ResponseModel):
+    """A reference table. Its rows are the named state of the same name."""
+
+    name: str
+    topic: str
+    application: str
+    alerts: tuple[str, ...] = Field(description="The states with the alerts whose rules are the rows of the table")
+    writes: bool = Field(description="Whether the token may write rows: those whose key has one of the prefixes")
+    prefixes: tuple[str, ...] = Field(description="The prefixes of the keys that the token reads; the empty one is all")
+    json_schema: dict[str, Any] = Field(alias="schema", description="The JSON Schema of a row")
+
+
+class TablesAnswer(ResponseModel):
+    """The tables in the scope of the token: first those with rules of alerts."""
+
+    tables: tuple[TableAnswer, ...]
+
+
+class RuleTestKeys(ResponseModel):
+    """A number of keys, and the first of them."""
+
+    count: int = Field(ge=0)
+    keys: tuple[str, ...]
+
+
+class RuleTestResult(ResponseModel):
+    """What changes in the alerts of one state when the rule is saved, of the keys that were read."""
+
+    alerts: str
+    evaluated: int = Field(ge=0, description="States that the rule applies to")
+    open: int = Field(ge=0, description="Of them, those that have an open alert of the rule after it is saved")
+    pending: int = Field(ge=0, description="Of them, those that have a pending one, which opens after `hold`")
+    opening: RuleTestKeys = Field(description="Keys with an open alert after, and none before")
+    closing: RuleTestKeys = Field(description="Keys with an open alert before, and none after")
+    failed: int = Field(ge=0, description="States for which the condition raised")
+    failure: str | None = Field(description="What it raised first")
+
+
+class RuleTestAnswer(ResponseModel):
+    """The test of a rule: the sums of all pages are the result."""
+
+    table: str
+    key: str
+    results: tuple[RuleTestResult, ...]
+    cursor: str | None = Field(description="Write it as cursor= to test the rest; null: all keys were read")
+
+
 class PageAnswer(ResponseModel):
     """The next keys in their order; with `silent_for`, those silent longest first."""
 

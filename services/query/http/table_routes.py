@@ -1,13 +1,13 @@
-"""PUT and DELETE of a row of a reference table, for principals that may write it."""
+"""GET of the reference tables; PUT and DELETE of a row, for principals that may write it."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from aiohttp import web
 
-from contracts.records.tables import encode_row
+from contracts.records.tables import RowRejectedError, encode_row
 from services.query.http.parameters import key_of_request
 from services.query.http.request_context import principal
 from services.query.http.responses import json_response
@@ -16,10 +16,27 @@ from services.runtime.errors import RowNotWrittenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
-    from contracts import Suite, Table
+    from contracts import Alerts, Suite, Table
+    from services.query.lookup.authentication import Principal
 
 PATH = "/v1/tables/{name}/{key:[^/]+}"
+ABSENT = "*"
+"""If-None-Match: only if there is no row."""
+
+
+class DeclaredTable(NamedTuple):
+    """A table with its topic, the application that declares it, and the alerts whose rules are its rows.
+
+    In a replay, pending alerts open by the times of the snapshots.
+    """
+
+    table: Table
+    topic: str
+    application: str
+    alerts: tuple[Alerts, ...] = ()
+    is_replay: bool = False
 
 
 class TableStore(Protocol):
@@ -35,47 +52,44 @@ class TableStore(Protocol):
 
 
 class TableRoutes:
-    """Writes rows, one after the other. `tables` has each table by name, with its topic."""
+    """Lists tables, and writes rows, one after the other. `tables` has each table by name."""
 
-    def __init__(self, tables: Mapping[str, tuple[Table, str]], store: TableStore) -> None:
+    def __init__(self, tables: Mapping[str, DeclaredTable], store: TableStore) -> None:
         self._tables = tables
         self._store = store
         self._lock = asyncio.Lock()
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.put(PATH, self.put), web.delete(PATH, self.delete)]
+        return [web.get("/v1/tables", self.list), web.put(PATH, self.put), web.delete(PATH, self.delete)]
+
+    async def list(self, request: web.Request) -> web.Response:
+        """The tables that the sender reads."""
+        sender = principal(request)
+        readable = [one for one in self._tables.values() if sender.reads(one.table.name)]
+        readable.sort(key=lambda one: not one.alerts)
+        return json_response({"tables": [_facts(one, sender) for one in readable]}).response()
 
     async def put(self, request: web.Request) -> web.Response:
         """Write the row in the body. Raises ProblemError (400 for one that the table does not take, 412)."""
-        table, topic = self._table(request)
+        table, topic, *_ = writable_table(self._tables, request)
         key, author, body = key_of_request(request), principal(request).name, await request.read()
         try:
             value = encode_row(table, key, body, author)
         except ValueError as error:
-            raise ProblemError(Problem("bad_request", f"{table.name} does not take this row: {error}")) from None
+            raise rejected_row(table, error) from None
         return await self._write(request, topic, value)
 
     async def delete(self, request: web.Request) -> web.Response:
         """Remove the row. Raises ProblemError (412)."""
-        _, topic = self._table(request)
-        return await self._write(request, topic, None)
-
-    def _table(self, request: web.Request) -> tuple[Table, str]:
-        """The table in the path, with its topic. Raises ProblemError (403, 404)."""
-        name = request.match_info["name"]
-        principal(request).check_write(name, key_of_request(request))
-        if name not in self._tables:
-            known = ", ".join(sorted(self._tables)) or "none"
-            raise ProblemError(Problem("unknown_state", f"There is no table {name!r}; tables: {known}"))
-        return self._tables[name]
+        return await self._write(request, writable_table(self._tables, request).topic, None)
 
     async def _write(self, request: web.Request, topic: str, value: bytes | None) -> web.Response:
-        key, sender, expected = key_of_request(request), principal(request), request.headers.get("If-Match")
+        key, sender = key_of_request(request), principal(request)
         try:
             async with self._lock:
-                if expected is not None:
-                    _check(expected, await asyncio.to_thread(self._store.version, topic, key))
+                if {"If-Match", "If-None-Match"} & request.headers.keys():
+                    _check(request.headers, await asyncio.to_thread(self._store.version, topic, key))
                 version = await asyncio.to_thread(self._store.write, topic, key, value, sender.name)
         except RowNotWrittenError as error:
             raise ProblemError(Problem("not_written", str(error))) from error
@@ -83,14 +97,61 @@ class TableRoutes:
         return json_response(answer).response()
 
 
-def tables_of(suite: Suite) -> dict[str, tuple[Table, str]]:
-    """The tables of all applications by name, each with its topic."""
-    return {table.name: (table, one.topics.table(table)) for one in suite.applications for table in one.tables}
+def tables_of(suite: Suite) -> dict[str, DeclaredTable]:
+    """The tables of all applications by name."""
+    return {
+        table.name: DeclaredTable(
+            table,
+            one.topics.table(table),
+            one.name,
+            tuple(alerts for alerts in one.alerts if alerts.rules.name == table.name),
+            one.topics.replay,
+        )
+        for one in suite.applications
+        for table in one.tables
+    }
 
 
-def _check(expected: str, version: int | None) -> None:
-    """Compare the ETags of If-Match with the version of a row. Raises ProblemError (412)."""
-    tags = {tag.strip().strip('"') for tag in expected.split(",")}
-    if version is None or not tags & {"*", str(version)}:
-        present = "there is no row" if version is None else f"the version is {version}"
-        raise ProblemError(Problem("changed", f"If-Match is {expected}, and {present}: read it again"))
+def writable_table(tables: Mapping[str, DeclaredTable], request: web.Request) -> DeclaredTable:
+    """The table in the path, whose row in the path the sender may write. Raises ProblemError (403, 404)."""
+    name = request.match_info["name"]
+    principal(request).check_write(name, key_of_request(request))
+    if name not in tables:
+        known = ", ".join(sorted(tables)) or "none"
+        raise ProblemError(Problem("unknown_state", f"There is no table {name!r}; tables: {known}"))
+    return tables[name]
+
+
+def rejected_row(table: Table, error: ValueError) -> ProblemError:
+    """The problem of a row that the table does not take; `fields` has what is wrong with each field."""
+    facts: dict[str, Any] = {}
+    if isinstance(error, RowRejectedError):
+        facts["fields"] = [{"field": one.field, "detail": one.detail} for one in error.problems]
+    return ProblemError(Problem("bad_request", f"{table.name} does not take this row: {error}", facts))
+
+
+def _facts(one: DeclaredTable, sender: Principal) -> dict[str, Any]:
+    return {
+        "name": one.table.name,
+        "topic": one.topic,
+        "application": one.application,
+        "alerts": [alerts.name for alerts in one.alerts],
+        "writes": sender.writes_table(one.table.name),
+        "prefixes": sender.keys,
+        "schema": one.table.model.model_json_schema(),
+    }
+
+
+def _check(headers: Mapping[str, str], version: int | None) -> None:
+    """Compare If-Match and If-None-Match with the version of a row. Raises ProblemError (400, 412)."""
+    expected, excluded = headers.get("If-Match"), headers.get("If-None-Match")
+    if excluded not in (None, ABSENT):
+        raise ProblemError(Problem("bad_request", "If-None-Match: write *, or leave it out"))
+    present = "there is no row" if version is None else f"the version is {version}"
+    facts = {"version": version}
+    if expected is not None:
+        tags = {tag.strip().strip('"') for tag in expected.split(",")}
+        if version is None or not tags & {"*", str(version)}:
+            raise ProblemError(Problem("changed", f"If-Match is {expected}, and {present}: read it again", facts))
+    if excluded is not None and version is not None:
+        raise ProblemError(Problem("changed", f"If-None-Match is *, and {present}: read it", facts))

@@ -70,9 +70,13 @@ class Principal:
         elif not self.reads_key(state, key):
             raise ProblemError(Problem("not_yours", f"{self.name} may not read {key!r} of {state!r}"))
 
+    def writes_table(self, table: str) -> bool:
+        """Whether it may write some keys of the table."""
+        return ALL_STATES in self.writes or table in self.writes
+
     def check_write(self, table: str, key: str) -> None:
         """Raises ProblemError (403) if it may not write the key of the table."""
-        if not {ALL_STATES, table} & set(self.writes) or not key.startswith(self.keys):
+        if not self.writes_table(table) or not key.startswith(self.keys):
             raise ProblemError(Problem("not_yours", f"{self.name} may not write {key!r} of {table!r}"))
 
 

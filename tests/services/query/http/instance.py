@@ -12,6 +12,7 @@ from services.query.http.assembly import state_api
 from services.query.http.monitoring import MonitoringRoutes
 from services.query.http.openapi import OpenApiRoutes
 from services.query.http.peer_client import received
+from services.query.http.rule_test_routes import RuleTestRoutes
 from services.query.http.server import HttpServer
 from services.query.lookup.authentication import Authenticator
 from services.query.openapi import document
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from services.query.http.peer_client import ForwardedRequest, PeerClient
     from services.query.http.responses import HttpResponse
     from services.query.http.server import Routes
+    from services.query.http.table_routes import DeclaredTable
 
 ANSWER_S = 10.0
+NO_TABLES: Mapping[str, DeclaredTable] = {}
 DATE = re.compile(rb"\r\nDate: [^\r]+ GMT\r\n")
 
 
@@ -98,6 +101,7 @@ class Instance:
         hot: bool,
         peer_client: PeerClient | None = None,
         others: Sequence[Routes] = (),
+        tables: Mapping[str, DeclaredTable] = NO_TABLES,
     ) -> None:
         settings = dependencies.settings
         self.dependencies = dependencies
@@ -109,6 +113,7 @@ class Instance:
             MonitoringRoutes(Watched(), dependencies.counts),
             OpenApiRoutes(document()),
             *api.routes,
+            RuleTestRoutes(dependencies, api.readers, api.pages, tables),
             *others,
         ]
         self.server = HttpServer(dependencies, api.guard, pieces, self.hot)

@@ -20,7 +20,7 @@ from examples.flights.application import app
 from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
-from services.query.http.table_routes import TableRoutes
+from services.query.http.table_routes import DeclaredTable, TableRoutes
 from services.query.openapi import document, written
 from tests.services.query.console.looks import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
@@ -69,7 +69,7 @@ def base() -> Iterator[str]:
 
 def tables() -> TableRoutes:
     """A table, whose rows no broker stores."""
-    return TableRoutes({"limits": (Table("limits", Limit), "limits.topic")}, MemoryTables())
+    return TableRoutes({"limits": DeclaredTable(Table("limits", Limit), "limits.topic", "limited")}, MemoryTables())
 
 
 def console() -> Console:

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from contracts import Table
-from services.query.http.table_routes import TableRoutes
+from services.query.http.table_routes import DeclaredTable, TableRoutes
 from services.runtime.errors import RowNotWrittenError
 from tests.services.query.http.instance import Instance
 from tests.services.query.in_memory import a_state, dependencies_of
@@ -59,7 +59,7 @@ def store() -> MemoryTables:
 
 
 def _instance(store: MemoryTables, tokens: Path | None) -> Instance:
-    routes = TableRoutes({"limits": (Table("limits", Limit), "limits.topic")}, store)
+    routes = TableRoutes({"limits": DeclaredTable(Table("limits", Limit), "limits.topic", "limited")}, store)
     return Instance(dependencies_of(a_state(), tokens=tokens), hot=True, others=[routes])
 
 

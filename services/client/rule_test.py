@@ -1,0 +1,86 @@
+"""The test of a rule of alerts before it is saved, decoded from the pages of a response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from services.client.errors import InvalidResponseError
+from services.client.responses import content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from services.client.transport import InstanceResponse
+
+LISTED = 20
+"""How many keys of each kind are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTestResult:
+    """What changes in the alerts of one state when the rule is saved.
+
+    `evaluated` states have keys that the rule applies to. After the rule is saved, `open` of them have an open alert
+    of it, and `pending` a pending one, which opens after `hold`. `opening` keys have no open alert now, and `closing`
+    keys have none then: all are counted, and the first are listed. The condition raised for `failed` states; `failure`
+    has the first reason.
+    """
+
+    alerts: str
+    evaluated: int
+    open: int
+    pending: int
+    opening_count: int
+    opening: Sequence[str]
+    closing_count: int
+    closing: Sequence[str]
+    failed: int
+    failure: str | None
+
+    def joined(self, rest: RuleTestResult) -> RuleTestResult:
+        """The result of the keys of both."""
+        return RuleTestResult(
+            self.alerts,
+            self.evaluated + rest.evaluated,
+            self.open + rest.open,
+            self.pending + rest.pending,
+            self.opening_count + rest.opening_count,
+            (*self.opening, *rest.opening)[:LISTED],
+            self.closing_count + rest.closing_count,
+            (*self.closing, *rest.closing)[:LISTED],
+            self.failed + rest.failed,
+            self.failure or rest.failure,
+        )
+
+
+class RuleTestPage(NamedTuple):
+    """The results of some keys, and the cursor of the next page; None at the end."""
+
+    results: Sequence[RuleTestResult]
+    cursor: str | None
+
+
+def rule_test_page(reply: InstanceResponse, what: str) -> RuleTestPage:
+    """Return the page of a response. Raises AttemptFailedError and ClientError."""
+    body = content(reply, what)
+    try:
+        return RuleTestPage([_result(one) for one in body["results"]], body["cursor"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidResponseError(reply.url, f"of the test of a rule, {error}") from error
+
+
+def _result(one: Mapping[str, Any]) -> RuleTestResult:
+    opening, closing = one["opening"], one["closing"]
+    return RuleTestResult(
+        one["alerts"],
+        one["evaluated"],
+        one["open"],
+        one["pending"],
+        opening["count"],
+        tuple(opening["keys"]),
+        closing["count"],
+        tuple(closing["keys"]),
+        one["failed"],
+        one["failure"],
+    )

@@ -1,0 +1,213 @@
+"""POST of a rule that is not saved: what changes in the alerts if it is, by the states of all instances."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import orjson
+from aiohttp import web
+from pydantic import Field, TypeAdapter
+
+from contracts.model.alerts import AlertRule
+from contracts.records.rule_test import RuleTest
+from contracts.records.tables import parse_row
+from contracts.wire import Snapshot
+from contracts.wire.alerts import AlertRecord
+from services.query.http.cursor import decode_cursor, encode_cursor
+from services.query.http.parameters import PageParameters, RuleTestParameters, key_of_request, parse_query
+from services.query.http.request_context import charge, principal
+from services.query.http.responses import json_response
+from services.query.http.table_routes import PATH, rejected_row, writable_table
+from services.query.lookup.problems import Problem, ProblemError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from services.query.dependencies import Dependencies
+    from services.query.http.page_routes import PageRoutes
+    from services.query.http.table_routes import DeclaredTable
+    from services.query.lookup.state_reader import StateReader, StateReaders
+
+SLICE = 50
+"""How many states are evaluated at once, in a few milliseconds of a thread. Other requests wait for the interpreter."""
+WITHIN_S = 0.5
+"""After it, the request is answered with a cursor. Other tests wait for it."""
+OPEN = "status:open"
+
+
+class Place(NamedTuple):
+    """Where a test continues. Source 0 are the states with the rule's prefix; the others are the alerts in order."""
+
+    source: Annotated[int, Field(ge=0, le=1_000)]
+    after: Annotated[str, Field(max_length=4096)] | None
+
+
+CURSOR = TypeAdapter(Place)
+
+
+class RuleTestRoutes:
+    """Tests rules, one request after the other. The conditions run in a thread."""
+
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        readers: StateReaders,
+        pages: PageRoutes,
+        tables: Mapping[str, DeclaredTable],
+    ) -> None:
+        self._dependencies = dependencies
+        self._readers = readers
+        self._pages = pages
+        self._tables = tables
+        self._lock = asyncio.Lock()
+
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """See Routes."""
+        return [web.post(f"{PATH}/test", self.post)]
+
+    async def post(self, request: web.Request) -> web.Response:
+        """Test the rule in the body. Raises ProblemError (400, 403 unless its sender may save it and read the keys)."""
+        declared, key = writable_table(self._tables, request), key_of_request(request)
+        query, rule = parse_query(RuleTestParameters, request), _parse_rule(declared, key, await request.read())
+        sender = principal(request)
+        states = self._readers.get(declared.application, sender)
+        sender.check(states.state.name, rule.prefix)
+        for alerts in declared.alerts:
+            sender.check(alerts.name, rule.prefix)
+        milliseconds = self._dependencies.now()
+        now = None if declared.is_replay else datetime.fromtimestamp(milliseconds / 1000, UTC)
+        place = Place(0, None) if query.cursor is None else decode_cursor(CURSOR, query.cursor)
+        tests = [RuleTest(alerts, key, rule, now) for alerts in declared.alerts]
+        sources = [self._readers.get(one.name, sender) for one in declared.alerts]
+        run = RuleTestRun(self._pages, request, rule, tests, states, sources)
+        async with self._lock:
+            until = self._dependencies.clock() + WITHIN_S
+            left = await run.advance(place, min(SLICE, query.limit))
+            while left is not None and run.read < query.limit and self._dependencies.clock() < until:
+                await asyncio.sleep(run.evaluated_s)
+                left = await run.advance(left, min(SLICE, query.limit - run.read))
+        charge(request, run.read)
+        cursor = None if left is None else encode_cursor(tuple(left))
+        results = [_result(one) for one in tests]
+        return json_response(
+            {"table": declared.table.name, "key": key, "results": results, "cursor": cursor}
+        ).response()
+
+
+class RuleTestRun:
+    """Reads states and alerts for the tests of one request.
+
+    `read` is the number of states and alerts so far, and `evaluated_s` how long the last slice took.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
+        self,
+        pages: PageRoutes,
+        request: web.Request,
+        rule: AlertRule,
+        tests: Sequence[RuleTest],
+        states: StateReader,
+        alerts: Sequence[StateReader],
+    ) -> None:
+        self.read = 0
+        self.evaluated_s = 0.0
+        self._pages = pages
+        self._request = request
+        self._rule = rule
+        self._tests = tests
+        self._states = states
+        self._alerts = alerts
+
+    async def advance(self, place: Place, limit: int) -> Place | None:
+        """Evaluate the next slice, and return the place after it; None at the end. Raises ProblemError."""
+        if place.source == 0:
+            after = await self._add_states(place.after, limit)
+        elif place.source <= len(self._alerts):
+            after = await self._add_others(place.source - 1, place.after, limit)
+        else:
+            return None
+        return Place(place.source, after) if after is not None else self._next_source(place.source)
+
+    def _next_source(self, source: int) -> Place | None:
+        """The rule also closes alerts of keys without its prefix. A sender that does not read all keys omits them."""
+        reads_all = principal(self._request).reads_all(self._states.state.name)
+        has_more = source < len(self._alerts) and self._rule.prefix and reads_all
+        return Place(source + 1, None) if has_more else None
+
+    async def _add_states(self, after: str | None, limit: int) -> str | None:
+        query = PageParameters(prefix=self._rule.prefix, after=after, limit=limit)
+        page = await self._pages.read(self._request, self._states, query)
+        former = [await self._open_alerts(one, after, page.after) for one in self._alerts]
+        began = time.perf_counter()
+        await asyncio.to_thread(self._evaluate, page.items, former)
+        self.evaluated_s = time.perf_counter() - began
+        self.read += len(page.items)
+        return page.after
+
+    async def _open_alerts(self, reader: StateReader, after: str | None, last: str | None) -> dict[str, bytes]:
+        """The records with open alerts of keys after one, up to the last."""
+        found: dict[str, bytes] = {}
+        while True:
+            query = PageParameters(prefix=self._rule.prefix, after=after, limit=SLICE, where=_where_open(reader))
+            page = await self._pages.read(self._request, reader, query)
+            found |= {key: text for key, text in page.items if last is None or key <= last}
+            after = page.after
+            if after is None or (last is not None and after >= last):
+                return found
+
+    def _evaluate(self, states: Sequence[tuple[str, bytes]], former: Sequence[Mapping[str, bytes]]) -> None:
+        for key, text in states:
+            if not self._rule.applies_to(key) and not any(key in one for one in former):
+                continue
+            snapshot = Snapshot.model_validate(orjson.loads(text)["value"])
+            for test, records in zip(self._tests, former, strict=True):
+                test.add(snapshot, _record(records[key]) if key in records else None)
+
+    async def _add_others(self, number: int, after: str | None, limit: int) -> str | None:
+        """Add the open alerts of keys without the prefix."""
+        reader, test = self._alerts[number], self._tests[number]
+        query = PageParameters(after=after, limit=limit, where=_where_open(reader))
+        page = await self._pages.read(self._request, reader, query)
+        for key, text in page.items:
+            if not key.startswith(self._rule.prefix):
+                test.add_other(_record(text))
+        self.read += len(page.items)
+        return page.after
+
+
+def _parse_rule(declared: DeclaredTable, key: str, body: bytes) -> AlertRule:
+    """The rule in the body. Raises ProblemError (400)."""
+    if not declared.alerts:
+        detail = f"{declared.table.name} has no rules of alerts: only those can be tested"
+        raise ProblemError(Problem("bad_request", detail))
+    try:
+        rule = parse_row(declared.table, key, body)
+    except ValueError as error:
+        raise rejected_row(declared.table, error) from None
+    assert isinstance(rule, AlertRule)  # noqa: S101  # the declaration has checked the model
+    return rule
+
+
+def _where_open(reader: StateReader) -> tuple[str, ...]:
+    return (OPEN,) if "status" in reader.state.query.indexes else ()
+
+
+def _record(text: bytes) -> AlertRecord:
+    return AlertRecord.model_validate(orjson.loads(text)["value"])
+
+
+def _result(test: RuleTest) -> dict[str, Any]:
+    return {
+        "alerts": test.alerts.name,
+        "evaluated": test.evaluated,
+        "open": test.open,
+        "pending": test.pending,
+        "opening": {"count": test.opening_count, "keys": test.opening},
+        "closing": {"count": test.closing_count, "keys": test.closing},
+        "failed": test.failed,
+        "failure": test.failure,
+    }
