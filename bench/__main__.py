@@ -33,7 +33,7 @@ RESULTS = FOLDER / "results.jsonl"
 VITAL_JOBS = (*RAW_JOBS, VITALS_JOB, *COVERAGE_JOBS, COVERAGE_SERVICE)
 ALL = (*JOBS, *WINDOW_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
 NAMES = list(dict.fromkeys(job.name for job in ALL))
-INTERRUPTED = 130  # as a shell tells Ctrl-C
+INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
-    """The sizes: those of a full or a quick benchmark, and what the command line says otherwise."""
+    """The sizes: those of a full or a quick benchmark, as far as the command line gives no others."""
     sizes = (QUICK if arguments.quick else FULL).sized(arguments.events, arguments.seconds)
     said = {name: getattr(arguments, name) for name in ("runs", "batch_s") if getattr(arguments, name)}
     return dataclasses.replace(sizes.only(arguments.measures) if arguments.measures else sizes, **said)
@@ -100,7 +100,7 @@ def interrupt(*_: object) -> None:
 
 
 def main() -> int:
-    """Run it. 1 for a failed run, a missed target, or when something is missing, with a line that says what to do."""
+    """Run it. 1 for a failed run, a missed target, or when something is missing, with a line with the remedy."""
     arguments = parser().parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)

@@ -119,7 +119,7 @@ KEPT_FOR = Everything.lifetime + Everything.grace
 
 @enrichment(api="registry")
 async def owner(api: Api, name: str) -> Owner:
-    """Who owns the thing."""
+    """The owner of the thing."""
     return await api.get("/owners/{name}", Owner, name=name)
 
 

@@ -1,4 +1,4 @@
-"""Whether two JSON documents say the same."""
+"""Whether two JSON documents have the same content."""
 
 import math
 import re

@@ -2,7 +2,7 @@
 
 It trusts its input: nothing is validated, no clock is doubted, there are no dead letters, copies are not told apart.
 It is not tuned, but for the shuffle's wait of 1 ms, without which its latency cannot be compared with anything.
-The environment says where: BOOT (broker), CKPT (checkpoint), JARS (the Kafka connector). BATCH: 5 minutes if unset.
+The environment has the places: BOOT (broker), CKPT (checkpoint), JARS (the Kafka connector). BATCH: 5 minutes if unset.
 """
 
 import os

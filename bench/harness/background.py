@@ -1,4 +1,4 @@
-"""A function in a process of its own, which runs until it is told to stop and then gives its result.
+"""A function in a process of its own, which runs until it is stopped and then gives its result.
 
 The load and the receiver are such processes, so that neither waits for the other, nor for what is shown meanwhile.
 """

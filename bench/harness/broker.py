@@ -17,7 +17,7 @@ from bench.harness.plan import CHECKOUT, Site
 from bench.harness.process import Group
 
 PORTS = range(20_000, 29_000, 2)
-"""Below those that outgoing connections get, so that nobody takes the port by chance."""
+"""Below those that outgoing connections get, so that no client takes the port by chance."""
 READY_S = 90
 ANSWER_S = 1.0
 SESSION_S = 60

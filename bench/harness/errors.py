@@ -1,4 +1,4 @@
-"""What ends a run, or the whole benchmark. Each message says what to do."""
+"""Errors that end a run or the whole benchmark. Each message has the remedy."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class JobStalledError(RunFailedError):
 
 
 class NotCommittedError(RunFailedError):
-    """A worker answered everything, and did not say so to Kafka: after a restart it would call again."""
+    """A worker answered everything, and did not commit it: after a restart it would call again."""
 
     def __init__(self, job: str, committed: int, events: int, log: Path) -> None:
         super().__init__(f"{job} committed {committed:,} of {events:,} snapshots: see {log}")
@@ -65,5 +65,5 @@ class NoResultsError(BenchError):
 
 
 def last_line(said: str, otherwise: str = "it said nothing") -> str:
-    """How what a program wrote ends: that is where most say why they do."""
+    """The end of a program's output, where most programs report why they end."""
     return next(iter(said.strip().splitlines()[-1:]), otherwise)

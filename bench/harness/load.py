@@ -103,18 +103,20 @@ def readings(count: int, devices: int, ends: float, step_s: float = STEP_S) -> I
     return (fleet.reading(begins + index * step_s) for index in range(count))
 
 
-def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], say: Callable[[int], None]) -> None:
+def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], report: Callable[[int], None]) -> None:
     """Send everything, keys and values, as fast as possible."""
-    preload_stamped(boot, topic, ((key, value, NOW) for key, value in load), say)
+    preload_stamped(boot, topic, ((key, value, NOW) for key, value in load), report)
 
 
-def preload_stamped(boot: str, topic: str, load: Iterable[tuple[str, bytes, int]], say: Callable[[int], None]) -> None:
+def preload_stamped(
+    boot: str, topic: str, load: Iterable[tuple[str, bytes, int]], report: Callable[[int], None]
+) -> None:
     """Send everything, keys, values and the records' times in milliseconds of the epoch, as fast as possible."""
     producer = keyed(boot, linger_ms=20)
     for index, (key, value, stamp) in enumerate(load):
         _send(producer, topic, key, value, stamp)
         if index % SAY_EVERY == 0:
-            say(index)
+            report(index)
     producer.flush()
 
 

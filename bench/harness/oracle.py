@@ -1,4 +1,4 @@
-"""What every snapshot must say, computed without any of the jobs, and whether they say it."""
+"""The content that every snapshot must have, computed without any of the jobs, and the comparison."""
 
 import functools
 import operator
@@ -23,7 +23,7 @@ class OracleReport:
     """Events that gave no snapshot."""
     duplicates: int = 0
     wrong: int = 0
-    """Snapshots with a wrong field; the device's count is what tells one from the next, so a wrong count is missing."""
+    """Snapshots with a wrong field; the device's count identifies each, so a wrong count is missing."""
     unknown: int = 0
     """Snapshots of no event, or that cannot be read."""
     example: str | None = None

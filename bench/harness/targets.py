@@ -36,7 +36,7 @@ class Goal:
         return other and there >= {job.name for job in (self.of, self.over) if job}
 
     def outcome(self, results: Sequence[RunResult]) -> tuple[bool, str]:
-        """Return whether it is met, and the sentence that says so."""
+        """Return whether it is met, with a sentence about it."""
         value = middle(results, self.measure, self.of.name, self.figure)
         if self.over:
             value /= middle(results, self.measure, self.over.name, self.figure) or math.nan

@@ -61,7 +61,7 @@ class Counter:
     def _end(self, partition: TopicPartition) -> int:
         found = self._consumer.get_watermark_offsets(partition, timeout=ANSWER_S, cached=False)
         if found is None:
-            raise TimeoutError(f"the broker does not say where {partition.topic} ends")
+            raise TimeoutError(f"the broker does not report the end of {partition.topic}")
         return int(found[1])
 
 
@@ -84,7 +84,7 @@ def records(boot: str, topic: str) -> Iterator[tuple[int, bytes]]:
 
 
 def consumer_settings(boot: str) -> dict[str, str | bool | int]:
-    """Of a consumer that belongs to nobody: no group is joined and nothing committed."""
+    """The settings of a consumer that joins no group and commits nothing."""
     return {"bootstrap.servers": boot, "group.id": "bench", "enable.auto.commit": False}
 
 

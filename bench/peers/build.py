@@ -29,7 +29,7 @@ RELEASE = "17"
 """The version of Java that the peers are written in."""
 
 
-def build(peer: str, say: Callable[[str], None], folder: Path = FOLDER) -> bool:
+def build(peer: str, report: Callable[[str], None], folder: Path = FOLDER) -> bool:
     """Bring one of PEERS up to date; True if there was something to do. Raises ToolMissingError, BuildFailedError."""
     made = folder / peer
     if up_to_date(made, peer):
@@ -38,9 +38,9 @@ def build(peer: str, say: Callable[[str], None], folder: Path = FOLDER) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as name:
         new = Path(name) / peer
-        say(f"resolving the jars of {peer} (100 MB; a minute or two the first time)")
+        report(f"resolving the jars of {peer} (100 MB; a minute or two the first time)")
         _run(peer, "resolving the jars of", ivy_command(peer, new), folder)
-        say(f"compiling {peer}")
+        report(f"compiling {peer}")
         _run(peer, "compiling", javac_command(compiler, peer, new), folder)
         (new / MARKER).write_text(digest(peer))
         shutil.rmtree(made, ignore_errors=True)

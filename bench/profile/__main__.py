@@ -74,14 +74,14 @@ def table(found: dict[str, float], title: str) -> Table:
 
 
 def _largest(site: Site) -> Path:
-    """That of the JVM of the driver: Spark starts another one, which only tells how to start this one."""
+    """Return the samples of the driver's JVM. Spark starts another one, which only prints the command of this one."""
     if not (files := sorted(SAMPLES.glob("*.collapsed"), key=lambda file: file.stat().st_size)):
         raise NoSamplesError(site.folder / "log")
     return files[-1]
 
 
 def main() -> int:
-    """Profile, and print the table: 0, or 1 and a line that says what to do."""
+    """Profile, and print the table: 0, or 1 and a line with the remedy."""
     arguments, console = parser().parse_args(), Console(width=None if sys.stdout.isatty() else 120)
     sort = WindowCounts if arguments.job in WINDOWS else BacklogPlan
     backlog = sort("profile", arguments.events, arguments.devices)

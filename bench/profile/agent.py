@@ -23,12 +23,12 @@ LIBRARIES = {
 """Where the jar has the library for a system and its machine."""
 
 
-def library(say: Callable[[str], None], folder: Path = FOLDER) -> Path:
+def library(report: Callable[[str], None], folder: Path = FOLDER) -> Path:
     """The library for this machine, downloaded if need be. Raises NoAgentError, AgentMissingError, ToolMissingError."""
     member = _member(platform.system(), platform.machine())
     found = folder / member
     if not found.exists():
-        say("downloading async-profiler (1 MB)")
+        report("downloading async-profiler (1 MB)")
         with tempfile.TemporaryDirectory() as name:
             _download(Path(name))
             with zipfile.ZipFile(next(Path(name).glob("*.jar"))) as jar:

@@ -1,4 +1,4 @@
-"""Why there is no profile. Each message says what to do."""
+"""Reasons why there is no profile. Each message has the remedy."""
 
 from pathlib import Path
 

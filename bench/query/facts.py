@@ -1,4 +1,4 @@
-"""What a service is told at its start: a free port, and a folder of its own."""
+"""The settings of a service at its start: a free port, and a folder of its own."""
 
 from __future__ import annotations
 

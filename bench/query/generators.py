@@ -1,4 +1,4 @@
-"""Load generators in C: wrk for HTTP, redis-benchmark for Redis; and what they say of a run."""
+"""Load generators in C, wrk for HTTP and redis-benchmark for Redis, and the parsers of their reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LoadFailedError(RunFailedError):
 
 @dataclass(frozen=True)
 class Load:
-    """What a load generator measured. NaN where it does not say."""
+    """The figures of a load generator. NaN for those that it does not report."""
 
     requests: int
     seconds: float
@@ -63,7 +63,7 @@ class Wrk:
 
 @dataclass(frozen=True)
 class RedisBenchmark:
-    """Asks Redis at this port for so many keys. It is told a number of requests, and knows no rate."""
+    """Asks Redis at this port for so many keys. It takes a number of requests, not a rate."""
 
     port: int
     keys: int
@@ -79,7 +79,7 @@ class RedisBenchmark:
         return self._run(seconds, ["MGET", *["k__rand_int__"] * BATCH], tried=1_000)
 
     def _run(self, seconds: float, words: list[str], tried: int) -> Load:
-        """A short run tells how many requests fill the time."""
+        """A short run gives the number of requests that fill the time."""
         return self._made(max(tried, round(self._made(tried, words).rate * seconds)), words)
 
     def _made(self, requests: int, words: list[str]) -> Load:

@@ -17,7 +17,7 @@ class Keys:
     """How long each part is measured."""
     subscribers: int
     pushes_only: bool = False
-    """Whether nothing is measured but how soon subscribers are told, of services that tell any."""
+    """Whether only the delay of notifications is measured, for services that have subscribers."""
 
     @property
     def estimate_s(self) -> float:

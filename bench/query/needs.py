@@ -25,7 +25,7 @@ class ProgramMissingError(BenchError):
         self.programs = programs
 
 
-def require(programs: tuple[str, ...], say: Callable[[str], None]) -> None:
+def require(programs: tuple[str, ...], report: Callable[[str], None]) -> None:
     """See that these are there; as root, install what is not. Raises ProgramMissingError."""
     missing = [one for one in programs if shutil.which(one) is None]
     if not missing:
@@ -33,7 +33,7 @@ def require(programs: tuple[str, ...], say: Callable[[str], None]) -> None:
     if os.geteuid() or shutil.which("apt-get") is None:
         raise ProgramMissingError(missing, "and only root can install, with apt-get")
     packages = sorted({PACKAGES[one] for one in missing})
-    say(f"installing {', '.join(packages)}")
+    report(f"installing {', '.join(packages)}")
     command = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # starts no service
     done = subprocess.run(

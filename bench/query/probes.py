@@ -1,4 +1,4 @@
-"""From a record's sending to the moment when a reader sees it, and when a thousand subscribers are told."""
+"""From a record's sending to the moment when a reader sees it, and when a thousand subscribers have it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def transaction(messages: Sequence[Message]) -> bytes:
 
 
 def feed(boot: str, store_client: RedisStoreClient) -> None:
-    """Follow the topic until the process is told to end."""
+    """Follow the topic until the process is stopped."""
     consumer = Consumer(consumer_settings(boot))
     consumer.assign([TopicPartition(TOPIC, one, _position(store_client, one)) for one in range(PARTITIONS)])
     while True:

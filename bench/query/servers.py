@@ -71,7 +71,7 @@ class Server:
     paced: bool
     """Whether its load generator can ask at a rate."""
     pushes: bool
-    """Whether it tells subscribers of changes."""
+    """Whether it pushes changes to subscribers."""
 
 
 SERVERS = {

@@ -21,7 +21,7 @@ class StoreClient(Protocol):
     """One connection to a service."""
 
     def read(self, key: str) -> bytes | None:
-        """The answer for a key, as it came; None if there is none. Raises OSError while nobody answers."""
+        """The answer for a key, as it came; None if there is none. Raises OSError while the store does not answer."""
         ...
 
     def read_many(self, keys: Sequence[str]) -> list[bytes]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SEED = 7
 PAUSE_S = 0.001
 RESERVED = 100
-"""Keys, the first ones, that the probes update: nobody else does."""
+"""Keys, the first ones, that the probes update, and no other program does."""
 
 
 def updating(boot: str, keys: int, rate: int, began: str, stop: Flag) -> dict[int, int]:

@@ -66,7 +66,7 @@ class Watchers:
             return
         said = self._process.stdout.read(64 * 1024)
         if not said:
-            self.arrivals()  # which tells why it ended
+            self.arrivals()  # raises the reason of its end
             raise LoadFailedError("watchers", "it ended")
         *lines, self._rest = (self._rest + said).split(b"\n")
         self._complete = max(self._complete, *(int(line.split()[1]) for line in lines), 0)

@@ -1,4 +1,4 @@
-"""The chunks, and whether the events are what they say."""
+"""The chunks, and whether the events have their content."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime

@@ -20,7 +20,7 @@ def make_dead_letters(topics: Topics, settings: KafkaSettings) -> None:
     """Make the topic of dead letters, if it is missing."""
     admin = AdminClient(settings.client() | {"log_level": 0})
     made = admin.create_topics([NewTopic(topics.dead_letters, topics.partitions, 1)])
-    with suppress(KafkaException):  # it is there, or there is no broker: the job says so
+    with suppress(KafkaException):  # it exists, or there is no broker, which the job reports
         made[topics.dead_letters].result()
 
 

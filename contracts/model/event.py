@@ -52,7 +52,7 @@ def _check_nested_times(annotation: Any, where: str) -> None:
 
 
 class Event(BaseEvent):
-    """One record of a device. A state with a lifetime needs `first_seen`; `event_id` tells copies of an event apart."""
+    """One record of a device. A state with a lifetime needs `first_seen`; `event_id` identifies copies of an event."""
 
     device_id: Key
     event_id: str = Field(min_length=1, max_length=256)

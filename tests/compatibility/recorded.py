@@ -38,7 +38,7 @@ class Ping(Event):
 
 
 class Owner(BaseModel):
-    """Who owns a plate."""
+    """The owner of a plate."""
 
     name: str
 

@@ -134,7 +134,7 @@ async def without(api: Api, x: int) -> Fit:
 
 
 @pytest.mark.parametrize(
-    ("function", "options", "says"),
+    ("function", "options", "message"),
     [
         (endless, {}, r"Write @enrichment\(rounds=5\)"),
         (endless, {"rounds": 0}, "Write rounds=5"),
@@ -144,8 +144,8 @@ async def without(api: Api, x: int) -> Fit:
         (without, {"at_most_every": timedelta(0)}, "Write at_most_every="),
     ],
 )
-def test_rounds_that_cannot_be_are_refused(function: Any, options: dict[str, Any], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_rounds_that_cannot_be_are_refused(function: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         enrichment(api="a", **options)(function)
 
 

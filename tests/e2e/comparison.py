@@ -1,4 +1,4 @@
-"""What was published so far, held to what the tables say."""
+"""The published snapshots so far, compared with the tables."""
 
 from __future__ import annotations
 

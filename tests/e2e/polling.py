@@ -40,7 +40,7 @@ class Polling:
         self._thread.join()
 
     def all(self, state: str) -> dict[str, dict[str, Any]]:
-        """What the service says of all keys now. Raises OSError, HTTPException while it cannot."""
+        """The service's answers for all keys now. Raises OSError, HTTPException while it cannot."""
         return {item["key"]: item for page in self._pages(state) for item in page}
 
     def is_all(self, state: str, versions: dict[str, int]) -> bool:

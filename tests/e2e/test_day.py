@@ -1,4 +1,4 @@
-"""One real day through the whole loop: every flight's final snapshot is what the tables say, whatever is killed."""
+"""One real day through the whole loop: every flight's final snapshot is as in the tables, whatever is killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KILLS = (("job", 1_000), ("query", 1_800), ("worker-1", 2_500), ("derive", 3_200
 
 @pytest.fixture(scope="module")
 def oracle() -> dict[str, dict[str, Any]]:
-    """Give what the tables say of each flight of the day."""
+    """Give each flight of the day as the tables have it."""
     return expected(DAY)
 
 
@@ -54,7 +54,7 @@ class Watched:
         Raises AssertionError, saying what differs.
         """
         try:
-            until(self.agrees, "all flights as the tables say", PATIENCE_S)
+            until(self.agrees, "all flights as in the tables", PATIENCE_S)
             last = self.launched.job("batch") + 2  # the first to end may have begun before
             until(lambda: self.agrees() and self.launched.job("batch") >= last, "one more batch", PATIENCE_S)
         except AssertionError as error:
@@ -104,7 +104,7 @@ def test_every_flight_of_a_day_with_kill_9_of_every_part(tmp_path: Path, oracle:
         assert launched.restarts() >= 1
         require_answers(asking, reader, oracle)
         reader.close()
-    assert not asking.back, "nobody who asks sees a key go back, whatever the job publishes again"
+    assert not asking.back, "no reader sees a key go back, whatever the job publishes again"
 
 
 def require_answers(asking: Polling, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""A real month of departures, counted by two queries of one job: every window is what the tables say."""
+"""A real month of departures, counted by two queries of one job: every window is as in the tables."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Month:
     def await_agreement(self, job: Job) -> None:
         """Wait until every window is right. Raises AssertionError, with what differs."""
         try:
-            until(lambda: job.ended() or not self.wrong(), "every window as the tables say", PATIENCE_S)
+            until(lambda: job.ended() or not self.wrong(), "every window as in the tables", PATIENCE_S)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.wrong()[:5]}") from error
         assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
@@ -102,7 +102,7 @@ class Month:
 
 @pytest.fixture
 def month(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Month]:
-    """Give the topics of a month, and what the tables say of it."""
+    """Give the topics of a month, and the month as the tables have it."""
     made = Month(Loop(broker, topics_prefix, tmp_path, SUITE))
     yield made
     made.close()

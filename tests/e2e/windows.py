@@ -43,7 +43,7 @@ class Site(BaseModel):
 
 @enrichment(api="registry")
 async def owner(api: Api, plate: str) -> Owner:
-    """Who owns it."""
+    """The owner."""
     return await api.get("/owners/{plate}", Owner, plate=plate)
 
 

@@ -25,7 +25,7 @@ EPOCH = 1_767_268_800_000
 
 
 @pytest.mark.parametrize(
-    ("other", "says"),
+    ("other", "message"),
     [
         (identity(application(deduplicate=False), TOPICS, 2), "the deduplication of its state is None, the"),
         (identity(app, TOPICS, 4), "its state has 4 partitions, this job 2"),
@@ -34,9 +34,9 @@ EPOCH = 1_767_268_800_000
         (identity(app, TOPICS[:1], 2), "it read topic feedback as not there"),
     ],
 )
-def test_each_difference_is_reported(other: CheckpointIdentity, says: str) -> None:
+def test_each_difference_is_reported(other: CheckpointIdentity, message: str) -> None:
     (difference,) = MINE.differences(other)
-    assert says in difference
+    assert message in difference
 
 
 WRITTEN = CheckpointFile(format=1, epoch=EPOCH, identity=MINE)

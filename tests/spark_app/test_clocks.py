@@ -1,4 +1,4 @@
-"""A broker's clock that is ahead, on the running job: it ends nobody's window."""
+"""A broker's clock that is ahead, on the running job: it ends no window."""
 
 from __future__ import annotations
 

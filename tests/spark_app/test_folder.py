@@ -41,17 +41,19 @@ def test_a_delete_that_the_file_system_declines_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "says"),
+    ("folder", "message"),
     [
         ("file:///proc/stateloop", "the file system did not create the folder"),
         ("unheard://of/it", 'No FileSystem for scheme "unheard"'),
         ("hdfs://127.0.0.1:1/checkpoint", "Connection refused"),
     ],
 )
-def test_a_folder_that_cannot_be_written_is_reported_in_one_line(spark: SparkSession, folder: str, says: str) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_in_one_line(
+    spark: SparkSession, folder: str, message: str
+) -> None:
     with pytest.raises(CheckpointUnreachableError) as refused:
         CheckpointFolder(spark, folder).write_new("file", "content")
-    assert says in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -160,7 +160,7 @@ def test_a_reducer_of_ones_own_that_is_right_passes(spark: SparkSession) -> None
 
 
 @pytest.mark.parametrize(
-    ("reducer", "says"),
+    ("reducer", "message"),
     [
         (Product(), "SQL and fold differ"),
         (FirstMerged(), "merge is not commutative"),
@@ -170,8 +170,8 @@ def test_a_reducer_of_ones_own_that_is_right_passes(spark: SparkSession) -> None
     ],
     ids=str,
 )
-def test_the_kit_fails_a_wrong_reducer(spark: SparkSession, reducer: Reducer, says: str) -> None:
-    with pytest.raises(AssertionError, match=says):
+def test_the_kit_fails_a_wrong_reducer(spark: SparkSession, reducer: Reducer, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
         check_reducer(spark, reducer, int | None, st.integers(-3, 3))
 
 

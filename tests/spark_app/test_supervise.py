@@ -74,7 +74,7 @@ class LeaseObservation:
 
 
 class Events:
-    """Counts what a listener is told, and raises `refusal` in place of it."""
+    """Counts the calls of a listener, and raises `refusal` instead."""
 
     def __init__(self, refusal: Exception | None = None) -> None:
         self.batches, self.idles, self.refusal = 0, 0, refusal

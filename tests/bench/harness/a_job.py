@@ -1,4 +1,4 @@
-"""A job of a few lines: reads events until killed, writes snapshots; SPOIL says what it does wrong."""
+"""A job of a few lines: reads events until killed, writes snapshots; SPOIL names the mistake that it makes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TASK = "[Executor task launch worker for task 0.0 in stage 1.0 (TID 4) tid=7];ja
         (f"{TASK}org/apache/spark/sql/StructsToJsonEvaluator.evaluate;x/write", "writing JSON: the rest"),
         (f"{TASK}org/apache/spark/scheduler/ShuffleMapTask.runTask", "reading: checking, projecting, shuffle's writer"),
         (f"{TASK}org/apache/spark/scheduler/ResultTask.runTask", "the rest of the second stage"),
-        ("[a thread that nobody knows tid=3];x", REST),
+        ("[an unknown thread tid=3];x", REST),
     ],
 )
 def test_a_stack_belongs_to_the_first_part_that_fits(stack: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What load generators say."""
+"""The reports of load generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program in C that watches one key over many connections, against a server that writes as a test says."""
+"""The program in C that watches one key over many connections, against a server that writes what the test gives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARK = b'event: mark\ndata: {"version":9}\n\n'
 
 
 class FakeService:
-    """The connections, all of which are told the same."""
+    """The connections, all of which get the same."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -35,7 +35,7 @@ class FakeService:
         writer.write(HEAD)
         self.writers.append(writer)
 
-    async def tell(self, *pieces: bytes) -> None:
+    async def send(self, *pieces: bytes) -> None:
         """Each piece by itself, so that events are cut where they are."""
         for piece in pieces:
             for writer in self.writers:
@@ -50,7 +50,7 @@ async def telling() -> AsyncIterator[tuple[FakeService, Watchers]]:
         told.port = server.sockets[0].getsockname()[1]
         with Watchers(told.port, "/v1/states/keys/k1/watch", MANY) as watchers:
             async with asyncio.timeout(WITHIN_S):
-                while len(told.writers) < MANY:  # noqa: ASYNC110  # nothing tells
+                while len(told.writers) < MANY:  # noqa: ASYNC110  # no event reports it
                     await asyncio.sleep(0.01)
             yield told, watchers
         for writer in told.writers:
@@ -67,10 +67,10 @@ def state(version: int) -> bytes:
 async def test_what_comes_is_noted_for_each_whatever_pieces_it_comes_in() -> None:
     async with telling() as (told, watchers):
         began = time.monotonic()
-        await told.tell(state(1)[:40], state(1)[40:] + MARK + state(2), state(3)[:-1])
+        await told.send(state(1)[:40], state(1)[40:] + MARK + state(2), state(3)[:-1])
         assert await asyncio.to_thread(watchers.have, 2, WITHIN_S)
         assert not await asyncio.to_thread(watchers.have, 3, 0.1), "its end has not come"
-        await told.tell(b"\n")
+        await told.send(b"\n")
         assert await asyncio.to_thread(watchers.have, 3, WITHIN_S)
         came = await asyncio.to_thread(watchers.arrivals)
         assert {version: len(times) for version, times in came.items()} == {1: MANY, 2: MANY, 3: MANY}
@@ -85,7 +85,7 @@ async def test_a_version_that_one_does_not_have_is_not_there() -> None:
             writer.write(state(1))
         assert not await asyncio.to_thread(watchers.have, 1, 0.2)
         late.write(MARK)
-        await told.tell(state(2))
+        await told.send(state(2))
         assert await asyncio.to_thread(watchers.have, 1, WITHIN_S), "a later one stands for it"
 
 

@@ -1,4 +1,4 @@
-"""A job of a few lines: decodes the chunks of a format until killed. It spoils one sample if it is told.
+"""A job of a few lines: decodes the chunks of a format until killed. It can spoil one sample.
 
 Arguments: the broker, the name of the format, and `right` or `wrong`.
 """

@@ -1,4 +1,4 @@
-"""A job of a few lines: counts events of each key in each hour until killed. It counts one too many when it is told.
+"""A job of a few lines: counts events of each key in each hour until killed. It can count one too many.
 
 Arguments: the broker, the prefix of its topics, `event` or `close`, and in which backlog it is wrong.
 """

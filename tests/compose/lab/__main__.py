@@ -1,6 +1,6 @@
 """The stack of compose.yaml on a real Docker engine, from the images to the last volume: `make compose-test`.
 
-It takes the engine that runs here, or starts one of its own. Where none can be had it fails, and says why.
+It takes the engine that runs here, or starts one of its own. Without one it fails, with the reason.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WITHOUT_GRAFANA = "tests/compose/lab/without-grafana.yaml"
 DAY, NEXT_DAY = "2013-01-01", "2013-01-02"
 VERSION = "compose-test"
 PARTS = ("stack", "layers")
-INTERRUPTED = 130  # as a shell tells Ctrl-C
+INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
 def main() -> int:
@@ -67,7 +67,7 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
     """The main path."""
     with steps.step("a Docker engine"):
         engine = find(folder, log)
-        steps.say("one of its own, in a network of its own" if engine.own else "the one that runs here")
+        steps.report("one of its own, in a network of its own" if engine.own else "the one that runs here")
     commands = Commands(log, engine.environment | settings(free_port_pair()))
     copy = checkout(folder)
     only_here = (OVERLAY,) if engine.own else ()
@@ -99,7 +99,7 @@ def taken_down(stack: Stack) -> Iterator[None]:
 
 def build(engine: Engine, stack: Stack, folder: Path, steps: Steps) -> tuple[str, ...]:
     """The images that the stack starts from, and ours; gives the files that leave out what cannot be had."""
-    images = Images(stack.commands, folder, steps.say, host_network=engine.own)
+    images = Images(stack.commands, folder, steps.report, host_network=engine.own)
     pinned = variables()
     with steps.step(f"debian:{pinned['DEBIAN_TAG']}"):
         images.require_debian(pinned["DEBIAN_TAG"])
@@ -112,7 +112,7 @@ def build(engine: Engine, stack: Stack, folder: Path, steps: Steps) -> tuple[str
     with steps.step("docker compose build"):
         stack.compose("build")
         for line in sizes(stack.commands):
-            steps.say(line)
+            steps.report(line)
     return left_out
 
 

@@ -30,7 +30,7 @@ class Court:
         after = self._stack.batches() + 1
         self._stack.wait(lambda: self._stack.batches() > after, "two more batches")
         seen = json.loads(self._judge("--patience=30").splitlines()[-1])
-        self._steps.say(", ".join(f"{what} {count}" for what, count in seen.items()))
+        self._steps.report(", ".join(f"{what} {count}" for what, count in seen.items()))
 
     def beside(self, module: str, *arguments: str) -> str:
         """Run a module of this checkout where the published ports are; gives what it printed."""

@@ -2,7 +2,7 @@
 
 An engine of its own is two daemons after each other on the same data. The first builds: it lives in the machine's
 network, which it leaves as it is, so that only builds on the host's network have any. The second runs the stack: it
-has a network namespace to itself, so bridges, published ports and address translation are nobody else's.
+has a network namespace to itself, so bridges, published ports and address translation are its own.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Own:
 
     @contextmanager
     def _daemon(self, namespaces: tuple[str, ...], options: tuple[str, ...]) -> Iterator[None]:
-        # Should this process be killed, the daemon is told to stop all the same.
+        # Should this process be killed, the daemon is stopped all the same.
         command = ["setpriv", "--pdeathsig", "TERM", *namespaces, "dockerd", *self._options(), *options]
         with self._log.open("ab") as log:
             daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)

@@ -1,4 +1,4 @@
-"""Why the stack could not be tested, or what is wrong with it. Each says what to do or where to look."""
+"""Reasons why the stack could not be tested, and its defects. Each message has the remedy or the place to look at."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ NOT_IN_SLIM = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "
 class Images:
     """Makes sure of the images by name; `stand_ins` has those that were made here."""
 
-    def __init__(self, commands: Commands, folder: Path, say: Callable[[str], None], *, host_network: bool) -> None:
+    def __init__(self, commands: Commands, folder: Path, report: Callable[[str], None], *, host_network: bool) -> None:
         self.stand_ins: list[str] = []
         self._commands = commands
         self._folder = folder
-        self._say = say
+        self._report = report
         self._network = ("--network=host",) if host_network else ()
 
     def require_debian(self, tag: str) -> None:
@@ -75,7 +75,7 @@ class Images:
         """Whether there is grafana/grafana:TAG; nothing can stand in for it."""
         found = self._official(f"grafana/grafana:{tag}")
         if not found:
-            self._say(f"grafana/grafana:{tag} cannot be had from a registry here. LEFT OUT")
+            self._report(f"grafana/grafana:{tag} cannot be had from a registry here. LEFT OUT")
         return found
 
     def _build(self, context: Path, image: str, debian: str) -> None:
@@ -90,7 +90,7 @@ class Images:
 
     def _stands_in(self, image: str, made_of: str) -> None:
         self.stand_ins.append(image)
-        self._say(f"{image} cannot be had from a registry here. STAND-IN, made of {made_of}")
+        self._report(f"{image} cannot be had from a registry here. STAND-IN, made of {made_of}")
 
 
 def _trust() -> list[str]:

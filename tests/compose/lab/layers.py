@@ -31,17 +31,17 @@ class Layers:
         with self._steps.step(f"one of Spark's workers crashes after {CRASH_AFTER} snapshots and comes back by itself"):
             self._court.seen(CRASH_AFTER)
             self._stack.crash("spark-worker", of=2)
-        with self._steps.step("every flight of that day is as the tables say"):
+        with self._steps.step("every flight of that day is as in the tables"):
             self._court.agree()
             self._stack.await_well(*STAY)
             for line in self._stack.usage():
-                self._steps.say(line)
+                self._steps.report(line)
         with self._steps.step(f"all {WORKERS} workers share the calls"):
             self.require_shared_calls()
         with self._steps.step("Prometheus gives a value for every figure of the dashboard"):
             port = self._stack.commands.environment["PROMETHEUS_PORT"]
             told = self._court.beside("tests.compose.lab.dashboard", f"--prometheus=127.0.0.1:{port}")
-            self._steps.say(told.strip())
+            self._steps.report(told.strip())
         with self._steps.step("docker compose down --volumes leaves nothing"):
             self._stack.remove()
 
@@ -49,7 +49,7 @@ class Layers:
         """Each worker has made calls, by its own last line of figures."""
         workers = self._stack.containers("enrichment")
         made = {worker["Name"].rpartition("-")[2]: calls(self._stack.output(worker["Id"])) for worker in workers}
-        self._steps.say(", ".join(f"worker {name}: {count} calls" for name, count in sorted(made.items())))
+        self._steps.report(", ".join(f"worker {name}: {count} calls" for name, count in sorted(made.items())))
         if len(made) != WORKERS or not all(made.values()):
             raise StackError(f"not all of {WORKERS} workers have made calls: {made}")
 

@@ -39,10 +39,10 @@ class Scenario:
             self._stack.up()
         self.crashes()
         self.down_and_up()
-        with self._steps.step("every flight of the day is as the tables say"):
+        with self._steps.step("every flight of the day is as in the tables"):
             self._court.agree()
             for line in self._stack.usage():
-                self._steps.say(line)
+                self._steps.report(line)
         self.killed_by_docker()
         self.code_change()
         with self._steps.step("docker compose down --volumes leaves nothing"):
@@ -69,10 +69,10 @@ class Scenario:
         with self._steps.step("docker kill of all containers, and docker compose up"):
             self._stack.commands.run("docker", "kill", *(self._stack.container(service)["Id"] for service in STAY))
             left = [service for service in STAY if self._stack.container(service)["State"]["Running"]]
-            self._steps.say(f"the engine has restarted {', '.join(left) or 'none of them'}")
+            self._steps.report(f"the engine has restarted {', '.join(left) or 'none of them'}")
             self._stack.up()
             self._stack.await_well(*STAY)
-        with self._steps.step("every flight is still as the tables say"):
+        with self._steps.step("every flight is still as in the tables"):
             self._court.agree()
 
     def code_change(self) -> None:
@@ -85,7 +85,7 @@ class Scenario:
             self._stack.compose("build")
             if (took := monotonic() - began) >= REBUILD_S:
                 raise StackError(f"it took {took:.1f} s")
-        with self._steps.step("docker compose up with the new images: every flight is still as the tables say"):
+        with self._steps.step("docker compose up with the new images: every flight is still as in the tables"):
             self._stack.up()
             if self._stack.container("job")["Image"] == old:
                 raise StackError("the job still runs the old image")

@@ -36,7 +36,7 @@ class Stack:
         return self.commands.run(*self._compose, *arguments, cwd=self.checkout)
 
     def containers(self, service: str) -> list[dict[str, Any]]:
-        """What the engine says of a service's containers, whether they run or not."""
+        """The state of a service's containers, running or not, as the engine reports it."""
         ids = self.compose("ps", "--all", "--quiet", service).split()
         found: list[dict[str, Any]] = json.loads(self.commands.run("docker", "inspect", *ids)) if ids else []
         return found
@@ -85,7 +85,7 @@ class Stack:
         return sorted(line.removeprefix(f"{PROJECT}-") for line in listed.splitlines())
 
     def await_well(self, *services: str) -> None:
-        """Wait until all containers of these services run, and are healthy if they say."""
+        """Wait until all containers of these services run, and are healthy if they have a health check."""
 
         def all_well() -> bool:
             found = [container for service in services for container in self.containers(service)]

@@ -36,7 +36,7 @@ class Steps:
         self._most = max(self._most, self._free - shutil.disk_usage(self._folder).free)
         self._console.print(f"[dim]{self._elapsed():6.1f} s[/dim]    [green]✓[/green] {time.monotonic() - began:.1f} s")
 
-    def say(self, what: str) -> None:
+    def report(self, what: str) -> None:
         """A fact that belongs to the step under way."""
         self._console.print(f"            {escape(what)}")
 

@@ -17,7 +17,7 @@ from tests.compose.lab.stack import Stack, well
 
 
 class ScriptedStack(Stack):
-    """A stack whose containers are those that a test tells of, one state after the other."""
+    """A stack whose containers have the states that a test gives, one after the other."""
 
     def __init__(self, folder: Path, *states: dict[str, Any]) -> None:
         super().__init__(Commands(folder / "log", {}), folder, ())

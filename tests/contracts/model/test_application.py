@@ -80,7 +80,7 @@ def test_a_right_declaration_is_ordered_by_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "says"),
+    ("annotation", "message"),
     [
         (str, "Write wrong: Annotated[<type>, <one reducer"),
         (Annotated[int, Count], "Count is a class, not a reducer. Write Count()"),
@@ -100,10 +100,10 @@ def test_a_right_declaration_is_ordered_by_need() -> None:
         (Annotated[int, Count(where=field("tags") == "A")], "field('tags') == 'A': a field of type dict cannot be"),
     ],
 )
-def test_a_wrong_field_is_refused(annotation: Any, says: str) -> None:
+def test_a_wrong_field_is_refused(annotation: Any, message: str) -> None:
     with pytest.raises(DeclarationError) as error:
         of(state("wrong", annotation))
-    assert says in str(error.value)
+    assert message in str(error.value)
     assert "One.wrong" in str(error.value)
 
 
@@ -249,11 +249,11 @@ async def plenty(api: Api, name: str) -> Owner:
 
 
 @pytest.mark.parametrize(
-    ("function", "says"),
+    ("function", "message"),
     [(plain, "Write `async def plain"), (bare, "name has no type"), (silent, "Annotate its return")],
 )
-def test_a_function_that_is_not_async_or_not_annotated_is_refused(function: Any, says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_function_that_is_not_async_or_not_annotated_is_refused(function: Any, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         enrichment(api="a")(function)
 
 
@@ -266,7 +266,7 @@ def test_an_api_without_a_policy_has_the_default_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: of(Thing, owner, rank, apis={"b": Policy()}), r"apis='b'.*no enrichment calls.* Name one of these: a"),
         (lambda: enrichment(api="a", stale_after=timedelta(0))(plenty), "Write stale_after="),
@@ -275,8 +275,8 @@ def test_an_api_without_a_policy_has_the_default_one() -> None:
         (lambda: of(Thing, owner, rank, largest_record=1024 * 1024), "is more than Kafka takes"),
     ],
 )
-def test_a_number_that_would_never_end_or_never_begin_is_refused(make: Callable[[], object], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_number_that_would_never_end_or_never_begin_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         make()
 
 

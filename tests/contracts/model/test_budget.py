@@ -114,8 +114,9 @@ def test_a_clock_that_was_far_ahead_delays_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requests", "per", "says"), [(0, HOUR, "Write requests=20"), (1, timedelta(0), r"Write per=timedelta\(hours=1\)")]
+    ("requests", "per", "message"),
+    [(0, HOUR, "Write requests=20"), (1, timedelta(0), r"Write per=timedelta\(hours=1\)")],
 )
-def test_a_budget_for_nothing_is_refused(requests: int, per: timedelta, says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_budget_for_nothing_is_refused(requests: int, per: timedelta, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         Budget(requests=requests, per=per)

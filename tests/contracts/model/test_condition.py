@@ -112,7 +112,7 @@ async def later(speed: float) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("when", "says"),
+    ("when", "message"),
     [
         (lambda street: street, "Name one of these: speed"),
         (nothing, "Name the inputs that it looks at"),
@@ -120,9 +120,9 @@ async def later(speed: float) -> bool:
         (later, "Write a plain function"),
     ],
 )
-def test_a_condition_that_cannot_be_evaluated_is_refused(when: Any, says: str) -> None:
+def test_a_condition_that_cannot_be_evaluated_is_refused(when: Any, message: str) -> None:
     async def place(api: Api, speed: float) -> Place:
         return await api.get("/place", Place, speed=speed)
 
-    with pytest.raises(DeclarationError, match=says):
+    with pytest.raises(DeclarationError, match=message):
         enrichment(api="city", when=when)(place)

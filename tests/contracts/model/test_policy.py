@@ -15,7 +15,7 @@ TEXT: dict[str, Any] = {"attempts": "many"}
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Policy(timeout=NONE), r"Policy\(timeout=timedelta\(0\)\): leaves a call no time. Write timeout="),
         (lambda: Policy(timeout=-SECOND), "Write timeout="),
@@ -48,8 +48,8 @@ TEXT: dict[str, Any] = {"attempts": "many"}
         (lambda: Cache(size=0), "Write cache=None"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make: Callable[[], object], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_what_cannot_be_meant_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         make()
 
 

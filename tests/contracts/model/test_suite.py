@@ -88,7 +88,7 @@ def _derives(name: str) -> Derived:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (Suite, r"Write Suite\(application"),
         (lambda: Suite(TRIPS, TRIPS), "state 'trips': is declared twice"),
@@ -118,8 +118,8 @@ def _derives(name: str) -> Derived:
         ),
     ],
 )
-def test_applications_that_disturb_each_other_are_refused(make: Callable[[], Suite], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_applications_that_disturb_each_other_are_refused(make: Callable[[], Suite], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         make()
 
 

@@ -69,7 +69,7 @@ def test_a_subclass_inherits_the_arguments_and_may_change_its_span() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({"window": HOUR, "lifetime": HOUR}, "has a window and a lifetime"),
         ({"window": timedelta(0)}, "window and grace must be positive"),
@@ -86,8 +86,8 @@ def test_a_subclass_inherits_the_arguments_and_may_change_its_span() -> None:
         ({"window": HOUR, "key": ("page", "page")}, "Name each field of the key once"),
     ],
 )
-def test_a_wrong_window_is_refused(arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_wrong_window_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         state(**arguments)
 
 

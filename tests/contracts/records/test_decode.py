@@ -34,15 +34,15 @@ def refusal(record: Record, decoder: Decoder | None = None) -> tuple[Reason, str
 
 @pytest.mark.parametrize("record", [GOOD, ANSWER], ids=["event", "feedback"])
 @pytest.mark.parametrize(
-    ("key", "says"),
+    ("key", "message"),
     [
         (None, "the record has no key, and its device_id is d"),
         (b"e" * 200, f"the record's key is {'e' * 100}, and its device_id is d"),
         (b"\xff", "the record's key is 0xFF, and its device_id is d"),
     ],
 )
-def test_a_record_under_another_key_is_refused(record: Record, key: bytes | None, says: str) -> None:
-    expected = f"{says}: send each record under the key of its device"
+def test_a_record_under_another_key_is_refused(record: Record, key: bytes | None, message: str) -> None:
+    expected = f"{message}: send each record under the key of its device"
     assert refusal(replace(record, key=key)) == (Reason.WRONG_KEY, expected)
 
 

@@ -23,7 +23,7 @@ ROUTES = st.fixed_dictionaries(
 
 
 def verdicts(value: bytes) -> list[RecordError | None]:
-    """What `read` says of a record that orjson wrote, and what `check_own` does."""
+    """The result of `read` for a record that orjson wrote, and that of `check_own`."""
     found: list[RecordError | None] = []
     for look in (lambda: read(Bounded, value, LONGEST), lambda: check_own(Bounded, value)):
         try:

@@ -58,7 +58,7 @@ def test_a_reducer_reads_as_it_is_declared(reducer: Reducer, spelled: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("declare", "says"),
+    ("declare", "message"),
     [
         (lambda: TopK(0), "Write a number from 1 to 96"),
         (lambda: TopK(5, capacity=4), "Write a number from 1 to 4"),
@@ -66,6 +66,6 @@ def test_a_reducer_reads_as_it_is_declared(reducer: Reducer, spelled: str) -> No
         (lambda: Enriched(where=field("x") == 1), "Write Enriched"),
     ],
 )
-def test_a_reducer_that_cannot_be_is_refused(declare: Callable[[], Reducer], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_reducer_that_cannot_be_is_refused(declare: Callable[[], Reducer], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         declare()

@@ -1,4 +1,4 @@
-"""The kit for authors: what it does as a worker would, and what it says when a test is wrong."""
+"""The kit for authors: it behaves as a worker, and its errors name the mistake of a test."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any

@@ -72,7 +72,7 @@ def test_a_constraint_inside_an_optional_type_is_seen_with_all_its_parts() -> No
 
 
 @pytest.mark.parametrize(
-    ("annotation", "where", "says"),
+    ("annotation", "where", "message"),
     [
         (Annotated[str, Field(pattern="a+")] | None, "Own.own", "cannot be checked"),
         (Annotated[int, AfterValidator(abs)] | None, "Own.own", "cannot be checked"),
@@ -90,11 +90,11 @@ def test_a_constraint_inside_an_optional_type_is_seen_with_all_its_parts() -> No
         (list[Listed] | None, "Listed.names", "has a default. Make it required, or write"),
     ],
 )
-def test_an_event_takes_only_what_the_job_can_check(annotation: Any, where: str, says: str) -> None:
+def test_an_event_takes_only_what_the_job_can_check(annotation: Any, where: str, message: str) -> None:
     with pytest.raises(DeclarationError) as error:
         declared(annotation)
     assert str(error.value).startswith(f"{where}: ")
-    assert says in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_field_that_may_be_null_but_not_missing_is_refused() -> None:

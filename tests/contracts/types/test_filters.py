@@ -98,7 +98,7 @@ def test_equal_filters_are_equal_and_have_one_hash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declare", "says"),
+    ("declare", "message"),
     [
         (lambda: field("name") == None, r"Write field\('name'\).is_null\(\)"),  # noqa: E711
         (lambda: field("speed") < NAN, "Write a finite number"),
@@ -115,8 +115,8 @@ def test_equal_filters_are_equal_and_have_one_hash() -> None:
         (lambda: 1 < field("speed") < 5, "Write &, | and ~ instead of and, or, not and chained comparisons"),
     ],
 )
-def test_what_no_event_can_be_compared_with_is_refused(declare: Callable[[], object], says: str) -> None:
-    with pytest.raises(DeclarationError, match=says.replace("&, |", r"&, \|")):
+def test_what_no_event_can_be_compared_with_is_refused(declare: Callable[[], object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message.replace("&, |", r"&, \|")):
         declare()
 
 
@@ -138,7 +138,7 @@ def test_a_filter_that_fits_the_event_is_accepted(declared: Filter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "says"),
+    ("declared", "message"),
     [
         (field("state") == 1, "Flight has no field of this name. Name one of these: status, phase, name"),
         (~(field("state").is_null()), "Name one of these: status"),
@@ -156,8 +156,8 @@ def test_a_filter_that_fits_the_event_is_accepted(declared: Filter) -> None:
         (field("stops") < "x", r"a field of type list cannot be compared"),
     ],
 )
-def test_a_filter_that_does_not_fit_the_event_is_refused(declared: Filter, says: str) -> None:
-    with pytest.raises(DeclarationError, match=says):
+def test_a_filter_that_does_not_fit_the_event_is_refused(declared: Filter, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
         declared.check(Flight, "Taxi")
 
 

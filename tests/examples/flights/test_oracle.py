@@ -1,4 +1,4 @@
-"""The application's own events, enrichments and server come to what the oracle says, for every flight of a day."""
+"""The application's own events, enrichments and server give the result of the oracle, for every flight of a day."""
 
 from collections import Counter
 from datetime import date, timedelta

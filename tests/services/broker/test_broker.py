@@ -90,7 +90,7 @@ def test_records_survive_kill_9_and_a_stop(own: EmbeddedBroker, topics_prefix: s
 
 
 def test_sigterm_stops_it_cleanly(own: EmbeddedBroker) -> None:
-    assert own.stop() == 143  # the JVM's way to say that it ran its shutdown hooks on SIGTERM
+    assert own.stop() == 143  # the exit code of a JVM that ran its shutdown hooks on SIGTERM
     assert "Terminating process due to signal SIGTERM" in own.log.read_text(encoding="utf-8")
     assert (own.log.with_name("data") / "log" / ".kafka_cleanshutdown").exists()
     own.start()

@@ -18,7 +18,7 @@ LOADED = "\t[SUCCESSFUL ] org.apache.kafka#kafka_2.13;4.1.0!kafka_2.13.jar (157m
 REFUSED = "\tServer access error at url somewhere/a.pom (java.net.ConnectException: Connection refused)\n"
 ABSENT = "\t\tmodule not found: org.apache.kafka#kafka_2.13;9.9.9\n"
 
-# An Ivy that takes the pattern of -retrieve and fails as often as the file `failures` says.
+# An Ivy that takes the pattern of -retrieve and fails as often as the number in the file `failures`.
 FAKE_IVY = """#!{python}
 import pathlib, sys
 failures = pathlib.Path({folder!r}) / "failures"

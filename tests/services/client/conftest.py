@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Fake]:
-    """Give one instance that tells of no others."""
+    """Give one instance that names no others."""
     async with Fake().serving() as one:
         yield one
 
@@ -32,7 +32,7 @@ async def fakes() -> AsyncIterator[list[Fake]]:
 
 @pytest.fixture
 async def streaming() -> AsyncIterator[Streaming]:
-    """Give one whose streams tell what the test says."""
+    """Give one whose streams send what the test gives."""
     async with Streaming().serving() as one:
         yield one
 

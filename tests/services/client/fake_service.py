@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks as the query service does, and behaves as badly as it is told."""
+"""A real HTTP server that speaks as the query service does, and behaves as badly as a test wants."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Fake:
         return []
 
     async def stop(self) -> None:
-        """Answer nobody any more."""
+        """Answer no request any more."""
         if self._runner:
             await self._runner.cleanup()
 
@@ -201,10 +201,10 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def telling(kind: str, status: int, **headers: str) -> Fault:
-    async def tell(_: Fake, __: web.Request) -> web.StreamResponse:
+    async def stream(_: Fake, __: web.Request) -> web.StreamResponse:
         return web.json_response(problem(kind, status), status=status, headers=headers)
 
-    return tell
+    return stream
 
 
 def handing_on(other: Fake) -> Fault:
@@ -236,10 +236,10 @@ async def resetting(_: Fake, request: web.Request) -> web.StreamResponse:
 
 
 def saying(body: bytes, status: int = 200) -> Fault:
-    async def say(_: Fake, __: web.Request) -> web.StreamResponse:
+    async def answer_text(_: Fake, __: web.Request) -> web.StreamResponse:
         return web.Response(body=body, status=status)
 
-    return say
+    return answer_text
 
 
 def older(version: int) -> Fault:

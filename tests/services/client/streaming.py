@@ -1,4 +1,4 @@
-"""The fake service's streams: a test says what they tell, and when they break."""
+"""The fake service's streams: a test gives what they send, and when they break."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Opened:
 
 
 class Streaming(Fake):
-    """An instance whose streams tell what `send` is given."""
+    """An instance whose streams send what `send` gets."""
 
     def __init__(self, name: str = "q1") -> None:
         super().__init__(name)

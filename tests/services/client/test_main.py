@@ -64,7 +64,7 @@ async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "message"),
     [
         ("state.statsu", "no field 'state.statsu': write state.status (known: state.status, state.delay, state.gate)"),
         ("status", "no field 'status': write one of the known fields (known: device_id, state)"),
@@ -73,12 +73,12 @@ async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture
     ],
 )
 async def test_get_refuses_a_field_that_the_state_does_not_have(
-    fake: Fake, capsys: pytest.CaptureFixture[str], path: str, says: str
+    fake: Fake, capsys: pytest.CaptureFixture[str], path: str, message: str
 ) -> None:
     fake.put(entry(KEY, 7))
     assert await command("get", "flights", KEY, "--fields", f"state.status,{path}", url=fake.url) == 2
     shown = capsys.readouterr()
-    assert says in shown.err
+    assert message in shown.err
     assert shown.out == ""
 
 

@@ -118,7 +118,7 @@ async def test_malformed_responses_raise(streaming: Streaming, said: bytes) -> N
 
 async def test_one_that_takes_the_connection_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.client.multi_watch.ATTEMPT_S", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as mute:  # its system takes connections, and nobody answers
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # its system takes connections, and no process answers
         port = mute.getsockname()[1]
         async with Client(f"http://127.0.0.1:{port}", discover=False) as states:
             with pytest.raises(NoAnswerError, match="watching flights: no answer"):

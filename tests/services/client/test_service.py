@@ -129,7 +129,7 @@ async def test_changes_are_delivered(fleet: Fleet) -> None:
 
 
 async def test_nobody_who_watches_notices_that_the_owner_is_killed(fleet: Fleet, tmp_path: Path) -> None:
-    """Beyond a pause: all get the last version of each key, and nobody an earlier one after a later one."""
+    """Beyond a pause: all get the last version of each key, and none an earlier one after a later one."""
     fleet.publish(*(snapshot(key, 1) for key in CARS))
     with fleet.running(), ExitStack() as stack:
         other, process = stack.enter_context(two(fleet, tmp_path))

@@ -284,7 +284,7 @@ async def test_keys_of_a_window_by_a_number(fake: Fake, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["get", STATE, "JFK", "--at", "2013-01-01T08:30:00"], "write a time with its offset from UTC"),
         (["get", STATE, "JFK", "--at", "yesterday"], "write a time with its offset from UTC"),
@@ -299,9 +299,9 @@ async def test_keys_of_a_window_by_a_number(fake: Fake, capsys: pytest.CaptureFi
     ids=lambda given: " ".join(given[2:]) if isinstance(given, list) else "",
 )
 def test_wrong_times_and_combinations_are_refused(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The flights on topics of one test, whose prefix the environment says."""
+"""The flights on topics of one test, with the prefix from the environment."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_unwanted_browser_does_nothing() -> None:
 
 
 def _desktop(folder: Path, *browsers: str) -> Mapping[str, str]:
-    """One with these browsers, each of which tells the page and where its input and output go, and waits for a key."""
+    """One with these browsers, each of which notes the page, its input and its output, and waits for a key."""
     for name in browsers:
         told = f"{folder}/{name}.told"
         ways = "/bin/readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2"

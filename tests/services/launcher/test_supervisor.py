@@ -44,7 +44,7 @@ class FakeProcess:
 
 
 class FakeNotices:
-    """Writes down what it is told."""
+    """Writes down what it gets."""
 
     def __init__(self, told: list[str]) -> None:
         self.told = told
@@ -98,7 +98,7 @@ class World:
         self.processes[name][-1].code = code
         self.processes[name][-1].said = said
 
-    def say(self, name: str, said: str) -> None:
+    def write(self, name: str, said: str) -> None:
         self.processes[name][-1].said = said
 
     def stop(self) -> None:
@@ -112,7 +112,7 @@ def part(name: str, **own: object) -> ProcessSpec:
 
 def test_each_part_waits_for_the_one_before() -> None:
     world = World(part("broker", ready=OutputHas("up")), part("topics", ready=Finished(), finishes=True), part("job"))
-    world.at(2, lambda: world.say("broker", "up"))
+    world.at(2, lambda: world.write("broker", "up"))
     world.at(3, lambda: world.end("topics", 0))
     assert world.supervisor.start()
     assert [line for line in world.told if line.startswith(("start", "ready"))] == [
@@ -156,7 +156,7 @@ def test_a_part_that_dies_starts_again_after_a_pause_that_grows() -> None:
 def test_a_part_dies_while_a_later_one_is_waited_for() -> None:
     world = World(part("broker"), part("job", ready=OutputHas("started")))
     world.at(1, lambda: world.end("broker", -9))
-    world.at(4, lambda: world.say("job", "started"))
+    world.at(4, lambda: world.write("job", "started"))
     assert world.supervisor.start()
     assert world.told.count("start broker") == 2
 
@@ -180,7 +180,7 @@ def test_a_process_that_exits_before_it_is_ready_stops_the_launch() -> None:
 def test_a_part_that_is_killed_before_it_is_ready_starts_again() -> None:
     world = World(part("broker", ready=OutputHas("up")))
     world.at(1, lambda: world.end("broker", -9))
-    world.at(4, lambda: world.say("broker", "up"))
+    world.at(4, lambda: world.write("broker", "up"))
     assert world.supervisor.start()
 
 

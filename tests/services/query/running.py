@@ -32,7 +32,7 @@ PARTITIONS = 4
 
 
 class Response(NamedTuple):
-    """A response; status 0 where nobody answered."""
+    """A response; status 0 without an answer."""
 
     status: int
     headers: dict[str, str]

@@ -200,19 +200,19 @@ def test_tokens_are_required_reloaded_and_never_printed(fleet: Fleet, tmp_path: 
 
 
 async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
-    """In this process: nothing outside tells when it has begun to listen to signals."""
+    """In this process: nothing outside shows when it has begun to listen to signals."""
     settings = QuerySettings(application="none:none", kafka="127.0.0.1:1", http_port=0)
     before = signal.getsignal(signal.SIGTERM)
     async with asyncio.timeout(10):
         serving = asyncio.create_task(serve(settings, Suite(app)))
-        while signal.getsignal(signal.SIGTERM) == before:  # noqa: ASYNC110 (nothing tells)
+        while signal.getsignal(signal.SIGTERM) == before:  # noqa: ASYNC110 (no event reports it)
             await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
         await serving
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("told", "message"),
     [
         ({"STATELOOP_HTTP_HOST": "0.0.0.0"}, "STATELOOP_TOKENS"),  # noqa: S104  # it refuses to
         ({"STATELOOP_TOKENS": "/nowhere"}, "No such file"),
@@ -220,14 +220,14 @@ async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
         ({"STATELOOP_RATE": "fast"}, "STATELOOP_RATE"),
     ],
 )
-def test_a_start_that_fails_prints_one_line(tmp_path: Path, told: dict[str, str], says: str) -> None:
+def test_a_start_that_fails_prints_one_line(tmp_path: Path, told: dict[str, str], message: str) -> None:
     fleet = Fleet.__new__(Fleet)
     fleet.log = tmp_path / "query.log"
     fleet.environment = {"STATELOOP_APPLICATION": "tests.services.query.fleet:app", "STATELOOP_KAFKA": "127.0.0.1:1"}
     assert fleet.start(**told).wait(DEADLINE_S) == 1
     *_, last = fleet.log.read_text(encoding="utf-8").splitlines()
     assert last.startswith("stateloop query: ")
-    assert says in last
+    assert message in last
 
 
 def _timed(fleet: Fleet, version: int, took: list[float]) -> None:

@@ -51,8 +51,8 @@ class Loop:
 
     def back(self, *letters: StoredDeadLetter) -> dict[RedriveAction, int]:
         """How many went which way."""
-        tell = self.progress.append
-        redrive = Redrive(LIVE, self, self, lambda: LATER, self.pace, lambda counts: tell(counts.total()))
+        note = self.progress.append
+        redrive = Redrive(LIVE, self, self, lambda: LATER, self.pace, lambda counts: note(counts.total()))
         return dict(redrive.run(letters))
 
 

@@ -1,4 +1,4 @@
-"""What is brought back is there in the end, or it is told."""
+"""A record that is sent again is there in the end, or an error is raised."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST_EVENT = 10 * 1024 * 1024
 
 
 class Broker:
-    """A producer whose broker takes some records, and tells of each when it is polled."""
+    """A producer whose broker takes some records, and reports each when it is polled."""
 
     def __init__(self) -> None:
         self.config: Mapping[str, Any] = {}

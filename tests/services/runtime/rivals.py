@@ -1,4 +1,4 @@
-"""Applications on the topics of one test: RIVALS_NAME, RIVALS_PREFIX and RIVALS_EVENTS say which, and where."""
+"""Applications on the topics of one test: RIVALS_NAME, RIVALS_PREFIX and RIVALS_EVENTS choose them."""
 
 from __future__ import annotations
 

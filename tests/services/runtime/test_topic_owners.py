@@ -46,7 +46,7 @@ class Rivals:
         return TopicOwners(rival(name, self.prefix), {"bootstrap.servers": self.kafka}, self.warnings.append)
 
     def create(self, *names: str) -> None:
-        """Create output topics that nobody claims."""
+        """Create output topics that no application claims."""
         topics = [f"{self.prefix}{name}" for name in names or ROLES]
         for future in self.admin.create_topics([NewTopic(topic, 2, 1) for topic in topics]).values():
             future.result(DEADLINE_S)

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.seen:
             until(lambda: reader.read() >= options.seen, f"{options.seen} snapshots", options.patience)
         else:
-            until(comparison.agrees, "all flights as the tables say", options.patience)
+            until(comparison.agrees, "all flights as in the tables", options.patience)
             comparison.require_order()
     except AssertionError as error:
         print(f"{error}: {reader.seen} snapshots seen; {comparison.first_differences()}", file=sys.stderr)

@@ -73,7 +73,7 @@ class AtTheEnd:
                 )[1]
                 for partition in parts
             }
-        except Exception:  # noqa: BLE001  # the broker is away: no ends, as Following says
+        except Exception:  # noqa: BLE001  # the broker is away: no ends, as in Following
             return {}
 
 
@@ -153,7 +153,7 @@ async def test_two_share_the_partitions_and_the_other_stands_by(lab: Lab) -> Non
             assert a.partition_status("flights", min(owning(b))).role is Role.ELSEWHERE
             await until(lambda: all(len(one.owners("flights", n)) == 1 for one in (a, b) for n in range(PARTITIONS)))
         took = await until(lambda: answering(a) == {0, 1, 2, 3})
-        assert took < 1.5, "who leaves says so"
+        assert took < 1.5, "an instance that leaves announces it"
 
 
 async def test_while_one_joins_somebody_answers_all_the_time(lab: Lab) -> None:

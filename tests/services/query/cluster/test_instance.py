@@ -138,7 +138,7 @@ def test_a_watermark_is_that_of_who_is_there() -> None:
     assert mark.watermark() == NOW + AHEAD_MS
     world.log += [claim("b", 2, watermark=7), claim("broken", 1, watermark=NOW + AHEAD_MS + 1)]
     calm(world, 1)
-    assert mark.watermark() == NOW + AHEAD_MS, "it goes not back, and to no time that nobody can have seen"
+    assert mark.watermark() == NOW + AHEAD_MS, "it does not go back, nor to a time that no instance can have seen"
 
 
 def test_windows_expire_by_the_clock_without_records_on_all_instances() -> None:
@@ -175,7 +175,7 @@ def test_no_window_expires_before_all_instances_can_learn_it() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: int) -> None:
-    """It has the partition at once, for nobody else has a copy, and has forgotten what it was told before."""
+    """It has the partition at once, for no other instance has a copy, and it has forgotten former announcements."""
     world, partition = owned("ab", seed=seed)
     world.processes["b"].mark.advance_watermark(NOW)
     calm(world, 2)
@@ -231,7 +231,7 @@ def test_who_is_new_hears_at_once_what_the_others_have() -> None:
 
 
 def test_who_can_take_a_partition_now_says_so_at_once() -> None:
-    """Who is to let go waits for it: not for the next time that it would announce itself anyway."""
+    """An instance that is to release waits for it, not for its next periodic announcement."""
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
     (partition,) = world.ends
@@ -255,7 +255,7 @@ def test_partitions_that_are_being_added_have_no_keys_yet() -> None:
 
 
 def test_who_cannot_hear_of_itself_is_not_ready() -> None:
-    """Whoever let go for it would let go for nobody."""
+    """An instance that released for it would release for no one."""
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
     (partition,) = world.ends
@@ -269,7 +269,7 @@ def test_who_cannot_hear_of_itself_is_not_ready() -> None:
 
 
 def claim(name: str, number: int, *, term: int = 0, watermark: int = 0, run: int = 1) -> Announcement:
-    """What another instance announces, which says that it lease_table the partition if it has a term."""
+    """The announcement of another instance, which holds the partition if it has a term."""
     partition = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
     states = {"flights": AnnouncedState(watermark=watermark, parts=(partition,))}
     return Announcement(

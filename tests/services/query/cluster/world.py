@@ -105,7 +105,7 @@ class Process:
 
 
 class World:
-    """Instances, their announcements in order, and how far each partition was shown to anybody."""
+    """Instances, their announcements in order, and how far each partition was shown to any reader."""
 
     def __init__(self, rng: random.Random, *, names: str = "abc", parts: int = 2, replicas: int = 2) -> None:
         self.rng = rng
@@ -142,7 +142,7 @@ class World:
             self.log.extend([*process.outgoing, process.instance.leave()])
 
     def assign(self, partition: StatePartition, owners: Collection[str]) -> None:
-        """The group says who owns a partition; it may be wrong, and say several or nobody."""
+        """The group names the owner of a partition; it may be wrong, and name several or none."""
         for name, process in self.processes.items():
             (process.instance.assigned.add if name in owners else process.instance.assigned.discard)(partition)
 
@@ -166,7 +166,7 @@ class World:
         self.processes[name].behind += seconds
 
     def answering(self, partition: StatePartition) -> list[str]:
-        """Who would answer for it now."""
+        """The instances that would answer for it now."""
         return [
             name
             for name, one in self.processes.items()
@@ -201,7 +201,7 @@ class World:
                     target.offset = self.ends[partition]
 
     def _ask(self) -> None:
-        """Ask everybody for everything: nobody may show less than was shown before."""
+        """Ask all for everything: none may show less than was shown before."""
         for partition in self.ends:
             for name in self.answering(partition):
                 position = self.processes[name].disk.positions[partition]

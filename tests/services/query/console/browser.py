@@ -1,4 +1,4 @@
-"""A real Chromium that looks at the console, and says what it asked for and complained of."""
+"""A real Chromium that looks at the console, and records its requests and errors."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class Visit:
         await self.page.locator(".health:not([data-status=unknown])").wait_for()
 
     async def text(self, selector: str) -> str:
-        """What an element says."""
+        """The text of an element."""
         return await self.page.locator(selector).first.inner_text()
 
     async def until(self, condition: str) -> None:
         """Wait until an expression of JavaScript is true. Playwright's own wait has the page compile it: forbidden."""
         async with asyncio.timeout(WITHIN_MS / 1000):
-            while not await self.page.evaluate(condition):  # noqa: ASYNC110  # a page does not tell when it changes
+            while not await self.page.evaluate(condition):  # noqa: ASYNC110  # a page does not report its changes
                 await asyncio.sleep(POLL_S)
 
     def check(self) -> None:

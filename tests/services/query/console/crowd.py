@@ -32,7 +32,7 @@ class Sighting(Event):
 
 
 class Answer(BaseModel):
-    """What an API says."""
+    """The answer of an API."""
 
     found: str
 

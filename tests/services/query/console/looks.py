@@ -95,7 +95,7 @@ def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: in
 
 
 def at_work(at: float, rate: float = 30.0, **told: Any) -> Observation:
-    """A loop at work for so many seconds, with so many events a second; `job_away` and others say what is wrong."""
+    """A loop at work for so many seconds, with so many events a second; `job_away` and others are its faults."""
     clock = datetime.now(UTC) - timedelta(seconds=told.get("until", at) - at)
     ends = {
         "events": {0: round(rate * at)},

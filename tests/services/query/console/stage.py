@@ -64,7 +64,7 @@ class Stage:
         self.base = ""
 
     def put(self, key: str, version: int, value: Any, state: str = "flights", *, epoch: int = 0) -> None:
-        """A record arrives, and those who watch are told."""
+        """A record arrives, and its watchers get it."""
         self._offset += 1
         now = round(datetime.now(UTC).timestamp() * 1000)
         entry = Entry(1_357_000_000_000, epoch, version, now, 0, self._offset, orjson.dumps(value))

@@ -1,4 +1,4 @@
-"""Each trouble is told, where it is, with what to do; and none is told of a loop that is well."""
+"""Each problem is reported with its place and its remedy; and none of a loop that is healthy."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_each_component_without_a_target_is_named_with_the_setting(kinds: Collec
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_loop_is_not_healthy_while_something_is_not_watched(stage: Stage) -> None:
-    """The API may be down: nobody who sees it is asked."""
+    """The API may be down: no request is sent to it."""
     found = await get_json(stage, unwatched=ALL)
     assert found["health"] == {"healthy": None, "reasons": []}
     assert [one["component"] for one in found["unmonitored"]] == ["job", "workers", "api:reference", "derive"]

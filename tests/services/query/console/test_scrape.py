@@ -1,4 +1,4 @@
-"""Parts that answer, that do not, and that answer what nobody asked for."""
+"""Parts that answer, that do not, and that answer something else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says when the service says nothing: a clock that a test moves stands for the waiting."""
+"""The text of the page when the service sends nothing: a test moves its clock instead of waiting."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def pass_until(visit: Visit, condition: str, most_ms: int = MINUTE_MS) -> 
     return most_ms
 
 
-def says(selector: str, text: str) -> str:
+def shows(selector: str, text: str) -> str:
     return f"document.querySelector('{selector}')?.innerText.includes('{text}')"
 
 
@@ -65,12 +65,12 @@ async def test_page_of_a_service_that_hangs_says_so_and_since_when(waiting: Visi
     await waiting.go()
     assert "healthy" in await waiting.text(".health")
     way.flows.clear()
-    assert await pass_until(waiting, says(".health", "stale since")) <= 15_000
+    assert await pass_until(waiting, shows(".health", "stale since")) <= 15_000
     assert "does not answer" in await waiting.text(".health-report")
     assert "The metrics shown are from" in await waiting.text(".health-report")
     assert await waiting.page.locator(".overview.stale").count() == 1
     way.flows.set()
-    await pass_until(waiting, says(".health-report", "Healthy"))
+    await pass_until(waiting, shows(".health-report", "Healthy"))
     assert "healthy" in await waiting.text(".health")
     assert await waiting.page.locator(".overview.stale").count() == 0
 
@@ -78,7 +78,7 @@ async def test_page_of_a_service_that_hangs_says_so_and_since_when(waiting: Visi
 async def test_view_that_is_opened_meanwhile_says_it_too(waiting: Visit, way: Way) -> None:
     await waiting.go()
     way.flows.clear()
-    await pass_until(waiting, says(".health", "stale since"))
+    await pass_until(waiting, shows(".health", "stale since"))
     await waiting.page.keyboard.press("3")
     await waiting.page.keyboard.press("1")
     await waiting.page.locator(".overview").wait_for()
@@ -89,10 +89,10 @@ async def test_view_that_is_opened_meanwhile_says_it_too(waiting: Visit, way: Wa
 
 async def test_a_service_that_no_longer_scrapes_is_reported(waiting: Visit, stage: Stage) -> None:
     await waiting.go()
-    assert await pass_until(waiting, says(".health-report", "no longer scrapes the loop")) >= 10_000
+    assert await pass_until(waiting, shows(".health-report", "no longer scrapes the loop")) >= 10_000
     assert "stale since" in await waiting.text(".health")
     stage.look(at_work(22, until=20))
-    await pass_until(waiting, says(".health-report", "Healthy"))
+    await pass_until(waiting, shows(".health-report", "Healthy"))
 
 
 async def test_device_whose_stream_is_silent_is_not_live(waiting: Visit, way: Way, stage: Stage) -> None:
@@ -104,31 +104,31 @@ async def test_device_whose_stream_is_silent_is_not_live(waiting: Visit, way: Wa
     assert "stale since" in await waiting.text(".stream-status")
     stage.fly(1, 6)
     way.flows.set()
-    await pass_until(waiting, says("main", "landed"))
+    await pass_until(waiting, shows("main", "landed"))
     await waiting.page.locator(".stream-status[data-status=live]").wait_for()
 
 
 async def test_a_key_that_returned_meanwhile_appears(waiting: Visit, way: Way, stage: Stage) -> None:
     await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
-    await waiting.until(says(".versions", "v5"))
+    await waiting.until(shows(".versions", "v5"))
     stage.remove(key_of(1))
-    await waiting.until(says("main", "The key was removed"))
+    await waiting.until(shows("main", "The key was removed"))
     way.flows.clear()
     await pass_until(waiting, "document.querySelector('.stream-status').dataset.status === 'waiting'")
     stage.fly(1, 2)
     way.flows.set()
-    await pass_until(waiting, says(".versions", "v2"))
+    await pass_until(waiting, shows(".versions", "v2"))
 
 
 async def test_stream_on_which_something_comes_is_left_alone(waiting: Visit, stage: Stage) -> None:
     watches: list[str] = []
     waiting.page.on("request", lambda one: watches.append(one.url) if one.url.endswith("/watch") else None)
     await waiting.go(f"#/device/flights/{quote(key_of(1), safe='')}")
-    await waiting.until(says(".versions", "v5"))
+    await waiting.until(shows(".versions", "v5"))
     for version in range(6, 10):
         await waiting.page.clock.run_for(10_000)
         stage.fly(1, version)
-        await waiting.until(says(".versions", f"v{version}"))
+        await waiting.until(shows(".versions", f"v{version}"))
     assert len(watches) == 1
 
 
@@ -138,6 +138,6 @@ async def test_view_of_a_service_that_hangs_says_since_when(waiting: Visit, way:
     await waiting.page.locator("main :is(table, .reasons)").first.wait_for(state="attached")
     await pass_until(waiting, "document.querySelector('main').innerText.length > 60")
     way.flows.clear()
-    await pass_until(waiting, says("main", "does not answer: stale since"))
+    await pass_until(waiting, shows("main", "does not answer: stale since"))
     way.flows.set()
     await pass_until(waiting, "!document.querySelector('main').innerText.includes('stale since')")

@@ -1,4 +1,4 @@
-"""A client that remembers of every key the latest it was shown by anybody, and fails when it is shown less."""
+"""A client that remembers the newest answer for every key, from any instance, and fails when it gets an older one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Checker:
         self._delivered: dict[str, Order] = dict.fromkeys(keys, NOTHING)
         self._answered: dict[str, float] = {}
         self.longest: dict[str, float] = dict.fromkeys(keys, 0.0)
-        """The longest time in which nobody answered for a key, in seconds, since `mark`."""
+        """The longest time without an answer for a key, in seconds, since `mark`."""
         self.back: list[str] = []
         self._suspects: dict[str, float] = {}
         self._counts = dict.fromkeys(keys, 0)
@@ -58,13 +58,13 @@ class Checker:
         await self._session.close()
 
     def mark(self) -> None:
-        """Begin to measure anew how long nobody answers."""
+        """Begin to measure the time without an answer anew."""
         now = time.monotonic()
         self.longest = dict.fromkeys(self._keys, 0.0)
         self._answered = dict.fromkeys(self._keys, now)
 
     def lost(self) -> float:
-        """The longest time in which nobody answered for some key since `mark`, in seconds."""
+        """The longest time without an answer for some key since `mark`, in seconds."""
         now = time.monotonic()
         return max(max(self.longest[key], now - self._answered.get(key, now)) for key in self._keys)
 

@@ -76,7 +76,7 @@ class Instance:
         self.process.send_signal(signal.SIGCONT)
 
     def owns(self) -> set[int]:
-        """The partitions that it says it answers for; none while it says nothing."""
+        """The partitions that it reports as its own; none while it reports nothing."""
         try:
             with urlopen(f"{self.url}/v1/instances", timeout=ANSWER_S) as response:  # noqa: S310  # our own
                 told = json.load(response)

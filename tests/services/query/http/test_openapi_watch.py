@@ -48,9 +48,9 @@ async def test_all_that_a_web_socket_tells_is_of_the_models(instance: Instance) 
         next(iter(instance.watching._streams)).reset()  # noqa: SLF001  # as if it were too slow
         instance.watching.refresh()
         told += await client.until("reset")
-        await client.say(type="unsubscribe", id="one")
+        await client.send(type="unsubscribe", id="one")
         told += await client.until("unsubscribed")
-        await client.say(type="rubbish")
+        await client.send(type="rubbish")
         told += await client.until("error")
     models = {kind: model for model in MESSAGES for kind in get_args(model.model_fields["type"].annotation)}
     for one in told:

@@ -41,7 +41,7 @@ ROLES = {"owner": Role.OWNER, "catching up": Role.CATCHING_UP, "elsewhere": Role
 
 
 class CountingStore(MemoryStore):
-    """Notes what is read. `keys` counts too, for it tells how many keys there are."""
+    """Notes what is read. `keys` counts too, for it gives the number of keys."""
 
     def __init__(self, history: int = 1) -> None:
         super().__init__(history=history)

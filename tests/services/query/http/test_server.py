@@ -30,7 +30,7 @@ SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 
 
 class Piece:
-    """Routes of a test: one that says who asks, and one that breaks."""
+    """Routes of a test: one that answers the principal, and one that breaks."""
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         return [web.get("/v1/who", self.who), web.get("/v1/broken", self.broken), web.get("/open", self.broken)]

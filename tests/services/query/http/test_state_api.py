@@ -268,7 +268,7 @@ async def test_a_client_with_the_present_version_waits_for_the_next(instance: In
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("query", "message"),
     [
         ("min_version=x", "min_version"),
         ("min_offset=12", "min_offset"),
@@ -284,10 +284,10 @@ async def test_a_client_with_the_present_version_waits_for_the_next(instance: In
         ("min_version=99999999999999999999999999", "min_version"),
     ],
 )
-async def test_a_wrong_parameter_is_named(instance: Instance, query: str, says: str) -> None:
+async def test_a_wrong_parameter_is_named(instance: Instance, query: str, message: str) -> None:
     told = await instance.ask(f"/v1/states/flights/UA1?{query}")
     assert (told.status, told.kind) == (400, "bad_request")
-    assert says in told.json["detail"]
+    assert message in told.json["detail"]
 
 
 async def test_a_batch_answers_each_key_in_order(instance: Instance) -> None:

@@ -107,7 +107,7 @@ async def test_a_key_of_two_subscriptions_is_sent_once(instance: Instance) -> No
         await client.subscribe("all", prefix="", current=False)
         instance.change("a", 1)
         assert (await client.next())["ids"] == ["key", "all"]
-        await client.say(type="unsubscribe", id="all")
+        await client.send(type="unsubscribe", id="all")
         assert await client.next() == {"type": "unsubscribed", "id": "all"}
         instance.change("a", 2)
         assert (await client.next())["ids"] == ["key"]
@@ -199,7 +199,7 @@ async def test_a_connection_has_so_many_subscriptions_and_a_client_so_many_conne
 
 async def test_a_message_that_is_too_long_closes_the_connection() -> None:
     async with Instance(limits=replace(RARE, message_bytes=1024)).serving() as instance, connected(instance) as client:
-        await client.say(type="subscribe", id="x", state="flights", key="k" * 2000)
+        await client.send(type="subscribe", id="x", state="flights", key="k" * 2000)
         assert (await client.socket.receive()).data == 1009
 
 

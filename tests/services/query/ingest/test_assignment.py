@@ -35,7 +35,7 @@ def assignment() -> Assignment:
 
 
 def test_progress_never_goes_back(assignment: Assignment) -> None:
-    """The client tells an end again that was passed, after it asked another broker."""
+    """The client reports an end again that was passed, after it asked another broker."""
     assignment.add(PARTITION)
     assignment.reached(PARTITION, 7)
     assignment.reached(PARTITION, 5)
@@ -65,7 +65,7 @@ def test_there_is_no_progress_of_what_is_being_forgotten(assignment: Assignment)
 
 
 def test_no_change_is_dropped_before_it_is_delivered(assignment: Assignment) -> None:
-    """The event loop ends, so that nobody can stop answering."""
+    """The event loop ends, so that no one can stop answering."""
     assignment.add(PARTITION)
     assignment.restart(PARTITION, "a test", lambda: False)
     assert not assignment.is_clearing

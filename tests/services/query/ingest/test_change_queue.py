@@ -68,7 +68,7 @@ async def test_a_query_follows_the_changes_queued_before_it_and_is_awaited() -> 
 
 
 class Slow(Counting):
-    """Has not listener of the changes before a test says so."""
+    """Has no listener of the changes before a test adds it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ async def test_the_thread_waits_for_a_loop_that_is_far_behind(monkeypatch: pytes
 
     thread = threading.Thread(target=add)
     thread.start()
-    # the loop stands still here, so nobody takes them
+    # the loop stands still here, so nothing takes them
     assert not added.wait(0.3)
     await until(added.is_set)
     thread.join(WAIT_S)

@@ -1,4 +1,4 @@
-"""What a record says, and what is none."""
+"""The content of a record, and values that are no record."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_state_without_end_may_begin_at_any_time() -> None:
 
 
 def test_a_record_without_timestamp_may_begin_at_any_time() -> None:
-    """Nothing says that its clock was wrong."""
+    """Nothing shows that its clock was wrong."""
     update = UpdateDecoder(STATE).decode(read(GOOD)._replace(timestamp=-1))
     assert update
 

@@ -58,7 +58,7 @@ async def test_one_partition_is_forgotten_while_others_are_read(
         ends = True
         topic.write(("other", value(3)), partition=1)
         await until(lambda: running.version("other") == 3)
-        assert running.store.is_clear_pending(0), "nobody follows it"
+        assert running.store.is_clear_pending(0), "no instance follows it"
         running.ingestion.assign(running.partition(0))
         await running.caught_up()
         assert running.store.key_count() == 1

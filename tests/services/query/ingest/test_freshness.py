@@ -49,7 +49,7 @@ def test_all_was_here_at_the_question_whose_end_is_reached(store: Fresh, freshne
     freshness.reached({PARTITION: 10})
     assert store.times == {0: 5}, "the earlier question goes on"
     freshness.reached({PARTITION: 20})
-    assert store.times == {0: 5}, "nobody has asked since"
+    assert store.times == {0: 5}, "no request came since"
     freshness.set_end_offsets({PARTITION: 20}, 9, {PARTITION: 20})
     assert store.times == {0: 9}
 

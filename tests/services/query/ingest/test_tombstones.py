@@ -1,4 +1,4 @@
-"""Keys that were removed while nobody followed, and whose removals the topic has lost since."""
+"""Keys that were removed while no instance followed, and whose removals the topic has lost since."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_a_broker_that_is_silent_keeps_them_for_a_day(state: NamedState, monkeyp
 
 
 def test_who_shall_stop_does_not_wait_for_a_silent_broker(state: NamedState) -> None:
-    """It takes the connection, and says nothing: as one does whose machine hangs."""
+    """It takes the connection, and sends nothing, like a machine that hangs."""
     listener = iter((False, True))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()

@@ -53,7 +53,7 @@ def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str) -> No
 
 
 class Listed(NamedTuple):
-    """What an admin client tells."""
+    """The answers of an admin client."""
 
     topics: dict[str, Listed]
     partitions: tuple[int, ...] = ()

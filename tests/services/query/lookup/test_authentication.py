@@ -72,7 +72,7 @@ def test_every_token_is_compared_in_constant_time(tokens: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("tokens", "says"),
+    ("tokens", "message"),
     [
         ([{"name": "a"}], "either token or sha256"),
         ([{"name": "a", "token": SECRET, "sha256": DIGEST}], "either token or sha256"),
@@ -82,8 +82,10 @@ def test_every_token_is_compared_in_constant_time(tokens: Path, monkeypatch: pyt
         ([{"name": "a", "sha256": "x"}], "sha256"),
     ],
 )
-def test_a_wrong_file_is_reported_without_its_secrets(tmp_path: Path, tokens: list[dict[str, Any]], says: str) -> None:
-    with pytest.raises(TokensUnreadableError, match=says) as error:
+def test_a_wrong_file_is_reported_without_its_secrets(
+    tmp_path: Path, tokens: list[dict[str, Any]], message: str
+) -> None:
+    with pytest.raises(TokensUnreadableError, match=message) as error:
         Authenticator(written(tmp_path / "tokens.json", *tokens))
     assert "secret" not in str(error.value)
 

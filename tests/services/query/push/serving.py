@@ -118,7 +118,7 @@ class Event(NamedTuple):
 
 
 class Events:
-    """A stream of server-sent events, read as the standard says."""
+    """A stream of server-sent events, read as the standard defines."""
 
     def __init__(self, response: ClientResponse) -> None:
         self.response = response
@@ -155,12 +155,12 @@ class Client:
     def __init__(self, socket: ClientWebSocketResponse) -> None:
         self.socket = socket
 
-    async def say(self, **message: Any) -> None:
+    async def send(self, **message: Any) -> None:
         await self.socket.send_str(orjson.dumps(message).decode())
 
     async def subscribe(self, name: str, **wish: Any) -> dict[str, Any]:
         """Subscribe, and wait until that is so; gives the answer."""
-        await self.say(type="subscribe", id=name, **({"state": "flights"} | wish))
+        await self.send(type="subscribe", id=name, **({"state": "flights"} | wish))
         return await self.next()
 
     async def next(self, *, marks: bool = False) -> dict[str, Any]:

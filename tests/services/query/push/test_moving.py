@@ -73,16 +73,16 @@ class Watcher:
         self.instances: set[str] = set()
 
     async def until(self, fleet: Fleet, version: int, within_s: float = DEADLINE_S) -> None:
-        """Publish this version of all cars, and wait until both subscriptions were told of all of them."""
+        """Publish this version of all cars, and wait until both subscriptions have all of them."""
         await asyncio.to_thread(fleet.publish, *(snapshot(car, version) for car in CARS))
         async with asyncio.timeout(within_s):
             while [self._versions.get((name, car)) for name in ("cars", "plates") for car in CARS] != [version] * 80:
                 self._take(await self._socket.receive())
 
     async def begun(self, fleet: Fleet) -> int:
-        """Publish versions until both instances tell both subscriptions of one, of all cars; gives that version.
+        """Publish versions until both subscriptions have one of all cars from both instances; gives that version.
 
-        A subscription without present values begins when the other instance has heard of it, which nothing tells. And
+        A subscription without present values begins when the other instance has heard of it, which nothing reports. And
         who came first may hold all until the group has shared them out.
         """
         end = time.monotonic() + DEADLINE_S

@@ -31,24 +31,24 @@ MARK: Message = {"type": "mark", "states": {"flights": {"positions": {"2": 10}}}
 class Peer:
     """Another instance: it answers the first command on a connection with scripted messages, then closes."""
 
-    def __init__(self, *says: list[Message]) -> None:
+    def __init__(self, *rounds: list[Message]) -> None:
         self.heard: asyncio.Queue[Message] = asyncio.Queue()
-        self._says = iter(says)
+        self._rounds = iter(rounds)
 
     async def watch(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        says = next(self._says, None)
+        messages = next(self._rounds, None)
         async for message in socket:
             self.heard.put_nowait(orjson.loads(message.data))
-            for said in says or ():
+            for said in messages or ():
                 await socket.send_str(orjson.dumps(said).decode())
-            if says is not None:
+            if messages is not None:
                 await socket.close()
         return socket
 
     async def next(self) -> Message:
-        """What it is told next."""
+        """Its next message."""
         async with asyncio.timeout(WITHIN_S):
             return await self.heard.get()
 

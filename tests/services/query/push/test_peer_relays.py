@@ -158,7 +158,7 @@ async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
         await eventually(lambda: pair.two.subscriptions() == 2)
         pair.change(moved[2], 2, FLYING)
         assert (await client.next())["answer"]["key"] == moved[2]
-        for instance in (pair.one, pair.two):  # nobody is told of this, for nobody answers while it happens
+        for instance in (pair.one, pair.two):  # no one is notified, for no one answers while it happens
             instance.put(moved[0], 2, LANDED)
             instance.put(moved[1], 2, FLYING)
         pair.share(*after)
@@ -248,7 +248,7 @@ async def test_instances_show_each_other_their_token(tmp_path: Path) -> None:
         async with watching(pair.one, f"/v1/states/flights/{key}/watch", **headers) as events:
             assert (await events.next()).id == f"{NOW}.0.1"
         async with connected(pair.two, headers={**headers, "Stateloop-Hop": "1"}) as client:
-            await client.say(type="subscribe", id="x", state="flights", key=key, partitions={"2": None})
+            await client.send(type="subscribe", id="x", state="flights", key=key, partitions={"2": None})
             assert (await client.next())["problem"]["type"] == "bad_request"
 
 

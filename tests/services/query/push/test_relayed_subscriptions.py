@@ -16,7 +16,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["add", "drop"]), st.integers(0, 3)),
         st.tuples(st.just("resume"), st.integers(0, 3), st.integers(0, 3)),
-        st.tuples(st.just("say")),
+        st.tuples(st.just("send")),
         st.tuples(st.just("anew")),
     ),
     max_size=60,
@@ -50,7 +50,7 @@ def test_sent_commands_add_up_to_the_subscriptions(steps: list[tuple[Any, ...]])
         if what == "anew":
             relayed.reset()
             heard = Heard()
-        elif what == "say":
+        elif what == "send":
             if (message := relayed.next_command()) is not None:
                 heard.hear(message)
         elif what == "resume":

@@ -156,7 +156,7 @@ async def test_any_sequence_leaves_a_client_with_the_silent_keys(watched: Ward) 
                 watched.record(drawn.choice(KEYS), ago_s=drawn.choice((0, 0, 0, 1, 5, 15)))
             else:
                 watched.wait(drawn.choice((0.3, 1, 1, 2, 5)))
-            await client.say(type="unsubscribe", id="none")
+            await client.send(type="unsubscribe", id="none")
             await _apply(client, known)
             assert known == {name: watched.silent(span) for name, span in spans.items()}
 
@@ -166,9 +166,9 @@ async def _apply(client: Client, known: dict[str, set[str]]) -> None:
     while True:
         message = await client.next()
         if message["type"] == "unsubscribed":
-            await client.say(type="subscribe", id="mark", state="flights", key="none")
+            await client.send(type="subscribe", id="mark", state="flights", key="none")
         elif message["type"] == "never_seen":
-            await client.say(type="unsubscribe", id="mark")
+            await client.send(type="unsubscribe", id="mark")
         elif message["type"] in ("state", "left"):
             key = message["answer"]["key"] if message["type"] == "state" else message["key"]
             for name in message["ids"]:

@@ -105,7 +105,7 @@ class World:
         self._stand(partition, Role.OWNER)
 
     def settle(self) -> None:
-        """All that happened is told, and taken."""
+        """All changes are delivered, and taken."""
         for partition in range(4):
             self.here(partition)
         self.notify(len(self.pending))

@@ -148,13 +148,13 @@ async def test_prefixes_and_fields_choose_windows_too(watched: Watched) -> None:
         await client.subscribe("newest", state="departures", prefix="")
         assert sorted(await messages(client, 2)) == [("JFK", "1", 1), ("LGA", "1", 1)]
         await client.next()
-        await client.say(type="unsubscribe", id="newest")
+        await client.send(type="unsubscribe", id="newest")
         await client.next()
         await client.subscribe("all", state="departures", prefix="", window="all")
         found = sorted(await messages(client, 4))
         assert found == [("JFK", "0", 1), ("JFK", "1", 1), ("LGA", "0", 1), ("LGA", "1", 1)]
         await client.next()
-        await client.say(type="unsubscribe", id="all")
+        await client.send(type="unsubscribe", id="all")
         await client.next()
         await client.subscribe("one", state="departures", where={"state.carrier": "UA"}, window=at(0))
         assert sorted(await messages(client, 2)) == [("JFK", "0", 1), ("LGA", "0", 1)]

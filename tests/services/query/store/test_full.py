@@ -1,4 +1,4 @@
-"""A disk with little room: nothing is lost, the process is told, and no page of a map is ever without a place."""
+"""A disk with little room: nothing is lost, the process gets an error, and no page of a map is ever without a place."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Disk:
         return self.file.stat().st_blocks * BLOCK if self.file.exists() else 0
 
     def statvfs(self, _: object) -> os.statvfs_result:
-        """What the system says of it."""
+        """The answer of the system."""
         free = max(0, self.size - self.used) // PAGE
         return os.statvfs_result((PAGE, PAGE, 1 << 20, free, free, 0, 0, 0, 0, 255))
 
@@ -112,7 +112,7 @@ def test_forgetting_sees_that_there_is_room(disk: Disk, tmp_path: Path) -> None:
 
 
 def test_what_the_versions_kept_move_is_written_in_no_map(disk: Disk, tmp_path: Path) -> None:
-    """How much that is nobody knows before: 100 KB for each key whose new value has none."""
+    """An upper bound: 100 KB for each key whose new value has no place."""
     store = LmdbStore(tmp_path, named(history=4), "boot")
     assert disk.file.stat().st_size < disk.size
     store.apply([update(str(key), 1, 1, text="x" * 100_000) for key in range(100)], {0: 1})
@@ -132,20 +132,20 @@ def test_a_file_that_is_not_mapped_takes_the_room_that_it_has(disk: Disk, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("free", "says"),
+    ("free", "message"),
     [
         (100_000, r"The disk of {} is full \(mdb_txn_commit: Input/output error; 0 MB are free\): make room"),
         (1 << 30, r"{} could not be written \(.*1,074 MB are free\): the system's log has .*STATELOOP_QUERY_DATA"),
     ],
 )
-def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: int, says: str) -> None:
+def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: int, message: str) -> None:
     """The system calls both by one name: LMDB has it that a part was written only."""
     store = LmdbStore(tmp_path, named(history=4), "boot")
     store.apply([update("a", 1, 1)], {0: 1})
     disk.size = disk.used + free
     with (
         no_file_beyond(disk.file.stat().st_size + PAGE * 3 // 2),
-        pytest.raises(StoreWriteError, match=says.format(tmp_path)),
+        pytest.raises(StoreWriteError, match=message.format(tmp_path)),
     ):
         store.apply([update("b", 1, 1, text="x" * 100_000)], {0: 2})
     assert (store.position(0), store.get("b")) == (1, None)
