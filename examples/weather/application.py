@@ -16,6 +16,7 @@ from contracts import (
     State,
     Table,
     Topics,
+    Webhook,
 )
 from contracts.wire import Snapshot
 from examples.weather.readings import Reading
@@ -44,8 +45,9 @@ def changed(snapshot: Snapshot, rule: TemperatureRule) -> bool:
     return len(last) > 1 and abs(last[0] - last[1]) >= rule.degrees
 
 
-def weather(prefix: str = "weather_") -> Application:
-    """Return the application with topics of this prefix."""
+def weather(prefix: str = "weather_", webhook: Webhook | None = None) -> Application:
+    """Return the application with topics of this prefix. A webhook receives the alerts."""
+    query = QueryOptions(history=100, indexes=("status",))
     rules = Table("temperature_rules", TemperatureRule, query=QueryOptions(history=100))
     return Application(
         name="weather",
@@ -55,8 +57,10 @@ def weather(prefix: str = "weather_") -> Application:
         deduplicate=False,  # snapshots in the order of the readings: the rules compare one with the next
         query=QueryOptions(indexes=("state.temperature",)),
         tables=(rules,),
-        alerts=(Alerts("temperature_changes", rules, changed, query=QueryOptions(history=100, indexes=("status",))),),
+        alerts=(Alerts("temperature_changes", rules, changed, query=query, webhook=webhook),),
     )
 
 
 app = weather()
+notifying = weather(webhook=Webhook("reference", "/alerts"))
+"""The same with a webhook: `examples.weather.reference` receives the alerts."""

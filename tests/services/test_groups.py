@@ -7,7 +7,9 @@ import pytest
 from contracts import Application, Suite, Topics
 from examples.departures.application import carriers
 from examples.flights.application import app as flights
+from examples.weather.application import notifying
 from services.derive.settings import DeriveSettings
+from services.enrichment.errors import ApiUnknownError
 from services.enrichment.settings import EnrichmentSettings
 
 CHARTERS = Application(
@@ -36,6 +38,18 @@ def test_each_application_of_a_suite_with_enrichments_has_a_group(named: str | N
 
 def test_an_application_without_enrichments_has_a_worker_if_it_is_alone() -> None:
     assert EnrichmentSettings(application="").groups(Suite(carriers)) == {"carriers-enrichment": carriers}
+
+
+def test_each_webhook_has_a_group_and_an_application_that_has_only_alerts_has_no_other_worker() -> None:
+    settings, suite = EnrichmentSettings(application="", apis={"reference": "http://x"}), Suite(notifying)
+    assert (list(settings.webhooks(suite)), settings.groups(suite)) == (["weather-temperature_changes-webhook"], {})
+    assert settings.base_urls(suite.applications) == {"reference": "http://x"}
+    with pytest.raises(ApiUnknownError, match="no address for reference"):
+        EnrichmentSettings(application="").base_urls(suite.applications)
+    named, both = EnrichmentSettings(application="", group="fleet"), Suite(flights, notifying)
+    assert list(named.groups(both)) == ["fleet-flights"]
+    assert list(named.webhooks(both)) == ["fleet-weather-temperature_changes"]
+    assert list(named.webhooks(suite)) == ["fleet-temperature_changes"]
 
 
 @pytest.mark.parametrize(

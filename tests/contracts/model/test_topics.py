@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from contracts import QueryOptions
+from contracts import QueryOptions, Webhook
 from contracts.errors import TopicConfigError
 from contracts.model.topics import Topics
+from examples.weather.application import weather
 from tests.clicks import application
 from tests.everything import Everything
 
@@ -73,3 +74,19 @@ def test_closed_windows_of_a_device_are_not_kept() -> None:
     query = QueryOptions(remember=timedelta(days=30))
     _, _, snapshots, _ = Topics().catalogue(Everything, query)
     assert snapshots.retention == timedelta(days=1)
+
+
+def test_the_records_of_alerts_wait_for_their_webhook_and_are_not_compacted() -> None:
+    with_webhook, without = (
+        next(topic for topic in weather(webhook=one).catalogue() if topic.model == "alerts")
+        for one in (Webhook("pager"), None)
+    )
+    week = str(7 * 24 * 3600 * 1000)
+    assert with_webhook.config()["min.compaction.lag.ms"] == week
+    assert with_webhook.retention >= timedelta(days=7)
+    assert "min.compaction.lag.ms" not in without.config()
+    without.require({"cleanup.policy": "delete,compact", "message.timestamp.type": "LogAppendTime"}, "kafka:9092")
+    found = with_webhook.config() | {"min.compaction.lag.ms": "0"}
+    with pytest.raises(TopicConfigError, match=f"min.compaction.lag.ms={week}"):
+        with_webhook.require(found, "kafka:9092")
+    with_webhook.require(found | {"min.compaction.lag.ms": f"{week}0"}, "kafka:9092")

@@ -1,0 +1,1 @@
+"""A receiver of the alerts of the example."""
