@@ -10,7 +10,7 @@ from contracts.wire.alerts import AlertEvent, AlertRecord
 
 
 @dataclass(frozen=True)
-class Delivery(Request):
+class DeliveryRequest(Request):
     """A request that delivers one event. Its fingerprint is the idempotency key, its input the event."""
 
     @property
@@ -20,7 +20,7 @@ class Delivery(Request):
         return self.device_id, self.first_seen, self.fingerprint
 
 
-def deliveries(alerts: str, record: AlertRecord) -> list[Delivery]:
+def deliveries(alerts: str, record: AlertRecord) -> list[DeliveryRequest]:
     """Return a delivery for each alert that this record has opened or closed. `alerts` is their name."""
     return [_delivery(one, record) for one in events(alerts, record)]
 
@@ -43,8 +43,8 @@ def events(alerts: str, record: AlertRecord) -> list[AlertEvent]:
     ]
 
 
-def _delivery(event: AlertEvent, record: AlertRecord) -> Delivery:
-    return Delivery(
+def _delivery(event: AlertEvent, record: AlertRecord) -> DeliveryRequest:
+    return DeliveryRequest(
         device_id=event.device_id,
         first_seen=event.first_seen,
         enrichment=event.alerts,

@@ -9,7 +9,7 @@ from services.enrichment.errors import EverythingFailsError
 if TYPE_CHECKING:
     from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
-    from services.enrichment.planner import Planner
+    from services.enrichment.planner import RequestPlanner
     from services.enrichment.settings import EnrichmentSettings
 
 
@@ -20,7 +20,7 @@ class Alarms:
     letters. An API without a breaker is different: its requests also fail while it is only down.
     """
 
-    def __init__(self, planner: Planner, settings: EnrichmentSettings) -> None:
+    def __init__(self, planner: RequestPlanner, settings: EnrichmentSettings) -> None:
         self._planner = planner
         of, share, first = settings.failure_window, settings.failure_rate_threshold, settings.failure_min_count
         self._read = Alarm(of, share, first)

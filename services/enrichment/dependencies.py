@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contracts.metrics.counts import Counts
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
-    from services.enrichment.planner import Planner
+    from services.enrichment.planner import RequestPlanner
     from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
     from services.runtime.publisher import Publisher
@@ -25,7 +25,7 @@ class Dependencies:
     """The application, planner and settings of a worker, its connections to Kafka and to the APIs, and its clocks."""
 
     application: Application
-    planner: Planner
+    planner: RequestPlanner
     settings: EnrichmentSettings
     source: RecordSource
     rereader: Rereader

@@ -33,7 +33,7 @@ class Output(NamedTuple):
     timestamp: int
 
 
-class Planner(ABC):
+class RequestPlanner(ABC):
     """Plans the requests of records, and encodes their outcomes.
 
     It reads `topic`, the first of the `topics` that must exist. `apis` has the policy of each API, and `api_of` the API
@@ -64,7 +64,7 @@ class Planner(ABC):
         """Return the dead letter of a failure."""
 
 
-class EnrichmentPlanner(Planner):
+class EnrichmentPlanner(RequestPlanner):
     """The enrichments of an application. It reads snapshots, and writes feedback."""
 
     def __init__(self, application: Application, counts: Counts) -> None:
@@ -80,7 +80,7 @@ class EnrichmentPlanner(Planner):
 
     @override
     def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
-        """See `Planner.plan`."""
+        """See `RequestPlanner.plan`."""
         snapshot = decode_snapshot(record.value or b"")
         is_known = state.has_seen(snapshot)
         if is_known:
@@ -100,7 +100,7 @@ class EnrichmentPlanner(Planner):
 
     @override
     def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
-        """See `Planner.replan`. The plan of a later version contains all requests that are still necessary."""
+        """See `RequestPlanner.replan`. The plan of a later version contains all requests that are still necessary."""
         snapshot = decode_snapshot(record.value or b"")
         is_superseded = state.is_superseded(snapshot)
         planned = Planned([], 0, []) if is_superseded else state.plan(self._application, snapshot, now)
@@ -109,13 +109,13 @@ class EnrichmentPlanner(Planner):
 
     @override
     def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, Output]:
-        """See `Planner.encode`."""
+        """See `RequestPlanner.encode`."""
         outcome, value = encode(request, outcome, now, self._application.largest_record)
         return outcome, Output(self._application.topics.feedback, value, milliseconds(request.as_of))
 
     @override
     def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
-        """See `Planner.dead_letter`."""
+        """See `RequestPlanner.dead_letter`."""
         return failed_request(record, self.topic, request, outcome)
 
     def _count_over_budget(self, requests: list[Request]) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from contracts import Application, Policy, Webhook
     from services.enrichment.calls.assembly import ApiCalls
-    from services.enrichment.planner import Planner
+    from services.enrichment.planner import RequestPlanner
     from services.enrichment.settings import AlertDelivery, EnrichmentSettings
     from services.enrichment.tracing import Tracing
 
@@ -122,7 +122,12 @@ async def _deliveries(
 
 
 async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
-    resources: _Resources, group: str, application: Application, planner: Planner, calls: ApiCalls, counts: Counts
+    resources: _Resources,
+    group: str,
+    application: Application,
+    planner: RequestPlanner,
+    calls: ApiCalls,
+    counts: Counts,
 ) -> Dependencies:
     settings, stack, tracing = resources
     stack.callback(calls.close)

@@ -11,7 +11,7 @@ from contracts.metrics import worker as metrics
 from contracts.planning.deliveries import deliveries
 from contracts.wire.alerts import AlertRecord
 from services.enrichment.feedback import failed_delivery
-from services.enrichment.planner import Planner
+from services.enrichment.planner import RequestPlanner
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from services.runtime.source import ConsumedRecord
 
 
-class DeliveryPlanner(Planner):
+class DeliveryPlanner(RequestPlanner):
     """The deliveries of the alerts of this name. It reads their records, and writes nothing."""
 
     def __init__(self, application: Application, alerts: str, webhook: Webhook, counts: Counts) -> None:
@@ -40,7 +40,7 @@ class DeliveryPlanner(Planner):
 
     @override
     def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
-        """See `Planner.plan`. An event that two records have is delivered once."""
+        """See `RequestPlanner.plan`. An event that two records have is delivered once."""
         found: list[Request] = [
             *deliveries(self._alerts, AlertRecord.model_validate(orjson.loads(record.value or b"")))
         ]
@@ -50,15 +50,15 @@ class DeliveryPlanner(Planner):
 
     @override
     def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
-        """See `Planner.replan`. Another delivery of the record may have started before."""
+        """See `RequestPlanner.replan`. Another delivery of the record may have started before."""
         return self.plan(state, record, now)
 
     @override
     def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, None]:
-        """See `Planner.encode`."""
+        """See `RequestPlanner.encode`."""
         return outcome, None
 
     @override
     def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
-        """See `Planner.dead_letter`."""
+        """See `RequestPlanner.dead_letter`."""
         return failed_delivery(record, self.topic, request, outcome)

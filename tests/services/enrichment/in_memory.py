@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from services.enrichment.calls.assembly import ApiCalls
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
-    from services.enrichment.planner import Planner
+    from services.enrichment.planner import RequestPlanner
     from services.runtime.publisher import Publisher
     from services.runtime.source import RebalanceListener
 
@@ -196,7 +196,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     availability: Availability,
     publisher: Publisher,
     counts: Counts,
-    planner: Planner | None = None,
+    planner: RequestPlanner | None = None,
     **settings: object,
 ) -> AsyncIterator[Worker]:
     """Run a worker with these dependencies until the end of the block."""
