@@ -14,7 +14,7 @@ from spark_app.applications import run_all
 from spark_app.figures import JobMetrics
 from spark_app.raw_job import RawJob
 from spark_app.report import JobReport
-from spark_app.session import session
+from spark_app.session import session, stop
 from spark_app.settings import JobSettings
 
 
@@ -52,7 +52,7 @@ def run(
         report.started(settings.model_dump(mode="json"), slots, http_port)
         run_all(jobs, spark, stopping, retry_after=settings.give_up)
     finally:
-        spark.stop()
+        stop(spark, settings.class_archive)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,18 @@ def stop_queries(spark: SparkSession) -> None:
             query.stop()
 
 
+def stop(spark: SparkSession, archive: Path | None) -> None:
+    """Stop Spark. Where its JVM has yet to write the archive of classes, return when it has ended.
+
+    It would write after the end of this process, and a container ends with this process.
+    """
+    context: Any = spark.sparkContext
+    spark.stop()
+    if archive is not None and not archive.exists():
+        with suppress(Py4JError, OSError):  # the connection breaks: the JVM has ended
+            context._jvm.java.lang.System.exit(0)  # noqa: SLF001  # PySpark has no public way
+
+
 def batches_per_snapshot(batch: timedelta) -> int:
     """After how many batches the state is laid down whole: what came since then is what a restart has to replay.
 

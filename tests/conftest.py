@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
 from tests.services.sink.servers import PostgresqlServer, RedisServer, folder_for_servers
+from tests.spark_app.classes import ARCHIVE, make_archive, start_fast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +87,16 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
     yield server
     server.stop()
     shutil.rmtree(server.folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fast_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let Spark start fast; the first of several workers makes the archive for that, if there is none yet."""
+    if any(item.get_closest_marker("spark") for item in request.session.items):
+        start_fast()
+        if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and not ARCHIVE.exists():
+            broker: EmbeddedBroker = request.getfixturevalue("broker")
+            make_archive(broker.bootstrap, tmp_path_factory.mktemp("classes"))
 
 
 @pytest.fixture
