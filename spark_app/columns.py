@@ -106,7 +106,7 @@ def delta_types(application: Application) -> dict[str, str]:
     """
     fields = application.event.model_fields
     values = {event_column(name): sql_type(fields[name].annotation, name) for name in event_fields(application)}
-    answers = {answer_column(one.name): _answer_type(application, one.name) for one in application.enrichments}
+    answers = {answer_column(one.name): answer_type(application, one.name) for one in application.enrichments}
     context = {FIELD: "STRING"} if application.traced else {}
     placed = {DEVICE_PARTITION: "INT", RECORD_PARTITION: "INT", EVENT_OFFSET: "BIGINT"}
     origin = {} if application.state.is_windowed else placed
@@ -115,7 +115,8 @@ def delta_types(application: Application) -> dict[str, str]:
     return {MEASURED_AT: "TIMESTAMP"} | origin | values | answers | context
 
 
-def _answer_type(application: Application, name: str) -> str:
+def answer_type(application: Application, name: str) -> str:
+    """Return the SQL type of an answer of this enrichment."""
     types = {
         field: sql_type(info.annotation, field) for field, info in Answer.model_fields.items() if field != "result"
     } | {"result": struct_type(application.by_name[name].result, name)}

@@ -156,6 +156,24 @@ class EmptyCheckpointError(JobError, PermanentError):
         self.folder = folder
 
 
+class ArchiveReplacedError(JobError, PermanentError):
+    """The folder has the archive of a topic that was deleted and created again."""
+
+    def __init__(self, folder: str, topic: str) -> None:
+        super().__init__(
+            f"{folder} has the archive of a topic {topic} that was deleted and created again: name another folder"
+        )
+        self.folder = folder
+
+
+class ArchiveInUseError(JobError, PermanentError):
+    """Another process writes to the archive."""
+
+    def __init__(self, folder: str, owner: str) -> None:
+        super().__init__(f"the archive {folder} is in use by {owner}: wait until it ends")
+        self.owner = owner
+
+
 class UnreadableSavepointError(JobError, PermanentError):
     """The folder holds no complete savepoint."""
 

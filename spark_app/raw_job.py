@@ -23,7 +23,7 @@ from spark_app.session import java_pid, query_session, stop_queries
 from spark_app.settings import JobSettings
 from spark_app.start import QueryRun
 from spark_app.supervise import Failures, supervise
-from spark_app.topics import identify_raw
+from spark_app.topics import identify_topic
 
 INTERVAL = timedelta(milliseconds=200)
 """From the start of one batch to that of the next: a batch costs the driver some tens of milliseconds."""
@@ -46,14 +46,14 @@ class RawJob:
     def slots(self) -> int:
         """Return how many tasks of the query run at once; by the declaration, while the broker has no such topic."""
         try:
-            return identify_raw(self._settings, self._application, self._raw).partitions
+            return identify_topic(self._settings, self._application, self._raw.topic).partitions
         except StateloopError:  # `run` raises it, so that the applications run
             return self._application.topics.partitions
 
     def run(self, spark: SparkSession, stopping: threading.Event) -> None:
         """Run until `stopping` is set. Raises StateloopError when the source gives up."""
         settings = self._settings
-        topic = identify_raw(settings, self._application, self._raw)
+        topic = identify_topic(settings, self._application, self._raw.topic)
         own = query_session(spark, INTERVAL, topic.partitions)
         # A topic that was deleted and created again has other records at the same offsets.
         folder = CheckpointFolder(own, f"{self._folder()}/{topic.id}")
@@ -64,7 +64,7 @@ class RawJob:
             def start() -> QueryRun:
                 """Check lease and topic at each start."""
                 lease.renew()
-                if identify_raw(settings, self._application, self._raw).id != topic.id:
+                if identify_topic(settings, self._application, self._raw.topic).id != topic.id:
                     raise TopicReplacedError(topic.name)
                 self.report.live()
                 return QueryRun(query.trigger(processingTime=interval(INTERVAL)).start())

@@ -9,7 +9,6 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource
 
 from contracts.model.application import Application
-from contracts.model.raw import Raw
 from contracts.settings import KafkaSettings
 from services.runtime.kafka_clients import create_admin_client
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicAccessError, TopicMissingError
@@ -60,15 +59,15 @@ def identify(settings: KafkaSettings, application: Application, *, is_growing: b
     return [TopicIdentity(name, str(found[name].topic_id), partitions[name]) for name in read]
 
 
-def identify_raw(settings: KafkaSettings, application: Application, raw: Raw) -> TopicIdentity:
-    """Return the topic of a raw source, as the broker has it now. Raises as `identify`."""
+def identify_topic(settings: KafkaSettings, application: Application, name: str) -> TopicIdentity:
+    """Return one topic of the application's catalogue, as the broker has it now. Raises as `identify`."""
     admin, kafka = create_admin_client(settings.client(), "job"), settings.kafka
-    described = admin.describe_topics(TopicCollection([raw.topic]), request_timeout=PATIENCE_S)
-    found = _answer(described[raw.topic], raw.topic, kafka)
-    configs = admin.describe_configs([_resource(raw.topic)], request_timeout=PATIENCE_S)
-    declared = next(topic for topic in application.catalogue() if topic.name == raw.topic)
-    declared.require(_values(_answer(configs[_resource(raw.topic)], raw.topic, kafka)), kafka)
-    return TopicIdentity(raw.topic, str(found.topic_id), len(found.partitions))
+    described = admin.describe_topics(TopicCollection([name]), request_timeout=PATIENCE_S)
+    found = _answer(described[name], name, kafka)
+    configs = admin.describe_configs([_resource(name)], request_timeout=PATIENCE_S)
+    declared = next(topic for topic in application.catalogue() if topic.name == name)
+    declared.require(_values(_answer(configs[_resource(name)], name, kafka)), kafka)
+    return TopicIdentity(name, str(found.topic_id), len(found.partitions))
 
 
 def _resource(name: str) -> ConfigResource:

@@ -43,6 +43,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "bootstrap": Command("services.cli.bootstrap", "make the first state of files with events of the past"),
         "rebuild": Command("services.cli.rebuild", "build the state anew for a changed application, and switch to it"),
         "savepoint": Command("services.cli.savepoint", "copy the job's state, list copies, or restore one"),
+        "archive": Command("services.cli.archive", "write the snapshots of the job to files of Parquet"),
         "table": Command("services.cli.table", "put, get, list or remove rows of a reference table"),
         "state": Command("services.cli.state", "read the state from a checkpoint, without the query service"),
         "verify": Command(

@@ -27,7 +27,7 @@ from spark_app.checkpoint import FILE, QUERY_FILES, CheckpointIdentity, identity
 from spark_app.errors import PartialCheckpointError
 from spark_app.processor.step import require_packages
 from spark_app.raw_query import check_extra
-from spark_app.topics import TopicIdentity, identify, identify_raw
+from spark_app.topics import TopicIdentity, identify, identify_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -115,7 +115,7 @@ def raw_source(settings: JobSettings, application: Application, raw: Raw) -> Fin
     subject = f"Raw topic {raw.topic}"
     try:
         check_extra()
-        found = identify_raw(settings, application, raw)
+        found = identify_topic(settings, application, raw.topic)
     except StateloopError as error:
         return failed(subject, error)
     return ok(subject, f"{settings.kafka}: {found.partitions} partitions")

@@ -66,7 +66,7 @@ def test_wrong_settings_are_the_only_finding() -> None:
 
 def test_a_raw_topic_is_checked_and_its_decoder_must_be_able_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ((application, raw),) = suite.raw_sources()
-    monkeypatch.setattr(checks, "identify_raw", lambda *_: TopicIdentity(raw.topic, "AAAA", 4))
+    monkeypatch.setattr(checks, "identify_topic", lambda *_: TopicIdentity(raw.topic, "AAAA", 4))
     found = checks.raw_source(settings(""), application, raw)
     assert (found.subject, found.result) == ("Raw topic vitals.waveforms", CheckResult.OK)
     monkeypatch.setattr(checks, "check_extra", Mock(side_effect=MissingPackageError("numpy", "raw")))

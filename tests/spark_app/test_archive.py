@@ -1,0 +1,156 @@
+"""The archive of snapshots: each of them once, with the types of the declaration, also after a kill."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+
+from contracts.model.topics import PARTITIONER
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.records.record import Record
+from contracts.wire import decode_snapshot
+from contracts.wire.window_key import window_key
+from spark_app.archive import CHECKPOINT, TOPIC, archive
+from spark_app.errors import ArchiveInUseError, ArchiveReplacedError
+from spark_app.folder import CheckpointFolder
+from spark_app.keeper import kept
+from spark_app.lease import acquire
+from spark_app.process import this_job
+from spark_app.session import java_pid
+from spark_app.settings import JobSettings
+from tests import everything
+from tests.spark_app import running
+from tests.spark_app.running import Job, Topics, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from confluent_kafka import Message
+    from pyspark.sql import SparkSession
+
+    from contracts.wire import Snapshot
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+BATCH = 200
+FOREIGN = b'{"device_id": "no snapshot"}'
+
+
+def snapshots(seed: int, events: int) -> list[Snapshot]:
+    """Versions of some windows, with all fields and answers."""
+    decoder, fold = Decoder(everything.app), Fold(everything.app, everything.EPOCH)
+    sent, answered = everything.random_stream(seed, devices=5, events=events, answers=events // 4)
+    deltas = [delta for record in sent for delta in decoder.event(record)]
+    deltas += [decoder.feedback(record) for record in answered]
+    return [one for delta in deltas if (one := fold.add(delta)) is not None]
+
+
+def publish(topics: Topics, found: Iterable[Snapshot]) -> None:
+    producer = Producer({"bootstrap.servers": topics.kafka, "partitioner": PARTITIONER})
+    for one in found:
+        producer.produce(topics.names.snapshots, one.encode(), window_key(one.device_id, one.first_seen))
+    assert producer.flush(60) == 0
+
+
+def expected(message: Message) -> dict[str, Any]:
+    """The row of a record, without nulls."""
+    one = decode_snapshot(message.value() or b"")
+    document = json.loads(one.encode())
+    row = {
+        "key": one.device_id,
+        "window_start": one.first_seen,
+        "epoch": one.epoch,
+        "version": one.version,
+        "as_of": one.as_of,
+        "state": document["state"],
+        "enrichments": document["enrichments"],
+        "partition": message.partition(),
+        "offset": message.offset(),
+    }
+    found: dict[str, Any] = comparable(row)
+    return found
+
+
+def comparable(value: Any) -> Any:
+    """A value without nulls in its structs, and with times as times: a model inside has them as texts."""
+    if isinstance(value, dict):
+        return {name: comparable(one) for name, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [comparable(one) for one in value]
+    if isinstance(value, str) and value.endswith(("Z", "+00:00")) and "T" in value:
+        return datetime.fromisoformat(value)
+    return value
+
+
+def logged(folder: Path) -> list[Path]:
+    """The files that the log of Spark's sink has, as Spark reads them."""
+    logs = [path for path in (folder / "_spark_metadata").iterdir() if path.suffix in ("", ".compact")]
+    compacted = max((int(path.stem) for path in logs if path.suffix), default=-1)
+    newer = [path for path in logs if (path.suffix and int(path.stem) == compacted) or int(path.stem) > compacted]
+    lines = [line for path in newer for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    return [Path(unquote(urlsplit(json.loads(line)["path"]).path)) for line in lines]
+
+
+def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """All rows of files, in the order of the topic, without nulls."""
+    found = [comparable(row) for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+
+
+def test_each_snapshot_is_archived_once_after_a_kill(topics: Topics, tmp_path: Path) -> None:
+    folder = tmp_path / "archive" / "everything"
+    publish(topics, snapshots(1, 1500))
+    command = (sys.executable, "-m", "services.cli", "archive", str(folder.parent), "--batch", str(BATCH))
+    run = Job(topics.kafka, tmp_path, "tests.everything:app", {}, command).start()
+    try:
+        until(lambda: run.ended() or (folder / "_spark_metadata" / "1").exists(), f"some batches, see {run.log}")
+    finally:
+        run.kill()
+    before = rows(logged(folder))
+    publish(topics, snapshots(2, 100))
+    tombstone, foreign = (Record(topics.names.snapshots, 0, 0, everything.NOW, b"d1", one) for one in (None, FOREIGN))
+    topics.send(topics.names.snapshots, [tombstone, foreign])
+    assert run.start().wait() == 0, run.log.read_text(encoding="utf-8")[-3000:]
+
+    records = [
+        one for one in running.everything(topics.kafka, topics.names.snapshots) if b'"version"' in (one.value() or b"")
+    ]
+    known = sorted(map(expected, records), key=lambda row: (row["partition"], row["offset"]))
+    assert 0 < len(before) < len(known)
+    assert rows(logged(folder)) == known
+    everywhere = {(row["partition"], row["offset"]): row for row in rows(folder.glob("date=*/*.parquet"))}
+    assert [*everywhere.values()] == known, "for readers that know no log, once copies of a record are removed"
+    assert {path.parent.name for path in logged(folder)} == {f"date={everything.NOW:%Y-%m-%d}"}
+    assert "1 records are no snapshots of this application" in run.log.read_text(encoding="utf-8")
+
+    schema = pq.read_schema(logged(folder)[0])
+    kinds = {name: schema.field(name).type for name in ("key", "window_start", "version")}
+    assert kinds == {"key": pa.string(), "window_start": pa.timestamp("us", "UTC"), "version": pa.int64()}
+    state = schema.field("state").type
+    assert (state.field("speed").type, state.field("due").type) == (pa.float64(), pa.timestamp("us", "UTC"))
+    owner = schema.field("enrichments").type.field("owner").type
+    assert owner.field("result").type.field("cars").type.value_type == pa.string()
+
+
+def test_an_archive_of_another_topic_or_in_use_is_left_alone(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    settings = JobSettings(application="", kafka=topics.kafka)
+    checkpoint = CheckpointFolder(spark, f"{tmp_path}/{CHECKPOINT}")
+    checkpoint.write_new(TOPIC, "the id of an earlier topic")
+    with pytest.raises(ArchiveReplacedError, match="name another folder"):
+        archive(spark, everything.application(), settings, str(tmp_path))
+    owner = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
+    with kept(owner, lambda: None), pytest.raises(ArchiveInUseError, match="wait until it ends"):
+        archive(spark, everything.application(), settings, str(tmp_path))
