@@ -107,6 +107,8 @@ class RealKafka:
         self._followed: AssignmentListener | None = None
         self._ends: dict[int, int] = {}
         self._committed_at: float | None = None
+        self._is_behind = False
+        """Whether a commit has failed since the last one that did not. It is repeated also if no snapshot comes."""
 
     def partitions(self, topics: Sequence[str], kafka: str) -> dict[str, int]:
         """Return how many each topic has; none if it is to stop. Raises NoTopicError, KafkaFailedError.
@@ -158,6 +160,7 @@ class RealKafka:
     def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
         """See `Kafka.settle`. It does not poll meanwhile: after max.poll.interval.ms it loses its partitions."""
         if not records:
+            self._is_behind = self._is_behind and not self._commit(self._ends)
             return True
         first = {one.partition: one.offset for one in reversed(records)}
         late = self._held_before or self._clock() - self._read_at > FRESH_S
@@ -168,7 +171,8 @@ class RealKafka:
         ends = {one.partition: one.offset + 1 for one in records}
         self._ends |= ends
         now = self._clock()
-        self._committed_at = now if self._commit(ends) else None
+        self._is_behind = not self._commit(ends)
+        self._committed_at = None if self._is_behind else now
         self._held_before = False
         return True
 
@@ -178,7 +182,7 @@ class RealKafka:
         if self._committed_at is None or now - self._committed_at > FRESH_S:
             if not self._commit(self._ends):
                 return False
-            self._committed_at = now
+            self._committed_at, self._is_behind = now, False
         return self._written(said)
 
     def _written(self, said: Sequence[OutputRecord]) -> bool:
@@ -203,6 +207,7 @@ class RealKafka:
         gone = {one.partition for one in partitions}
         self._held = [one for one in self._held if one.partition not in gone]
         self._ends = {number: end for number, end in self._ends.items() if number not in gone}
+        self._is_behind = self._is_behind and bool(self._ends)
         if self._followed is not None:
             self._followed.revoked(gone)
 

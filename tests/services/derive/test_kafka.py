@@ -184,6 +184,20 @@ def test_records_that_were_not_settled_are_read_again_unless_the_partition_was_l
     assert member.commits == ([read[0], read[-1] + 1] if read else [])
 
 
+def test_a_commit_that_failed_is_repeated_also_if_no_snapshot_comes() -> None:
+    member = Member(1, 2, NOTHING)
+    ours = of(member)
+    ours.join()
+    records, member.known = ours.read(), False
+    assert ours.settle(records, ())
+    assert ours.settle((), ())
+    assert member.commits == []
+    member.known = True
+    for _ in range(2):
+        assert ours.settle((), ())
+        assert member.commits == [3]
+
+
 def test_a_read_has_no_more_records_than_the_settings_allow() -> None:
     ours = of(Member(1, 2, 3), most=2)
     ours.join()
