@@ -1,4 +1,4 @@
-"""`stateloop bootstrap`: flights of two days from files, killed in between, and then the job on the live topic."""
+"""`stateloop bootstrap`: flights of a month from files, killed in between, and then the job on the live topic."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
+DAYS = 31
 BAD = [b"{", b'{"kind": "departed"}']
 
 
@@ -73,14 +74,15 @@ def bootstrap(job: Job, folder: Path) -> subprocess.Popen[str]:
 
 
 def write(spark: SparkSession, folder: Path) -> list[FlightEvent]:
-    """Write the first day as Parquet; the second one as JSON lines, with bad rows and rows of the first day again."""
-    first, second = (list(stream([date(2013, 1, day)])) for day in (1, 2))
+    """Write half a month as Parquet; the rest as JSON lines, with bad rows and rows of the first half again."""
+    days = [date(2013, 1, 1) + timedelta(days=number) for number in range(DAYS)]
+    first, second = (list(stream(half)) for half in (days[: DAYS // 2], days[DAYS // 2 :]))
     folder.mkdir()
     rows = spark.read.json(spark.sparkContext.parallelize([one.model_dump_json() for one in first]))
     rows = rows.withColumns({name: rows[name].cast("timestamp") for name in ("ts", "first_seen", "departed_at")})
-    rows.write.parquet(str(folder / "day-1"))
+    rows.write.parquet(str(folder / "half-1"))
     lines = [one.model_dump_json().encode() for one in (*second, *first[:50])]
-    (folder / "day-2.jsonl").write_bytes(b"\n".join([BAD[0], *lines, BAD[1]]) + b"\n")
+    (folder / "half-2.jsonl").write_bytes(b"\n".join([BAD[0], *lines, BAD[1]]) + b"\n")
     return [*first, *second]
 
 
@@ -89,7 +91,7 @@ def live(origin: str, now: datetime) -> list[Record]:
     own = {"kind": "departed", "carrier": "UA", "number": 1, "origin": origin, "dest": "IAH", "delay": 3}
     fields = {"device_id": "UA1", "first_seen": now, "ts": now}
     return [
-        Record("events", 0, 0, now, b"UA1", orjson.dumps(own | fields | {"event_id": str(number)}))
+        Record("events", 0, 0, now, b"UA1", orjson.dumps(own | fields | {"event_id": f"{origin}/{number}"}))
         for number in range(5)
     ]
 
@@ -123,30 +125,33 @@ def test_a_job_continues_from_the_state_of_a_history(
     files = int(line.partition("file 1 of ")[2].split(",")[0])
     assert files >= 2
     assert times.current() == {STAMP: "CreateTime", RETENTION: "-1"}
-    output, _ = (again := bootstrap(job, tmp_path / "history")).communicate(timeout=300)
+    now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
+    meanwhile, after = live("LGA", now), live("JFK", now)
+    topics.send(topics.names.events, meanwhile)
+    output, _ = (again := bootstrap(job, tmp_path / "history")).communicate(timeout=600)
     assert again.returncode == 0, output
     assert times.current() == settings
     stored = [one for one in everything(topics.kafka, topics.names.events) if one.key() != HEARTBEAT_KEY]
-    assert len(stored) == len(history) + 50, "no row is written twice"
-    assert {one.timestamp()[1] for one in stored} == {round(one.ts.timestamp() * 1000) for one in history}
+    assert len(stored) == len(history) + 50 + len(meanwhile), "no row is written twice"
+    stamps = {round(one.timestamp() * 1000) for one in (now, *(one.ts for one in history))}
+    assert {one.timestamp()[1] for one in stored} == stamps
     check_dead_letters(topics, tmp_path / "history")
 
-    now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
-    records = live("JFK", now)
     wanted = folded(
-        [(one.model_dump_json().encode(), one.ts) for one in history] + [(one.value or b"", now) for one in records]
+        [
+            *((one.model_dump_json().encode(), one.ts) for one in history),
+            *((one.value or b"", now) for one in (*meanwhile, *after)),
+        ]
     )
     job.start()
     try:
-        topics.send(topics.names.events, records)
-        last = max(wanted, key=lambda window: window[1])
-        until(lambda: (one := newest(topics).get(last)) and one.version == len(records), "the live events")
+        topics.send(topics.names.events, after)
+        versions = {window: one.version for window, one in wanted.items()}
+        until(lambda: {window: one.version for window, one in newest(topics).items()} == versions, "all windows")
         found = newest(topics)
     finally:
         job.stop()
-    assert found.keys() == wanted.keys()
     for window, snapshot in wanted.items():
-        assert found[window].version == snapshot.version
         assert_same(found[window].model_dump(mode="json")["state"], snapshot.model_dump(mode="json")["state"])
 
 
@@ -156,7 +161,7 @@ def check_dead_letters(topics: Topics, folder: Path) -> None:
         DeadLetter.model_validate_json(one.value() or b"")
         for one in everything(topics.kafka, topics.names.dead_letters)
     ]
-    file = folder / "day-2.jsonl"
+    file = folder / "half-2.jsonl"
     last = len(file.read_bytes().splitlines()) - 1
     rows = sorted((one.offset, one.topic, one.partition, one.head) for one in found)
     assert rows == [(0, str(file), -1, BAD[0].decode()), (last, str(file), -1, BAD[1].decode())]
