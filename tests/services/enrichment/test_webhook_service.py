@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,15 +18,19 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.planning.deliveries import events
+from contracts.records.tables import encode_row
+from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
-from tests.services.enrichment.alerted import APP, crossings
+from services.runtime.table_writer import TableWriter
+from tests.services.enrichment.alerted import APP, LIMITS, NOON, crossings
 from tests.services.enrichment.cluster import CHECKOUT, DEADLINE_S, condition
 from tests.services.enrichment.receiver import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from contracts.wire.alerts import AlertRecord
@@ -43,22 +48,28 @@ class Pagers:
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
         self.bootstrap, self.prefix, self.folder = bootstrap, prefix, folder
         self.topic, self.dead_letters = f"{prefix}too_high", f"{prefix}dead_letters"
-        topics = [NewTopic(one, PARTITIONS, 1) for one in (self.topic, self.dead_letters)]
+        names = (self.topic, self.dead_letters, f"{prefix}snapshots", f"{prefix}limits")
+        topics = [NewTopic(one, PARTITIONS, 1) for one in names]
         admin = AdminClient({"bootstrap.servers": bootstrap})
         for future in admin.create_topics(topics).values():
             future.result(DEADLINE_S)
         self.started = 0
 
-    def publish(self, records: Sequence[AlertRecord]) -> None:
+    def publish(self, records: Sequence[AlertRecord | Snapshot], topic: str = "too_high") -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for one in records:
             home = partition(one.device_id.encode(), PARTITIONS)
-            producer.produce(self.topic, one.encode(), window_key(one.device_id, one.first_seen), home)
+            producer.produce(f"{self.prefix}{topic}", one.encode(), window_key(one.device_id, one.first_seen), home)
         assert producer.flush(DEADLINE_S) == 0
 
+    def worker(self, url: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        """A process that delivers alerts."""
+        hidden = {"STATELOOP_WEBHOOK_SECRETS": json.dumps({"pager": SECRET})}
+        return self.process("services.enrichment", {"STATELOOP_APIS": json.dumps({"pager": url}), **hidden})
+
     @contextmanager
-    def worker(self, url: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker process; killed at the end if it still runs."""
+    def process(self, module: str, settings: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+        """A process; killed at the end if it still runs."""
         self.started += 1
         environment = os.environ | {
             "ALERTED_PREFIX": self.prefix,
@@ -67,12 +78,11 @@ class Pagers:
             "STATELOOP_KAFKA": self.bootstrap,
             "STATELOOP_KAFKA_OPTIONS": SESSION,
             "STATELOOP_ALLOWED_NETWORKS": '["127.0.0.0/8"]',
-            "STATELOOP_APIS": json.dumps({"pager": url}),
             "STATELOOP_STATS_EVERY": "0.1",
-            "STATELOOP_WEBHOOK_SECRETS": json.dumps({"pager": SECRET}),
+            **settings,
         }
         path = self._log()
-        command = [sys.executable, "-m", "services.enrichment"]
+        command = [sys.executable, "-m", module]
         with path.open("wb") as log:
             process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
         try:
@@ -155,3 +165,35 @@ async def test_killed_workers_and_a_failing_receiver_lose_no_event_and_keep_the_
     receiver.assert_ordered()
     assert pagers.dead_letter_count() == 0
     assert APP.webhook_group(APP.alerts[0]) == "sensors-too_high-webhook"
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+async def test_a_snapshot_that_breaks_a_rule_becomes_a_call(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+) -> None:
+    pagers, devices = Pagers(broker.bootstrap, topics_prefix, tmp_path), [f"sensor-{number}" for number in range(20)]
+    snapshots = [
+        Snapshot(
+            device_id=one,
+            first_seen=NOON,
+            version=version,
+            as_of=NOON + timedelta(seconds=version),
+            state={"value": value},
+        )
+        for version, value in enumerate((3, 9, 9, 4), start=1)
+        for one in devices
+    ]
+    rule = encode_row(LIMITS, "high", '{"high": 8}', "ann")
+    writer = TableWriter({"bootstrap.servers": broker.bootstrap})
+    rule_version = await asyncio.to_thread(writer.write, f"{topics_prefix}limits", "high", rule, "ann")
+    await asyncio.to_thread(pagers.publish, snapshots, "snapshots")
+    async with Receiver().serving() as receiver:
+        with pagers.process("services.derive", {}), pagers.worker(receiver.url):
+            await condition(lambda: len(receiver.accepted()) >= 2 * len(devices), "all alerts are delivered")
+    assert len(receiver.attempts) == 2 * len(devices)
+    receiver.assert_ordered()
+    found = sorted((one.event.device_id, one.event.version, one.event.event) for one in receiver.attempts)
+    assert found == sorted((one, *event) for one in devices for event in ((2, "opened"), (4, "closed")))
+    assert {(one.event.rule, one.event.rule_version) for one in receiver.attempts} == {("high", rule_version)}
+    assert all(one.key == one.event.idempotency_key for one in receiver.attempts)
