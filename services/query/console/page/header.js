@@ -11,6 +11,7 @@ import { nextTheme, theme } from "./theme.js";
 const VIEWS = [
   ["", "Loop"],
   ["states", "States"],
+  ["rules", "Rules"],
   ["enrichments", "Enrichments"],
   ["dead_letters", "Dead letters"],
 ];

@@ -10,11 +10,11 @@ const KEYS = [
   ["↓ ↑", "Through suggestions, and through the rows of a table"],
   ["Enter", "Open what is chosen"],
   ["Esc", "Close what is open; from a device back to its state"],
-  ["1 2 3 4", "Loop, States, Enrichments, Dead letters"],
+  ["1 2 3 4 5", "Loop, States, Rules, Enrichments, Dead letters"],
   ["t", "Other colours: as the system has them, light, dark"],
   ["?", "This help"],
 ];
-const VIEWS = { 1: [""], 2: ["states"], 3: ["enrichments"], 4: ["dead_letters"] };
+const VIEWS = { 1: [""], 2: ["states"], 3: ["rules"], 4: ["enrichments"], 5: ["dead_letters"] };
 let dialog = null;
 
 /** Show the keys, or hide them. */

@@ -12,12 +12,14 @@ import { device } from "./views/device.js";
 import { graph } from "./views/graph.js";
 import { deadLetters } from "./views/deadletters.js";
 import { overview } from "./views/overview.js";
+import { rulesView } from "./views/rules.js";
 import { statesView } from "./views/states.js";
 
 const VIEWS = {
   "": () => overview(),
   states: ([state, time]) => statesView(state || null, time || null),
   device: ([state = "", key = "", window]) => device(state, key, window || null),
+  rules: ([table]) => rulesView(table || null),
   enrichments: () => graph(),
   dead_letters: () => deadLetters(),
 };

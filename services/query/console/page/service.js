@@ -25,16 +25,16 @@ export class Unreachable extends Error {
 }
 
 /** Return the response. Throws Problem and Unreachable. */
-export async function open(path, { signal, headers } = {}) {
-  const options = { signal, headers: { ...authorization(), ...headers }, credentials: "omit" };
+export async function open(path, { signal, headers, method, body } = {}) {
+  const options = { signal, headers: { ...authorization(), ...headers }, method, body, credentials: "omit" };
   const response = await fetch(path, options).catch(unreachable);
   if (response.ok) return response;
-  const body = await response.json().catch(() => ({}));
+  const problem = await response.json().catch(() => ({}));
   if (response.status === 401) {
     forgetToken();
-    askForToken(body.detail ?? "The service requires a token.");
+    askForToken(problem.detail ?? "The service requires a token.");
   }
-  throw new Problem(response.status, body);
+  throw new Problem(response.status, problem);
 }
 
 /** Return the JSON of the response. Throws as `open`, and Unreachable after the timeout. */

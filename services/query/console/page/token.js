@@ -12,6 +12,14 @@ export function authorization() {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
+/** The subprotocols of a WebSocket, whose headers a page cannot set: with the token, if there is one. */
+export function subprotocols() {
+  const token = sessionStorage.getItem(NAME);
+  if (!token) return ["stateloop.v1"];
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token));
+  return ["stateloop.v1", `stateloop.bearer.${btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`];
+}
+
 /** Call back whenever another token was entered. */
 export function onToken(listener) {
   changed.addEventListener("token", listener);

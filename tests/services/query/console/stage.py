@@ -15,6 +15,7 @@ from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.routes import Console
 from services.query.http.assembly import state_api
+from services.query.http.rule_test_routes import RuleTestRoutes
 from services.query.http.server import HttpServer
 from services.query.http.watch_routes import WatchRoutes
 from services.query.limits import WatchLimits
@@ -25,7 +26,7 @@ from tests.services.query.console.looks import a_dead_letter
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from contracts import Application
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from services.query.console.observation import Observation
     from services.query.dependencies import Dependencies
     from services.query.http.server import Routes
+    from services.query.http.table_routes import DeclaredTable
 
 EVERY_S = 0.2
 """How often the page looks."""
@@ -41,7 +43,7 @@ EVERY_S = 0.2
 class Stage:
     """What is on it: the states, the history of the loop, the dead letters. `instead` stands before its own routes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each stands for itself, and none is needed
         self,
         *,
         tokens: Path | None = None,
@@ -49,6 +51,7 @@ class Stage:
         application: Application = app,
         instead: Sequence[Routes] = (),
         dependencies: Dependencies | None = None,
+        tables: Mapping[str, DeclaredTable] | None = None,
     ) -> None:
         self.state = a_state("flights", query=QueryOptions(history=history))
         in_memory = dependencies_of(self.state, a_state("tails"), routing=MemoryRouting(), tokens=tokens)
@@ -58,7 +61,8 @@ class Stage:
         self.push = WatchRoutes(self.dependencies, WatchLimits(mark_every_s=1))
         console = Console(application, self.history, self.dead_letters)
         api = state_api(self.dependencies, Authenticator(tokens), None)
-        pieces: list[Routes] = [*instead, self.push, console, *api.routes]
+        tests = RuleTestRoutes(self.dependencies, api.readers, api.pages, tables or {})
+        pieces: list[Routes] = [*instead, self.push, console, tests, *api.routes]
         self._server = HttpServer(self.dependencies, api.guard, pieces)
         self._offset = 0
         self.base = ""
