@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
+from bench.alerts.engines import ALERT_JOBS
 from bench.coverage.engines import COVERAGE_JOBS, COVERAGE_SERVICE
 from bench.enrichment.workers import WORKERS
 from bench.harness.broker import broker
@@ -31,7 +32,7 @@ from bench.windows.engines import WINDOW_JOBS
 FOLDER = CHECKOUT / ".stateloop" / "bench"
 RESULTS = FOLDER / "results.jsonl"
 VITAL_JOBS = (*RAW_JOBS, VITALS_JOB, *COVERAGE_JOBS, COVERAGE_SERVICE)
-ALL = (*JOBS, *WINDOW_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
+ALL = (*JOBS, *WINDOW_JOBS, *ALERT_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
 NAMES = list(dict.fromkeys(job.name for job in ALL))
 INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
@@ -62,7 +63,7 @@ def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:
     return (
         tuple(job for job in ALL if job.name in arguments.jobs)
         if arguments.jobs
-        else (*USUAL, *WINDOW_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
+        else (*USUAL, *WINDOW_JOBS, *ALERT_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
     )
 
 

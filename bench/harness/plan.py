@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.alerts.measures import AlertStream, RuleChanges
+from bench.alerts.measures import measures as alerts
 from bench.coverage.measures import CoverageCost, CoverageQueries
 from bench.coverage.measures import measures as coverage
 from bench.enrichment.measures import Calls, measures
@@ -63,6 +65,8 @@ Measure = (
     BacklogPlan
     | Stream
     | WindowCounts
+    | AlertStream
+    | RuleChanges
     | CoverageCost
     | CoverageQueries
     | RawChunks
@@ -105,6 +109,8 @@ def _sized(measure: Measure, events: int | None, seconds: int | None) -> Measure
         return replace(measure, chunks=events or measure.chunks)
     if isinstance(measure, Keys):
         return replace(measure, keys=events or measure.keys, seconds=seconds or measure.seconds)
+    if isinstance(measure, RuleChanges):
+        return replace(measure, keys=events or measure.keys)
     return replace(measure, seconds=seconds or measure.seconds)
 
 
@@ -116,6 +122,7 @@ FULL = Plan(
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
         Stream("hot-10k", rate=10_000, seconds=300, warm_s=30, hot=0.2),
         *windows(1),
+        *alerts(1),
         *raws(1),
         *vitals(1),
         *coverage(1),
@@ -131,6 +138,7 @@ QUICK = Plan(
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
         Stream("hot-10k", rate=10_000, seconds=10, warm_s=10, hot=0.2),
         *windows(10),
+        *alerts(10),
         *raws(20),
         *vitals(20),
         *coverage(20),

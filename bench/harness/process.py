@@ -46,6 +46,10 @@ class Group:
         """Return whether the leader is gone."""
         return self._leader.poll() is not None
 
+    def returncode(self) -> int | None:
+        """The exit code of the leader; None while it runs."""
+        return self._leader.poll()
+
     def cpu_s(self) -> float:
         """The CPU seconds that all its living processes have used."""
         ticks = sum(int(stat[UTIME]) + int(stat[STIME]) for _, stat in self._members())

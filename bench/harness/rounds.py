@@ -8,6 +8,10 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaException
 
+from bench.alerts.changes import RuleChangeTimes
+from bench.alerts.engines import ALERT_JOBS
+from bench.alerts.latency import AlertLatency
+from bench.alerts.measures import AlertStream, RuleChanges
 from bench.coverage.engines import COVERAGE_ENGINES, COVERAGE_JOBS, COVERAGE_SERVICE
 from bench.coverage.measures import CoverageCost, CoverageQueries
 from bench.coverage.queries import CoverageLookups
@@ -52,6 +56,8 @@ METERS: dict[type[Measure], Callable[[Any, Plan, Site], Meter]] = {
     BacklogPlan: Drain,
     Stream: Latency,
     WindowCounts: partial(WindowDrain, ENGINES),
+    AlertStream: AlertLatency,
+    RuleChanges: RuleChangeTimes,
     CoverageCost: partial(WindowDrain, COVERAGE_ENGINES),
     CoverageQueries: CoverageLookups,
     RawChunks: RawDrain,
@@ -64,6 +70,8 @@ ABLE: dict[type[Measure], tuple[Job, ...]] = {
     BacklogPlan: JOBS,
     Stream: JOBS,
     WindowCounts: WINDOW_JOBS,
+    AlertStream: ALERT_JOBS,
+    RuleChanges: ALERT_JOBS,
     CoverageCost: COVERAGE_JOBS,
     CoverageQueries: (COVERAGE_SERVICE,),
     RawChunks: RAW_JOBS,
@@ -100,7 +108,7 @@ def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
 def estimate(run: Run, plan: Plan) -> float:
     """Return how long a run takes, in seconds, without the filling of the topic."""
     measure, around = run.measure, START_S + plan.settle_s + STOP_S
-    if isinstance(measure, Calls | Keys | RawChunks | CoverageQueries | ChunkVisibility):
+    if isinstance(measure, Calls | Keys | AlertStream | RuleChanges | RawChunks | CoverageQueries | ChunkVisibility):
         return around + measure.estimate_s
     if isinstance(measure, WindowCounts):
         return 2 * around + measure.estimate_s

@@ -69,6 +69,8 @@ TARGETS = (
     Goal("hot-10k", "others_p99_ms", 2.0, relative_to="latency-10k"),
     Goal("windows", "records_per_s", 0.8, least=True, over=FLINK_EVENT.job, goal=True),
     Goal("windows", "records_per_s", 0.8, least=True, of=STATELOOP_BATCH.job, over=FLINK_CLOSE.job, goal=True),
+    Goal("rules-100k", "p99_ms", 1_000),
+    Goal("rules-100k", "slowest_ms", 1_000, goal=True),
     Goal("worker-calls", "calls_per_cpu_s", 6_000, least=True),
     Goal("worker-calls", "calls_per_cpu_s", 18_000, least=True, goal=True),
     Goal("worker-calls", "calls_per_cpu_s", 1.0, least=True, over=FASTSTREAM),

@@ -10,8 +10,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 PARTITIONS = 2
 INPUTS = ("events", "feedback")
 OUTPUTS = ("snapshots",)
-CONFIGS = {"snapshots": {"message.timestamp.type": "LogAppendTime"}}
-"""By a name without its prefix. The broker stamps snapshots with its own clock, whatever a job puts in the record."""
+CONFIGS = {
+    "snapshots": {"message.timestamp.type": "LogAppendTime"},
+    "changes": {"message.timestamp.type": "LogAppendTime"},
+    "limits": {"cleanup.policy": "compact"},
+}
+"""By a name without its prefix. The broker stamps snapshots and alerts with its own clock, whatever a job puts in the
+record."""
 NO_CONFIGS: Mapping[str, dict[str, str]] = {}
 CHANGELOG = "-changelog"
 """How the topics are called in which Kafka Streams keeps its states."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from bench.__main__ import VITAL_JOBS, chosen, exit_code, parser, plan
+from bench.alerts.engines import ALERT_JOBS
 from bench.enrichment.workers import WORKERS
 from bench.harness.jobs import BARE, STATELOOP, USUAL
 from bench.harness.oracle import OracleReport
@@ -38,10 +39,10 @@ def test_what_the_command_line_says() -> None:
 
 
 def test_which_jobs() -> None:
-    assert chosen(parser().parse_args([])) == (*USUAL, *WINDOW_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
+    assert chosen(parser().parse_args([])) == (*USUAL, *WINDOW_JOBS, *ALERT_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
     named = chosen(parser().parse_args(["--jobs", "bare", "stateloop"]))
     vitals = [job for job in VITAL_JOBS if job.name == STATELOOP.name]
-    assert named == (STATELOOP, BARE, WINDOW_JOBS[0], *vitals, WORKERS[0], QUERIES[0])
+    assert named == (STATELOOP, BARE, WINDOW_JOBS[0], ALERT_JOBS[0], *vitals, WORKERS[0], QUERIES[0])
 
 
 def test_all_right_is_0() -> None:

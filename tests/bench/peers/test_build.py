@@ -91,6 +91,7 @@ def test_each_peer_has_its_job_and_what_both_have_in_common() -> None:
         "Iso.java",
         "Rec.java",
         "View.java",
+        "AlertJob.java",
         "AsyncJob.java",
         "CountJob.java",
         "FlinkJob.java",
