@@ -102,7 +102,8 @@ class NamedState:
     time.
     Without `lifetime`, a key stays until a record without value removes it. `event_offset` is the path of the largest
     offset of the events that a record has merged; the events have the same keys, in a topic with the same number of
-    partitions.
+    partitions. `source` is the path of the name of what a record comes from, where several give one key a value: it
+    orders records that are otherwise equal, in sinks.
 
     While partitions are being added, the topic may have more than `layout_topic`: keys are in those that both have.
 
@@ -121,6 +122,7 @@ class NamedState:
     version: str | None = "version"
     event_time: str | None = "as_of"
     event_offset: str | None = None
+    source: str | None = None
     layout_topic: str | None = None
     lifetime: timedelta | None = None
     grace: timedelta = NO_TIME

@@ -77,6 +77,7 @@ def _derived(application: Application, one: Derived) -> NamedState:
         key="key",
         epoch=None if one.tables else "epoch",
         version=None if one.tables else "version",
+        source="device_id",
         layout_topic=application.layout_topic,
         lifetime=one.lifetime or application.state.lifetime,
         grace=application.state.grace + application.skew,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -23,6 +24,9 @@ US_PER_MS = 1000
 AHEAD_MS = 24 * 3600 * 1000
 """How far a window may start after its record's timestamp: one wrong clock must not expire all other windows."""
 CACHED_TIMES = 10_000
+CACHED_SOURCES = 10_000
+SOURCE_BYTES = 7
+"""Of a number of a source: it is positive as a signed number of eight."""
 
 
 class StateRecord(NamedTuple):
@@ -34,6 +38,8 @@ class StateRecord(NamedTuple):
     """0 where the records have none."""
     version: int
     event_time: int
+    source: int = 0
+    """A number of what the record comes from; 0 where all records of a key come from one source."""
 
 
 class Tombstone(NamedTuple):
@@ -61,6 +67,7 @@ class StateRecordDecoder:
         self._epoch = _path(state.epoch)
         self._version = _path(state.version)
         self._event_time = _path(state.event_time)
+        self._source = _path(state.source)
         self._windowed = state.windowed
         self._expires = state.lifetime is not None
 
@@ -82,8 +89,9 @@ class StateRecordDecoder:
         epoch = 0 if self._epoch is None or _at(document, self._epoch) is None else _number(document, self._epoch)
         version = offset if self._version is None else _number(document, self._version)
         event_time = timestamp * US_PER_MS if self._event_time is None else _time(document, self._event_time)
+        source = 0 if self._source is None else source_number(_text(document, self._source))
         return tuple.__new__(
-            StateRecord, (name, window_start, epoch, version, event_time)
+            StateRecord, (name, window_start, epoch, version, event_time, source)
         )  # half the cost of its class
 
     def tombstone(self, key: bytes | None) -> Tombstone | None:
@@ -91,6 +99,12 @@ class StateRecordDecoder:
         if self._windowed:
             return _window(key)
         return None if self._key is not None else Tombstone(_name(key), None)
+
+
+@lru_cache(CACHED_SOURCES)
+def source_number(name: str) -> int:
+    """Return a number for the name of a source, which stores can compare in the same way everywhere."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=SOURCE_BYTES).digest())
 
 
 def _path(path: str | None) -> tuple[str, ...] | None:

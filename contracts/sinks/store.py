@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-RowOrder = tuple[int, int, int]
-"""Start of the window, epoch, version."""
+RowOrder = tuple[int, int, int, int]
+"""Start of the window, epoch, version, source."""
 RowKey = tuple[str, int]
 """Key and start of the window; 0 for the latter with `Windows.NEWEST`."""
 
@@ -44,11 +44,13 @@ class Row(NamedTuple):
     expires_at: int | None
     partition: int
     offset: int
+    source: int = 0
+    """A number of the device that a derived value comes from; 0 in other states."""
 
     @property
     def order(self) -> RowOrder:
         """Of two rows with the same row key, that of the greater order is newer."""
-        return self.window_start, self.epoch, self.version
+        return self.window_start, self.epoch, self.version, self.source
 
     def row_key(self, windows: Windows) -> RowKey:
         """The identity of the row in its store."""

@@ -12,6 +12,7 @@ import uuid
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
+from contracts.records.state_record import SOURCE_BYTES
 from contracts.sinks import (
     Move,
     PositionConflictError,
@@ -35,6 +36,7 @@ START = 1_767_225_600_000_001
 DAY = 24 * 3600 * 1_000_000
 KEYS = ("a", "é", "k@1:2", "x" * 500)
 ROUNDS = 60
+LARGEST_SOURCE = (1 << 8 * SOURCE_BYTES) - 1
 EXPIRY_S = 10.0
 """How long a store may take to remove an expired row by itself."""
 POLL_S = 0.05
@@ -47,6 +49,7 @@ class StoredRow(NamedTuple):
     window_start: int
     epoch: int
     version: int
+    source: int
     value: Any
 
 
@@ -223,9 +226,10 @@ def _target(windows: Windows) -> Target:
 def _row(random: Random, key: str | None = None) -> Row:
     """Return a row whose value follows from its order, as with every record of one version."""
     window, epoch, version = START + random.randint(-1, 1), random.randint(0, 1), random.randint(-1, 9)
+    source = random.choice((0, 1, LARGEST_SOURCE))
     key = random.choice(KEYS) if key is None else key
-    value = json.dumps({"key": key, "order": [window, epoch, version], "text": 'é"\\\n'}).encode()
-    return Row(key, window, epoch, version, START, value, None, 0, 0)
+    value = json.dumps({"key": key, "order": [window, epoch, version, source], "text": 'é"\\\n'}).encode()
+    return Row(key, window, epoch, version, START, value, None, 0, 0, source)
 
 
 def _step(random: Random, windows: Windows) -> Step:

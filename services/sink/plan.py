@@ -70,7 +70,8 @@ class Planner:
         found = self._decoder.value(record.key, value, record.offset, record.timestamp)
         if max(found.window_start, found.event_time) >= LAST_US:
             raise UndecodableRecordError("one of its times is after the year 9999")
-        return Row(*found, value, self._expiry(found.window_start), record.partition, record.offset)
+        expires_at = self._expiry(found.window_start)
+        return Row(*found[:5], value, expires_at, record.partition, record.offset, found.source)
 
     def _removal(self, record: ConsumedRecord) -> Removal | None:
         found = self._decoder.tombstone(record.key)

@@ -35,7 +35,7 @@ class UpdateDecoder:
         key, value, partition, offset, timestamp = record
         if value is None:
             return self._tombstone(key, partition, offset)
-        name, start, epoch, version, time = self._decoder.value(key, value, offset, timestamp)
+        name, start, epoch, version, time, _ = self._decoder.value(key, value, offset, timestamp)
         if self._stores_windows:
             _check_stored(name)
         entry = make_tuple(Entry, (start // US_PER_MS, epoch, version, time // US_PER_MS, partition, offset, value))

@@ -190,6 +190,7 @@ def _document(row: Row) -> dict[str, object]:
         "window_start": _time(row.window_start),
         "epoch": row.epoch,
         "version": row.version,
+        "source": row.source,
         "event_time": _time(row.event_time),
         "value": orjson.Fragment(row.value),
         "expires_at": _time(row.expires_at),

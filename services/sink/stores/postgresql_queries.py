@@ -16,6 +16,7 @@ COLUMNS = {
     "window_start": "timestamp with time zone",
     "epoch": "bigint",
     "version": "bigint",
+    "source": "bigint",
     "event_time": "timestamp with time zone",
     "value": "jsonb",
     "expires_at": "timestamp with time zone",
@@ -65,6 +66,7 @@ CREATE TABLE {table} (
     window_start timestamptz NOT NULL,
     epoch bigint NOT NULL,
     version bigint NOT NULL,
+    source bigint NOT NULL,
     event_time timestamptz NOT NULL,
     value jsonb NOT NULL,
     expires_at timestamptz,
@@ -77,16 +79,17 @@ DELETE FROM {table} AS present USING unnest(%s::text[], %s::timestamptz[]) AS re
 WHERE present.key = removal.key
   AND (removal.window_start IS NULL OR present.window_start = removal.window_start)"""
 WRITE = """
-INSERT INTO {table} AS present (key, window_start, epoch, version, event_time, value, expires_at)
-SELECT key, window_start, epoch, version, event_time, value, expires_at FROM json_to_recordset(%s) AS new (
-    key text, window_start timestamptz, epoch bigint, version bigint, event_time timestamptz, value jsonb,
-    expires_at timestamptz
+INSERT INTO {table} AS present (key, window_start, epoch, version, source, event_time, value, expires_at)
+SELECT key, window_start, epoch, version, source, event_time, value, expires_at FROM json_to_recordset(%s) AS new (
+    key text, window_start timestamptz, epoch bigint, version bigint, source bigint, event_time timestamptz,
+    value jsonb, expires_at timestamptz
 )
 ON CONFLICT ({identity}) DO UPDATE SET
     window_start = excluded.window_start, epoch = excluded.epoch, version = excluded.version,
-    event_time = excluded.event_time, value = excluded.value, expires_at = excluded.expires_at, written_at = now()
-WHERE (present.window_start, present.epoch, present.version)
-    < (excluded.window_start, excluded.epoch, excluded.version)"""
+    source = excluded.source, event_time = excluded.event_time, value = excluded.value,
+    expires_at = excluded.expires_at, written_at = now()
+WHERE (present.window_start, present.epoch, present.version, present.source)
+    < (excluded.window_start, excluded.epoch, excluded.version, excluded.source)"""
 REMOVE_EXPIRED = """
 DELETE FROM {table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {table} WHERE expires_at <= %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED

@@ -27,6 +27,15 @@ def test_a_tombstone_names_its_window_to_the_microsecond() -> None:
     assert StateRecordDecoder(STATE).tombstone(window_key("é", START)) == Tombstone("é", START_US)
 
 
+def test_a_source_is_a_number_that_fits_eight_bytes_with_a_sign() -> None:
+    decoder = StateRecordDecoder(replace(STATE, source="device_id"))
+    found = [
+        decoder.value(b"", orjson.dumps({**VALUE, "device_id": one}), 0, STAMP_MS).source for one in ("a", "é", "a")
+    ]
+    assert found[0] == found[2] != found[1]
+    assert all(0 < one < 1 << 56 for one in found)
+
+
 def test_what_a_state_does_not_declare_comes_from_the_record() -> None:
     table = replace(STATE, key=None, window_start=None, epoch=None, version=None, event_time=None, windowed=False)
     decoder = StateRecordDecoder(table)

@@ -56,7 +56,7 @@ def record(change: Change, partition: int = 0, offset: int = 0) -> ConsumedRecor
 def row(change: Change) -> StoredRow:
     start_us = NOW_US + change.window * 3_600_000_000
     assert change.version is not None
-    return StoredRow(change.key, start_us, change.epoch, change.version, json.loads(orjson.dumps(document(change))))
+    return StoredRow(change.key, start_us, change.epoch, change.version, 0, json.loads(orjson.dumps(document(change))))
 
 
 def folded(changes: Iterable[Change], windows: Windows) -> list[StoredRow]:

@@ -117,8 +117,8 @@ def _redis_row(target: Target, key: str, document: dict[str, str]) -> StoredRow:
     if target.windows is Windows.ALL:
         name = name[: -len("@2026-05-01T08:00:00.000000Z")]
     order = document["order"]
-    start, epoch, version = (int(order[at : at + 20]) - OFFSET for at in (0, 20, 40))
-    return StoredRow(name, start, epoch, version, json.loads(document["value"]))
+    start, epoch, version, source = (int(order[at : at + 20]) - OFFSET for at in (0, 20, 40, 60))
+    return StoredRow(name, start, epoch, version, source, json.loads(document["value"]))
 
 
 class PostgresqlServer(Server):
@@ -182,9 +182,11 @@ class PostgresqlServer(Server):
         return self.found(target)
 
     def found(self, target: Target) -> list[StoredRow]:
-        query = sql.SQL("SELECT key, window_start, epoch, version, value FROM {}").format(sql.Identifier(target.name))
+        query = sql.SQL("SELECT key, window_start, epoch, version, source, value FROM {}").format(
+            sql.Identifier(target.name)
+        )
         with psycopg.connect(self.url) as connection, suppress(errors.UndefinedTable):
-            found: list[tuple[str, datetime, int, int, Any]] = connection.execute(query).fetchall()
+            found: list[tuple[str, datetime, int, int, int, Any]] = connection.execute(query).fetchall()
             return [StoredRow(key, _microseconds(start), *rest) for key, start, *rest in found]
         return []
 

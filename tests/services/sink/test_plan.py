@@ -6,7 +6,9 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,24 @@ from contracts.testing.memory_store import MemoryStore
 from contracts.testing.stores import StoredRow
 from services.runtime.source import ConsumedRecord
 from services.sink.plan import LAST_US, Planner
-from tests.services.sink.records import GRACE, HOUR, LIFETIME, NOW_US, STATE, TABLE, Change, folded, record, row
+from tests.services.sink.records import (
+    GRACE,
+    HOUR,
+    LIFETIME,
+    NOW_US,
+    STATE,
+    TABLE,
+    Change,
+    document,
+    folded,
+    record,
+    row,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contracts.model.named_state import NamedState
 
 CHANGES = st.lists(
     st.builds(
@@ -29,20 +48,29 @@ CHANGES = st.lists(
     max_size=40,
 )
 NONE = timedelta(0)
+DERIVED = replace(STATE, key="key", source="device_id", windowed=False)
 
 
 def planner(windows: Windows = Windows.NEWEST, retention: timedelta = NONE) -> Planner:
     return Planner(STATE, windows, retention)
 
 
-async def stored(records: list[ConsumedRecord], cuts: set[int], windows: Windows) -> list[StoredRow]:
+async def stored(
+    records: Sequence[ConsumedRecord], cuts: set[int], windows: Windows, state: NamedState = STATE
+) -> list[StoredRow]:
     """What a store has when the records are cut into batches there."""
-    store, planned = MemoryStore(Target("flights", "snapshots", windows)), planner(windows)
+    store, planned = MemoryStore(Target("flights", "snapshots", windows)), Planner(state, windows, NONE)
     bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(records)), len(records)]
     for start, end in pairwise(bounds):
         plan = planned.plan(records[start:end], NOW_US)
         await store.write(RowBatch(plan.steps, {0: Move(start, end)}))
     return sorted(StoredRow(one.key, *one.order, json.loads(one.value)) for one in store.state.rows.values())
+
+
+def derived(device: str, window: int, version: int, offset: int) -> ConsumedRecord:
+    """A record that a device gives the key `k`."""
+    change = Change(device, window, version=version)
+    return record(change, offset=offset)._replace(value=orjson.dumps(document(change) | {"key": "k"}))
 
 
 @given(CHANGES, st.sets(st.integers(0, 40)), st.sampled_from(Windows))
@@ -51,6 +79,18 @@ async def test_batches_have_the_effect_of_their_records_one_by_one(
 ) -> None:
     records = [record(change, offset=offset) for offset, change in enumerate(changes)]
     assert await stored(records, cuts, windows) == folded(changes, windows)
+
+
+@given(st.data(), st.sampled_from(Windows), st.sets(st.integers(0, 12)))
+async def test_derived_records_of_several_devices_give_the_same_rows_in_every_order(
+    data: st.DataObject, windows: Windows, cuts: set[int]
+) -> None:
+    """Also those of equal order, where one of them must be chosen."""
+    devices = st.tuples(st.sampled_from(["d1", "d2", "é"]), st.integers(0, 1), st.integers(1, 2))
+    given_by = data.draw(st.lists(devices, max_size=12))
+    records = [derived(*one, offset=offset) for offset, one in enumerate(given_by)]
+    other = data.draw(st.permutations(records))
+    assert await stored(records, cuts, windows, DERIVED) == await stored(other, set(), windows, DERIVED)
 
 
 @given(CHANGES)

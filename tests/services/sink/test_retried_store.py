@@ -68,7 +68,7 @@ async def check_hanging(harness: StoreHarness, hanging: Callable[[], AbstractCon
     assert store.problem() is None
     assert await store.positions() == {0: 2}
     assert await store.write(batch(3)) == 1
-    assert [one[1:] for one in await harness.rows(target)] == [(NOW_US, 1, 3, {"number": 3})]
+    assert [one[1:] for one in await harness.rows(target)] == [(NOW_US, 1, 3, 0, {"number": 3})]
     await store.close()
 
 

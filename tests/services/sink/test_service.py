@@ -130,7 +130,7 @@ class Loop:
 def _row(snapshot: Snapshot) -> StoredRow:
     start_us = NOW_US + (snapshot.first_seen - START) // timedelta(microseconds=1)
     value = json.loads(snapshot.encode())
-    return StoredRow(snapshot.device_id, start_us, snapshot.epoch, snapshot.version, value)
+    return StoredRow(snapshot.device_id, start_us, snapshot.epoch, snapshot.version, 0, value)
 
 
 def flights(seed: int, count: int) -> list[Snapshot]:
