@@ -107,9 +107,9 @@ class YieldedVersions:
         """Return whether to deliver the update: after a reconnect an instance may repeat updates."""
         by_window = update.state in self._by_window
         place = update.state, update.key, update.window_start if by_window else None
-        new: object = update.order if isinstance(update, Found) else type(update)
+        new: object = (*update.order, update.is_open is False) if isinstance(update, Found) else type(update)
         last = self._last.get(place)
-        if new == last or (isinstance(update, Found) and isinstance(last, tuple) and update.order < last):
+        if new == last or (isinstance(new, tuple) and isinstance(last, tuple) and new < last):
             return False
         if isinstance(update, Left):
             self._last[place] = new

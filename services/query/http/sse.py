@@ -22,11 +22,11 @@ from services.query.push.stream_items import ProgressMark, StreamRefused, Stream
 
 if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
+    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.client_stream import ClientStream
     from services.query.push.filter import WindowChoice
     from services.query.push.push_service import PushService
     from services.query.push.stream_items import StreamItem
-    from services.query.store import EntryOrder
 
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 TIME: TypeAdapter[AwareDatetime] = TypeAdapter(AwareDatetime)
@@ -102,7 +102,7 @@ def _parse_current(request: web.Request) -> bool:
     return value == "true"
 
 
-def _parse_last_event(request: web.Request) -> EntryOrder | None:
+def _parse_last_event(request: web.Request) -> DeliveredOrder | None:
     """The version that the client has, by the id of the last event that it received."""
     last = request.headers.get("Last-Event-ID")
     if not last:

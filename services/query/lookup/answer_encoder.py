@@ -42,20 +42,41 @@ class AnswerEncoder:
         )
         self._templates: dict[int, tuple[PartitionStatus, bytes]] = {}
 
-    def encode(
-        self, key: str, entry: Entry, partition_status: PartitionStatus, now: int, value: bytes | None = None
+    def encode(  # noqa: PLR0913  # all facts of an answer
+        self,
+        key: str,
+        entry: Entry,
+        partition_status: PartitionStatus,
+        now: int,
+        value: bytes | None = None,
+        *,
+        is_closed: bool | None = None,
     ) -> bytes:
-        """The answer about an entry, with the record's own text as its value, or `value` if it is given."""
-        return self.fill(self.template(entry.partition, partition_status), key, entry, now, value)
+        """The answer about an entry, with the record's own text as its value, or `value` if it is given.
 
-    def fill(self, template: bytes, key: str, entry: Entry, now: int, value: bytes | None = None) -> bytes:
+        `is_closed` is whether its window is, by default now.
+        """
+        template = self.template(entry.partition, partition_status)
+        if self._windows is None or is_closed is None:
+            return self.fill(template, key, entry, now, value)
+        return self.fill(template, key, entry, now, value, self._window_members(entry.window_start, not is_closed))
+
+    def fill(  # noqa: PLR0913, PLR0917  # the same, in the order of the template
+        self,
+        template: bytes,
+        key: str,
+        entry: Entry,
+        now: int,
+        value: bytes | None = None,
+        window: bytes | None = None,
+    ) -> bytes:
         """The answer about an entry, from the template of its partition."""
         window_start, epoch, version, event_time, _, offset, whole = entry
         return template % (
             orjson.dumps(key),
             epoch,
             version,
-            self._encode_window(window_start),
+            self._encode_window(window_start) if window is None else window,
             iso_bytes(event_time),
             now - event_time if now > event_time else 0,  # max() takes three times as long
             offset,
@@ -64,7 +85,9 @@ class AnswerEncoder:
 
     def _encode_open_window(self, window_start: int) -> bytes:
         """The value of `window_start`, with the members that follow it in a windowed state."""
-        is_open = self._windows is not None and self._windows.is_open(window_start)
+        return self._window_members(window_start, self._windows is not None and self._windows.is_open(window_start))
+
+    def _window_members(self, window_start: int, is_open: bool) -> bytes:  # noqa: FBT001
         return b'"%b","window_end":"%b","is_open":%b' % (
             iso_bytes(window_start),
             iso_bytes(window_start + self._window),

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from services.query.store import Entry, EntryOrder
 
+DeliveredOrder = tuple[int, ...]
+"""The order of an entry; in a closed window, 1 follows. So it is greater than that of the same version before."""
 REFERENCE = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}(\.closed)?$"
 CLOSED = ".closed"
-"""Ends the ETag of a version of a closed window."""
-TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})$"
+"""Ends the tag of a version of a closed window."""
+TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})(\.closed)?$"
 """Tags of releases before 0.2.0 lack the epoch. Streams that began with one resume here."""
 
 
@@ -46,7 +48,14 @@ def closed_tag(tag: str) -> str:
     return tag + CLOSED
 
 
-def parse_tag(tag: str) -> EntryOrder | None:
-    """The order of the entry that has this tag; None if no entry can have it."""
+def parse_tag(tag: str) -> DeliveredOrder | None:
+    """The order of the value that has this tag; None if none can have it."""
     found = re.fullmatch(TAG, tag)
-    return None if found is None else (int(found[1] or 0), int(found[2] or 0), int(found[3]))
+    if found is None:
+        return None
+    return delivered_order((int(found[1] or 0), int(found[2] or 0), int(found[3])), is_closed=found[4] is not None)
+
+
+def delivered_order(order: EntryOrder, *, is_closed: bool) -> DeliveredOrder:
+    """The order of a value with that of its entry: the same version comes once more when its window has closed."""
+    return (*order, 1) if is_closed else order

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from services.query.store import EntryOrder
+    from services.query.lookup.version_reference import DeliveredOrder
 
 DeliveredKey = str | tuple[str, int | None]
 """A key; or a window of a key, for a subscription to all windows."""
@@ -23,7 +23,7 @@ class DeliveredVersions:
 
     def __init__(self, limit: int, on_forget: Callable[[DeliveredKey], None] | None = None) -> None:
         self._limit = limit
-        self._orders: OrderedDict[DeliveredKey, EntryOrder] = OrderedDict()
+        self._orders: OrderedDict[DeliveredKey, DeliveredOrder] = OrderedDict()
         self._windows: list[tuple[int, DeliveredKey]] = []
         self._on_forget = on_forget
 
@@ -37,11 +37,11 @@ class DeliveredVersions:
         """The keys that are remembered."""
         return list(self._orders)
 
-    def get(self, key: DeliveredKey) -> EntryOrder | None:
+    def get(self, key: DeliveredKey) -> DeliveredOrder | None:
         """The order of the last version of the key."""
         return self._orders.get(key)
 
-    def advance(self, key: DeliveredKey, order: EntryOrder) -> bool:
+    def advance(self, key: DeliveredKey, order: DeliveredOrder) -> bool:
         """Record a version; returns False, and records nothing, if it is not newer than the last one."""
         before = self._orders.get(key)
         if before is not None and order <= before:

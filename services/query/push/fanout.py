@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from contracts.wire.partition import partition as partition_of
 from services.query.lookup.decision import iso
+from services.query.lookup.version_reference import closed_tag, delivered_order
 from services.query.push.filter import RecordFields
 from services.query.push.filter_index import FilterIndex, FilterMatches
 from services.query.push.notification import Notification, NotificationKind, gone_window_body
@@ -15,11 +16,11 @@ from services.query.push.routing_table import LOCAL
 from services.query.store.event_time_index import FIRST_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from contracts.model.named_state import NamedState
     from services.query.push.routing_table import RoutingTable
-    from services.query.push.state_windows import StateWindows
+    from services.query.push.state_windows import ClosedWindows, StateWindows
     from services.query.push.subscription import Subscription
     from services.query.store import Change, Entry
 
@@ -29,15 +30,16 @@ NO_WINDOWS: Mapping[str, StateWindows] = MappingProxyType({})
 class ChangeFanout:
     """Takes changes in the event loop, a batch at a time once readers see it, and notifies matching subscriptions.
 
-    It skips partitions that other instances serve. `answer` returns the JSON that a GET of the key returns, `present`
-    the entry that readers see now. `windows` has those of windowed states, where a change is of one window.
+    It skips partitions that other instances serve. `answer` returns the JSON that a GET of the key returns, for an
+    entry and whether its window is closed, `present` the entry that readers see now. `windows` has those of windowed
+    states, where a change is of one window.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  # one caller, which makes all of them
         self,
         states: Mapping[str, NamedState],
         routing: RoutingTable,
-        answer: Callable[[str, str, Entry], bytes],
+        answer: Callable[[str, str, Entry, bool], bytes],
         clock: Callable[[], float],
         present: Callable[[str, str], Entry | None],
         windows: Mapping[str, StateWindows] = NO_WINDOWS,
@@ -73,19 +75,25 @@ class ChangeFanout:
 
     def value_notification(self, state: str, key: str, entry: Entry, at: float | None = None) -> Notification:
         """The notification of an entry, known since `at`; by default since now."""
+        is_closed = self.is_closed(state, entry)
         return Notification(
             NotificationKind.STATE,
             state,
             key,
             self._clock() if at is None else at,
-            order=entry.order,
-            tag=entry.tag,
+            order=delivered_order(entry.order, is_closed=is_closed),
+            tag=closed_tag(entry.tag) if is_closed else entry.tag,
             partition=entry.partition,
             offset=entry.offset,
             size=len(entry.value),
             window_start=entry.window_start if state in self._windows else None,
-            make=partial(self._answer, state, key, entry),
+            make=partial(self._answer, state, key, entry, is_closed),
         )
+
+    def is_closed(self, state: str, entry: Entry) -> bool:
+        """Whether the entry is of a closed window."""
+        windows = self._windows.get(state)
+        return windows is not None and not windows.is_open(entry.window_start)
 
     def gone_notification(
         self,
@@ -133,6 +141,13 @@ class ChangeFanout:
     def silent_subscriptions(self, state: str) -> list[Subscription]:
         """All subscriptions to silent keys of a state."""
         return list(self._indexes[state].silent)
+
+    def pop_closed(self) -> Iterator[tuple[str, ClosedWindows]]:
+        """The windows that have closed since the last call, of the states with subscriptions."""
+        for state, windows in self._windows.items():
+            closed = windows.pop_closed()
+            if closed is not None and len(self._indexes[state]):
+                yield state, closed
 
     def count(self, state: str) -> int:
         """The number of subscriptions to a state."""

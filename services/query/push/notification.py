@@ -10,7 +10,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.query.store import EntryOrder
+    from services.query.lookup.version_reference import DeliveredOrder
 
 
 class NotificationKind(StrEnum):
@@ -59,7 +59,7 @@ class Notification:
         key: str,
         at: float,
         *,
-        order: EntryOrder | None = None,
+        order: DeliveredOrder | None = None,
         tag: str = "",
         partition: int = -1,
         offset: int = -1,

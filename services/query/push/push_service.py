@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.limits import WatchLimits
     from services.query.lookup.authentication import Principal
+    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.filter import SubscriptionFilter
     from services.query.push.stream_items import ProgressMark
-    from services.query.store import Change, Entry, EntryOrder, StatePartition
+    from services.query.store import Change, Entry, StatePartition
 
 GOLDEN = 0.618
 """The fractional parts of its multiples are spread evenly, however many there are."""
@@ -93,6 +94,9 @@ class PushService:
                 self._router.move(subscription, change)
         self._router.refresh_members()
         self._deliver_silent()
+        for state, closed in self.fanout.pop_closed():
+            for subscription in self.fanout.subscriptions(state):
+                self._scanner.deliver_closed(subscription, closed)
         self._flush()
         self._dependencies.counts.set(metrics.WAITING_BYTES, self._budget.used)
 
@@ -141,7 +145,7 @@ class PushService:
         wanted: SubscriptionFilter,
         *,
         current: bool,
-        after: EntryOrder | None = None,
+        after: DeliveredOrder | None = None,
     ) -> None:
         """Add a subscription. `current`: with the present values first. `after`: the client has this version.
 
@@ -258,10 +262,10 @@ class PushService:
     def _present(self, state: str, key: str) -> Entry | None:
         return self._dependencies.stores[state].get(key)
 
-    def _answer(self, state: str, key: str, entry: Entry) -> bytes:
+    def _answer(self, state: str, key: str, entry: Entry, is_closed: bool) -> bytes:  # noqa: FBT001
         """The JSON that a GET of the key returns at the moment when a client is about to receive it."""
         partition_status = self._dependencies.routing.partition_status(state, entry.partition)
-        return self._encoders[state].encode(key, entry, partition_status, self._dependencies.now())
+        return self._encoders[state].encode(key, entry, partition_status, self._dependencies.now(), is_closed=is_closed)
 
     def _on_put(self, stream: ClientStream) -> None:
         self._unflushed[stream] = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.store import ScanPosition, WindowPageRequest
 from services.query.store.buckets import milliseconds
@@ -19,12 +20,21 @@ FIRST_WINDOWS = 1000
 """The largest number of a key's windows that a subscription to all of them receives first: the newest ones."""
 
 
+class ClosedWindows(NamedTuple):
+    """The windows that start in [first, end), in milliseconds since 1970."""
+
+    first: int
+    end: int
+
+
 class StateWindows:
     """Reads the windows of a state, and finds which subscriptions a change of a window concerns."""
 
     def __init__(self, state: NamedState, store: WindowStore) -> None:
         self._store = store
         self._every = milliseconds(state.every or state.window) if state.window is not None else 0
+        self._window = milliseconds(state.window) if state.window is not None else 0
+        self._closed_before: int | None = None
 
     def is_newest(self, key: str, window_start: int) -> bool:
         """Whether the key has no newer window."""
@@ -36,6 +46,29 @@ class StateWindows:
         if isinstance(choice, int):
             return window_start <= choice < window_start + self._every
         return choice == "all" or is_newest()
+
+    def is_open(self, window_start: int) -> bool:
+        """Whether a later version of the window may come."""
+        return self._store.is_open(window_start)
+
+    def pop_closed(self) -> ClosedWindows | None:
+        """The windows that have closed since the last call, if a key has one of them. The first call returns none."""
+        before, end = self._closed_before, self._store.watermark() - self._window + 1
+        self._closed_before = end
+        if before is None or end <= before:
+            return None
+        newest = self._store.window_page(WindowPageRequest(end - 1, "", None, 1, {}, ())).window_start
+        has_any = end - before > self._every or (newest is not None and newest >= before)
+        return ClosedWindows(before, end) if has_any else None
+
+    def closed_entries(self, key: str, choice: WindowChoice, closed: ClosedWindows) -> Sequence[Entry]:
+        """The present entries of the chosen windows of a key that have closed, oldest first."""
+        found = self._store.windows(key, start=closed.first, end=closed.end, newest_first=True, limit=FIRST_WINDOWS)
+        return [
+            one
+            for one in found[::-1]
+            if self.is_chosen(choice, one.window_start, partial(self.is_newest, key, one.window_start))
+        ]
 
     def entry(self, key: str, window_start: int) -> Entry | None:
         """The present entry of one window of the key."""
@@ -63,6 +96,11 @@ class StateWindows:
         if choice == "newest":
             return found.items, found.after
         return [(key, entry) for key, _ in found.items for entry in self.entries(key, choice)], found.after
+
+    def closed_page(self, scan: StoreScan, closed: ClosedWindows) -> tuple[Sequence[tuple[str, Entry]], str | None]:
+        """The entries of the chosen windows of the next keys that have closed, and the key to continue after."""
+        found, choice = self._keys(scan, {}), scan.subscription.filter.window
+        return [(key, one) for key, _ in found.items for one in self.closed_entries(key, choice, closed)], found.after
 
     def _keys(self, scan: StoreScan, where: Mapping[str, str]) -> EntryPage:
         """The next keys with their newest windows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from services.query.lookup.version_reference import delivered_order
 from services.query.push.fanout import NO_WINDOWS
 from services.query.push.filter import RecordFields
 from services.query.push.notification import NotificationKind
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from services.query.push.fanout import ChangeFanout
     from services.query.push.notification import Notification
     from services.query.push.routing_table import RoutingTable
-    from services.query.push.state_windows import StateWindows
+    from services.query.push.state_windows import ClosedWindows, StateWindows
     from services.query.push.subscription import Subscription
     from services.query.store import Store
 
@@ -63,7 +64,8 @@ class StoreScanner:
         """Record the present value as delivered: the client wants later ones only."""
         for entry in self._entries(subscription, key):
             if subscription.matches_entry(key, entry, RecordFields(entry.value)):
-                subscription.mark_delivered(key, entry.order)
+                is_closed = self._fanout.is_closed(subscription.filter.state, entry)
+                subscription.mark_delivered(key, delivered_order(entry.order, is_closed=is_closed))
 
     def earlier_versions(self, subscription: Subscription, key: str) -> list[Notification]:
         """The earlier versions kept of a key that the client does not have; they are recorded as delivered.
@@ -85,13 +87,18 @@ class StoreScanner:
         wanted = scan.subscription.filter
         scan.partitions = [one for one in scan.partitions if self._is_active(scan, one)]
         where = dict(wanted.where) if scan.since is None else {}
-        if wanted.silent_for is not None and scan.since is None:
+        if scan.closed is not None:
+            items, scan.after = self._windows[wanted.state].closed_page(scan, scan.closed)
+            is_last = scan.after is None
+        elif wanted.silent_for is not None and scan.since is None:
             items, is_last = self._read_silent_page(scan)
         else:
             items, scan.after = self._read_page(scan, where)
             is_last = scan.after is None
         for key, entry in items:
-            if scan.since is None or entry.offset > scan.since:
+            if scan.closed is not None:
+                self._deliver_if_matching(scan.subscription, key, entry)
+            elif scan.since is None or entry.offset > scan.since:
                 self._deliver(scan.subscription, key, entry)
             elif wanted.silent_for is not None:  # the client has this entry, which may have become silent
                 self._deliver_if_matching(scan.subscription, key, entry)
@@ -99,7 +106,7 @@ class StoreScanner:
         scan.limit = max(1, min(PAGE_MAX, PAGE_BYTES * keys // (size or 1)))
         if is_last:
             scan.done = True
-            for one in scan.partitions if scan.silent_since is None else ():
+            for one in () if scan.is_notice else scan.partitions:
                 scan.subscription.started.add(one)
                 del scan.subscription.scans[one]
 
@@ -135,6 +142,16 @@ class StoreScanner:
             if page.items or page.after is not None:
                 subscription.silence_scan = StoreScan(subscription, partitions, silent_since=since)
                 subscription.sink.scan(subscription.silence_scan)
+
+    def deliver_closed(self, subscription: Subscription, closed: ClosedWindows) -> None:
+        """Deliver the windows that have closed once more: an answer reports whether its window is open."""
+        wanted, key = subscription.filter, subscription.filter.key
+        if key is None:
+            if partitions := self._routing.local_partitions(wanted.state):
+                subscription.sink.scan(StoreScan(subscription, partitions, closed=closed))
+        elif self._is_local(subscription):
+            for entry in self._windows[wanted.state].closed_entries(key, wanted.window, closed):
+                self._deliver_if_matching(subscription, key, entry)
 
     def _read_silent_page(self, scan: StoreScan) -> tuple[Sequence[tuple[str, Entry]], bool]:
         """The next silent keys with the prefix, and whether there are no more."""
@@ -177,8 +194,7 @@ class StoreScanner:
 
     def _is_active(self, scan: StoreScan, partition: int) -> bool:
         local = self._routing.route(scan.subscription.filter.state, partition) == LOCAL
-        is_present = scan.silent_since is not None or scan.subscription.scans.get(partition) is scan
-        return local and is_present
+        return local and (scan.is_notice or scan.subscription.scans.get(partition) is scan)
 
     def _deliver_if_matching(self, subscription: Subscription, key: str, entry: Entry) -> bool:
         is_match = subscription.matches_entry(key, entry, RecordFields(entry.value))

@@ -11,10 +11,12 @@ from services.query.push.notification import NotificationKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.delivered_versions import DeliveredKey
     from services.query.push.filter import RecordFields, SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
+    from services.query.push.state_windows import ClosedWindows
     from services.query.store import Entry, EntryOrder, ScanPosition
 
 FIRST_PAGE = 10
@@ -27,7 +29,7 @@ class StoreScan:
 
     With `since` it sends only entries after that offset: the client has the others. `is_initial`: the client requested
     these values, and is notified when it has them all. With `silent_since` it sends the keys whose last record is of
-    that second or later, as they become silent.
+    that second or later, as they become silent; with `closed`, the windows that have closed.
     """
 
     subscription: Subscription
@@ -36,9 +38,15 @@ class StoreScan:
     is_initial: bool = False
     limit: int = FIRST_PAGE
     silent_since: int | None = None
+    closed: ClosedWindows | None = None
     after: str | None = None
     silent_after: ScanPosition | None = None
     done: bool = False
+
+    @property
+    def is_notice(self) -> bool:
+        """Whether it sends entries that have become silent or closed: the client need not wait for them."""
+        return self.silent_since is not None or self.closed is not None
 
 
 class NotificationSink(Protocol):
@@ -123,13 +131,14 @@ class Subscription:
         if delivered or self.is_relayed or self.filter.key is not None or not self.filter.is_conditional:
             self.sink.put(self, notification)
 
-    def mark_delivered(self, key: str, order: EntryOrder) -> bool:
+    def mark_delivered(self, key: str, order: DeliveredOrder) -> bool:
         """Record that the client has this version; returns False if it has this one or a newer one already."""
         return self._delivered.advance(self._name(key, order[0]), order)
 
     def has_version(self, key: str, order: EntryOrder) -> bool:
         """Whether this is the last delivered version of the key."""
-        return self._delivered.get(self._name(key, order[0])) == order
+        delivered = self._delivered.get(self._name(key, order[0]))
+        return delivered is not None and delivered[: len(order)] == order
 
     def has_at_least(self, key: str, order: EntryOrder) -> bool:
         """Whether this version or a newer one was delivered: a scan may be ahead of the changes."""

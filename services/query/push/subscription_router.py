@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from services.query.dependencies import Dependencies
+    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.fanout import ChangeFanout
     from services.query.push.peer_relays import PeerRelays
     from services.query.push.routing_table import RouteChange, RoutingTable
     from services.query.push.store_scanner import StoreScanner
     from services.query.push.subscription import Subscription
-    from services.query.store import EntryOrder
 
 
 class SubscriptionRouter:
@@ -40,7 +40,7 @@ class SubscriptionRouter:
         self._relays = relays
         self._others: set[str] = set()
 
-    def start(self, subscription: Subscription, after: EntryOrder | None) -> None:
+    def start(self, subscription: Subscription, after: DeliveredOrder | None) -> None:
         """Deliver the present values, if the client wants them. `after`: the client has this version of its key."""
         state, key = subscription.filter.state, subscription.filter.key
         if key is None:

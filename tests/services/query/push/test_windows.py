@@ -36,6 +36,10 @@ class Watched:
     def remove(self, key: str, hour: int) -> None:
         self._changed(self.written.remove(key, hour))
 
+    def close(self, hour: int) -> None:
+        """Let the time pass until the window that begins then is closed."""
+        self.written.store.advance_watermark(NOON + (hour + 1) * HOUR)
+
     def _changed(self, changes: Sequence[Change]) -> None:
         self.instance.watching.changed(changes)
 
@@ -214,6 +218,88 @@ async def test_windows_of_another_instance_are_relayed(tmp_path: Path, window: s
             owner.remove("JFK", 1)
             removed = await client.next()
             assert (removed["type"], removed["window_start"]) == ("removed", answered_at(1))
+
+
+async def test_a_window_that_closes_is_sent_once_more(watched: Watched) -> None:
+    watched.put("JFK", 0)
+    watched.put("LGA", 0)
+    watched.put("JFK", 1)
+    async with (
+        watching(watched.instance, PATH) as newest,
+        watching(watched.instance, f"{PATH}?window=all") as every,
+        watching(watched.instance, f"{PATH}?window={at(0)}&current=false") as one,
+        connected(watched.instance) as client,
+    ):
+        assert [(await newest.next()).data["is_open"], await opened(every), await opened(every)] == [True] * 3
+        await client.subscribe("all", state="departures", prefix="", window="all")
+        assert await messages(client, 3) == [("JFK", "0", 1), ("JFK", "1", 1), ("LGA", "0", 1)]
+        await client.next()  # current
+        watched.close(0)
+        for events in (every, one):
+            closed = await events.next()
+            assert (closed.event, closed.id) == ("state", f"{NOON}.0.1.closed")
+            assert (seen(closed.data), closed.data["is_open"]) == (("JFK", "0", 1), False)
+        found = [await client.next() for _ in range(2)]
+        assert [(seen(one), one["answer"]["is_open"]) for one in found] == [
+            (("JFK", "0", 1), False),
+            (("LGA", "0", 1), False),
+        ]
+        watched.close(1)
+        for events in (newest, every):
+            assert (await events.next()).id == f"{NOON + HOUR}.0.1.closed"
+        assert seen(await client.next()) == ("JFK", "1", 1)
+        watched.put("JFK", 4)  # nothing else was sent before it
+        for events in (newest, every):
+            assert (await events.next()).id == f"{NOON + 4 * HOUR}.0.1"
+        assert seen(await client.next()) == ("JFK", "4", 1)
+
+
+@pytest.mark.parametrize(("last", "again"), [(f"{NOON}.0.1", True), (f"{NOON}.0.1.closed", False)])
+async def test_a_window_that_closed_during_an_interruption_is_sent_once(tmp_path: Path, last: str, again: bool) -> None:  # noqa: FBT001
+    async with serving(tmp_path) as before:
+        before.put("JFK", 0)
+        before.close(0)
+    async with serving(tmp_path) as restarted:
+        restarted.close(0)
+        async with watching(restarted.instance, PATH, **{"Last-Event-ID": last}) as events:
+            if again:
+                assert (await events.next()).id == f"{NOON}.0.1.closed"
+            restarted.put("JFK", 3)
+            assert (await events.next()).id == f"{NOON + 3 * HOUR}.0.1"
+
+
+async def test_a_filter_chooses_the_windows_that_are_sent_when_they_close(watched: Watched) -> None:
+    watched.put("JFK", 0, carrier="UA")
+    watched.put("LGA", 0, carrier="AA")
+    async with connected(watched.instance) as client:
+        await client.subscribe("ua", state="departures", where={"state.carrier": "UA"}, current=False)
+        await eventually(lambda: watched.instance.subscriptions() == 1)
+        watched.close(0)
+        closed = await client.next()
+        assert (seen(closed), closed["answer"]["is_open"]) == (("JFK", "0", 1), False)
+        watched.put("LGA", 1, carrier="UA")
+        assert await messages(client, 1) == [("LGA", "1", 1)]
+
+
+async def test_a_window_of_another_instance_is_sent_once_when_it_closes(tmp_path: Path) -> None:
+    own, other = MemoryRouting(), MemoryRouting()
+    own.others = {number: PartitionStatus(Role.ELSEWHERE, 0) for number in range(DEPARTURES.partitions)}
+    async with serving(tmp_path, other, "two") as owner:
+        own.known = [Member("two", owner.instance.base)]
+        async with serving(tmp_path, own, "one") as relaying, connected(relaying.instance) as client:
+            relaying.written.put("JFK", 0)  # a replica has it too
+            owner.put("JFK", 0)
+            await client.subscribe("all", state="departures", prefix="", window="all")
+            assert await client_values(client, 1) == [("JFK", "0", 1)]
+            relaying.close(0)
+            owner.close(0)
+            assert await client_values(client, 1) == [("JFK", "0", 1)]
+            owner.put("JFK", 2)
+            assert await client_values(client, 1) == [("JFK", "2", 1)]
+
+
+async def opened(events: Any) -> Any:
+    return (await events.next()).data["is_open"]
 
 
 async def client_values(client: Client, number: int) -> list[tuple[str, str, int]]:

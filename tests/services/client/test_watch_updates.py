@@ -1,0 +1,50 @@
+"""Which updates a watch yields: none twice, and none after a later one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.client.high_water_marks import HighWaterMarks
+from services.client.watch_updates import YieldedVersions, update
+
+START = "2026-01-01T12:00:00.000Z"
+
+
+def admitted(*versions: tuple[int, bool]) -> list[bool]:
+    """Which of these updates of one window are yielded, each a version and whether the window is open."""
+    yielded = YieldedVersions(HighWaterMarks(10), {"departures"})
+    return [yielded.admits(update("state", body(*one), lambda value: value)) for one in versions]
+
+
+def body(version: int, is_open: bool) -> dict[str, Any]:  # noqa: FBT001
+    return {
+        "state": "departures",
+        "key": "JFK",
+        "epoch": 0,
+        "version": version,
+        "window_start": START,
+        "window_end": "2026-01-01T13:00:00.000Z",
+        "is_open": is_open,
+        "event_time": START,
+        "age_ms": 0,
+        "source": {"topic": "snapshots", "partition": 0, "offset": 0},
+        "lag": {"records": 0},
+        "role": "owner",
+        "instance": "one",
+        "value": {},
+    }
+
+
+def test_a_window_that_has_closed_is_yielded_once_more() -> None:
+    assert admitted((1, True), (2, True), (2, False)) == [True, True, True]
+
+
+def test_after_a_reconnect_neither_state_of_a_window_is_yielded_again() -> None:
+    assert admitted((2, True), (2, True), (2, False), (2, True), (2, False), (1, False)) == [
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
