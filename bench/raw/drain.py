@@ -28,7 +28,7 @@ ALONE = 2_000
 """How many chunks are decoded without a job, to measure the decoder by itself."""
 
 
-class Sample(NamedTuple):
+class DecodeProgress(NamedTuple):
     """How far a job is: the time, in seconds, the CPU seconds that it has used, and the number of events."""
 
     at: float
@@ -55,16 +55,16 @@ class RawDrain:
         found = figures(samples, raw, form.size) | {"decoder_us": decoder_us(form, chunks)}
         return RunResult(raw.name, job.name, run, found, verdict, size=self._plan.size(raw))
 
-    def _follow(self, running: RunningJob, show: Show) -> list[Sample]:
+    def _follow(self, running: RunningJob, show: Show) -> list[DecodeProgress]:
         """Wait until all is decoded. Raises JobExitedError, JobStalledError."""
-        chunks, samples, since = self._raw.chunks, [Sample(0.0, 0.0, 0)], time.monotonic()
+        chunks, samples, since = self._raw.chunks, [DecodeProgress(0.0, 0.0, 0)], time.monotonic()
         with topics.Counter(self._site.boot, EVENTS) as counter:
             while samples[-1].events < chunks:
                 running.require_running()
                 if time.monotonic() - since > PATIENCE_S:
                     raise running.stalled(f"more events than {samples[-1].events:,}", PATIENCE_S)
                 time.sleep(LOOK_S)
-                now = Sample(time.monotonic(), running.group.cpu_s(), counter.count())
+                now = DecodeProgress(time.monotonic(), running.group.cpu_s(), counter.count())
                 show(f"{now.events:,} of {chunks:,} events" if now.events else "starting", now.events / chunks)
                 if now.events > samples[-1].events:
                     samples.append(now)
@@ -72,7 +72,7 @@ class RawDrain:
         return samples
 
 
-def figures(samples: list[Sample], raw: RawChunks, size: int) -> Figures:
+def figures(samples: list[DecodeProgress], raw: RawChunks, size: int) -> Figures:
     """The rate and the cost of the chunks after the skipped ones. No figures if all came at once."""
     begin, end = next(one for one in samples if one.events >= raw.skipped), samples[-1]
     chunks, seconds, cpu_s = end.events - begin.events, end.at - begin.at, end.cpu_s - begin.cpu_s

@@ -18,7 +18,7 @@ DIFFERENT = 997
 PAUSE_S = 0.001
 
 
-class Chunk(NamedTuple):
+class SentChunk(NamedTuple):
     """The chunk of a second, since 1970, of a patient."""
 
     patient: str
@@ -39,31 +39,31 @@ class Chunk(NamedTuple):
         """The chunk as the monitor sends it."""
         return encoded(datetime.fromtimestamp(self.second, UTC), "bench", self.samples)
 
-    def shown_by(self, pulse: Sequence[int | None]) -> bool:
+    def is_in(self, pulse: Sequence[int | None]) -> bool:
         """Whether a blob has the samples."""
         place = self.second % BLOB_S * RATE
         return list(pulse[place : place + RATE]) == self.samples
 
 
-def chunks_of(patient: str, blob_start: str, pulse: Sequence[int | None]) -> list[Chunk]:
+def chunks_of(patient: str, blob_start: str, pulse: Sequence[int | None]) -> list[SentChunk]:
     """The chunks of which a blob has at least one sample."""
     start = round(datetime.fromisoformat(blob_start).timestamp())
     present = [place for place in range(0, len(pulse), RATE) if pulse[place] is not None]
-    return [Chunk(patient, start + place // RATE) for place in present]
+    return [SentChunk(patient, start + place // RATE) for place in present]
 
 
-def steady_chunks(boot: str, patients: int, stop: Flag) -> dict[Chunk, float]:
+def steady_chunks(boot: str, patients: int, stop: Flag) -> dict[SentChunk, float]:
     """Send each patient's chunk of each second when it is over, at moments that are spread over the next second.
 
     Gives when each was sent, in seconds of the epoch.
     """
     gc.disable()  # a collection would be a pause of the load
-    producer, sent, began = keyed(boot, linger_ms=0), dict[Chunk, float](), int(time.time())
+    producer, sent, began = keyed(boot, linger_ms=0), dict[SentChunk, float](), int(time.time())
     while not stop.is_set():
         due = int((time.time() - began) * patients)
         while len(sent) < due:
             second, patient = divmod(len(sent), patients)
-            chunk = Chunk(f"p{patient}", began + second - 1)
+            chunk = SentChunk(f"p{patient}", began + second - 1)
             sent[chunk] = time.time()
             producer.produce(TOPIC, chunk.encode(), chunk.patient)
         producer.poll(0)

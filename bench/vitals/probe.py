@@ -9,7 +9,7 @@ import orjson
 from bench.harness.load import keyed
 from bench.harness.process import RunningJob
 from bench.query.loop import Reads
-from bench.vitals.chunks import TOPIC, Chunk, pulse_of
+from bench.vitals.chunks import TOPIC, SentChunk, pulse_of
 
 PATIENTS = 20
 """Those that are read, one after the other. They are others than those of the load."""
@@ -39,7 +39,7 @@ class Probe:
     def _read(self) -> float:
         """Send the next chunk; gives how long it took until a GET returned it."""
         self._turn += 1
-        chunk, begun = Chunk(f"probe{self._turn % PATIENTS}", int(time.time()) - 1), time.monotonic()
+        chunk, begun = SentChunk(f"probe{self._turn % PATIENTS}", int(time.time()) - 1), time.monotonic()
         self._producer.produce(TOPIC, chunk.encode(), chunk.patient)
         self._producer.flush()
         while not self._has(chunk):
@@ -50,9 +50,9 @@ class Probe:
             time.sleep(PAUSE_S)
         return time.monotonic() - begun
 
-    def _has(self, chunk: Chunk) -> bool:
+    def _has(self, chunk: SentChunk) -> bool:
         start = chunk.blob_start.isoformat().replace("+00:00", "Z")
         with suppress(OSError):
             answer = self._client.read(f"{chunk.patient}?at={start}")
-            return answer is not None and chunk.shown_by(pulse_of(orjson.loads(answer)))
+            return answer is not None and chunk.is_in(pulse_of(orjson.loads(answer)))
         return False

@@ -20,7 +20,7 @@ from bench.harness.results import RunResult
 from bench.query.facts import service_facts
 from bench.query.store_clients import HttpStoreClient
 from bench.vitals.application import blobs, suite
-from bench.vitals.chunks import Chunk, steady_chunks
+from bench.vitals.chunks import SentChunk, steady_chunks
 from bench.vitals.jobs import VITALS_SERVICE
 from bench.vitals.measures import ChunkVisibility
 from bench.vitals.probe import Probe
@@ -69,24 +69,24 @@ class ChunkVisible:
                 pushed, events = watcher.finish(), decoded.finish()
         sent = {chunk: at for chunk, at in sent.items() if begin <= at < end}
         figures = latencies(sent, decoded_at(events), pushed, took) | {"cores": used / (end - begin)}
-        return RunResult(chunks.name, job.name, run, figures, verdict(sent, pushed), size=self._plan.size(chunks))
+        return RunResult(chunks.name, job.name, run, figures, oracle_report(sent, pushed), size=self._plan.size(chunks))
 
 
-def decoded_at(events: Iterable[Received]) -> dict[Chunk, float]:
+def decoded_at(events: Iterable[Received]) -> dict[SentChunk, float]:
     """When the event of each chunk came to a consumer of its topic."""
-    found = dict[Chunk, float]()
+    found = dict[SentChunk, float]()
     for at, value in events:
         if not value:
             continue
         event = orjson.loads(value)
-        found.setdefault(Chunk(event["patient"], round(datetime.fromisoformat(event["ts"]).timestamp())), at)
+        found.setdefault(SentChunk(event["patient"], round(datetime.fromisoformat(event["ts"]).timestamp())), at)
     return found
 
 
 def latencies(
-    sent: Mapping[Chunk, float],
-    decoded: Mapping[Chunk, float],
-    pushed: Mapping[Chunk, PushedChunk],
+    sent: Mapping[SentChunk, float],
+    decoded: Mapping[SentChunk, float],
+    pushed: Mapping[SentChunk, PushedChunk],
     read_s: Sequence[float],
 ) -> Figures:
     """From the sending of a chunk until it is decoded, is pushed, and is read."""
@@ -98,7 +98,7 @@ def latencies(
     return {f"{what}_{name}": value for what, took in times.items() for name, value in percentiles(took).items()}
 
 
-def verdict(sent: Mapping[Chunk, float], pushed: Mapping[Chunk, PushedChunk]) -> OracleReport:
+def oracle_report(sent: Mapping[SentChunk, float], pushed: Mapping[SentChunk, PushedChunk]) -> OracleReport:
     """Whether each chunk was pushed, with its own samples."""
     found = [pushed[one] for one in sent if one in pushed]
     return OracleReport(

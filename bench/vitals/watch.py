@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 
 from bench.vitals.application import blobs
-from bench.vitals.chunks import Chunk, chunks_of, pulse_of
+from bench.vitals.chunks import SentChunk, chunks_of, pulse_of
 
 SUBSCRIBE = {"type": "subscribe", "id": "all", "state": blobs.name, "prefix": "", "window": "all"}
 
@@ -22,14 +22,14 @@ class PushedChunk(NamedTuple):
     is_right: bool
 
 
-def watch(port: int, stop: Flag) -> dict[Chunk, PushedChunk]:
+def watch(port: int, stop: Flag) -> dict[SentChunk, PushedChunk]:
     """Watch until told to stop; gives the first push of each chunk."""
     gc.disable()  # a collection would be a pause of the receiver, and count as the service's
     return asyncio.run(_watch(port, stop))
 
 
-async def _watch(port: int, stop: Flag) -> dict[Chunk, PushedChunk]:
-    found = dict[Chunk, PushedChunk]()
+async def _watch(port: int, stop: Flag) -> dict[SentChunk, PushedChunk]:
+    found = dict[SentChunk, PushedChunk]()
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(f"http://127.0.0.1:{port}/v1/watch", max_msg_size=0) as socket,
@@ -41,12 +41,12 @@ async def _watch(port: int, stop: Flag) -> dict[Chunk, PushedChunk]:
     return found
 
 
-async def _receive(socket: aiohttp.ClientWebSocketResponse, found: dict[Chunk, PushedChunk]) -> None:
+async def _receive(socket: aiohttp.ClientWebSocketResponse, found: dict[SentChunk, PushedChunk]) -> None:
     async for message in socket:
         note(orjson.loads(message.data), time.time(), found)
 
 
-def note(message: dict[str, Any], now: float, found: dict[Chunk, PushedChunk]) -> None:
+def note(message: dict[str, Any], now: float, found: dict[SentChunk, PushedChunk]) -> None:
     """Add the chunks that a message has and none before it had."""
     if message["type"] != "state":
         return
@@ -54,4 +54,4 @@ def note(message: dict[str, Any], now: float, found: dict[Chunk, PushedChunk]) -
     pulse = pulse_of(answer)
     for chunk in chunks_of(answer["key"], answer["window_start"], pulse):
         if chunk not in found:
-            found[chunk] = PushedChunk(now, chunk.shown_by(pulse))
+            found[chunk] = PushedChunk(now, chunk.is_in(pulse))

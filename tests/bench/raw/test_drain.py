@@ -12,7 +12,7 @@ from bench.harness.jobs import Job
 from bench.harness.plan import Plan, Site
 from bench.raw.application import CHUNKS, FORMATS, ChunkFormat
 from bench.raw.chunks import Chunks
-from bench.raw.drain import RawDrain, Sample, decoder_us, figures
+from bench.raw.drain import DecodeProgress, RawDrain, decoder_us, figures
 from bench.raw.jobs import RAW_JOBS
 from bench.raw.measures import RawChunks
 from contracts import RawRecord
@@ -70,7 +70,13 @@ def test_each_format_has_a_job_with_its_application() -> None:
 
 
 def test_figures_are_of_what_comes_after_the_skipped_chunks() -> None:
-    samples = [Sample(0, 0, 0), Sample(10, 8.0, 60), Sample(11, 9.0, 85), Sample(14, 10.0, 185), Sample(15, 11.5, 200)]
+    samples = [
+        DecodeProgress(0, 0, 0),
+        DecodeProgress(10, 8.0, 60),
+        DecodeProgress(11, 9.0, 85),
+        DecodeProgress(14, 10.0, 185),
+        DecodeProgress(15, 11.5, 200),
+    ]
     assert figures(samples, RAW, size=2_000) == pytest.approx(
         {
             "cpu_s": 11.5,
@@ -81,7 +87,7 @@ def test_figures_are_of_what_comes_after_the_skipped_chunks() -> None:
             "us_per_chunk": 2.5e6 / 115,
         }
     )
-    assert figures([Sample(0, 0, 0), Sample(10, 8.0, 200)], RAW, size=2_000) == {"cpu_s": 8.0}
+    assert figures([DecodeProgress(0, 0, 0), DecodeProgress(10, 8.0, 200)], RAW, size=2_000) == {"cpu_s": 8.0}
 
 
 @pytest.mark.kafka

@@ -9,10 +9,10 @@ import pytest
 from bench.harness import topics
 from bench.harness.background import Background
 from bench.vitals.application import blobs, suite
-from bench.vitals.chunks import TOPIC, Chunk, chunks_of, steady_chunks
+from bench.vitals.chunks import TOPIC, SentChunk, chunks_of, steady_chunks
 from bench.vitals.jobs import VITALS_JOB, VITALS_SERVICE
 from bench.vitals.probe import Probe
-from bench.vitals.visibility import decoded_at, latencies, verdict
+from bench.vitals.visibility import decoded_at, latencies, oracle_report
 from bench.vitals.watch import PushedChunk, note
 from contracts import RawRecord
 from contracts.model.suite import load_suite
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 SECOND = 1_800_000_000
 """The start of a blob."""
-FIRST, THIRD = Chunk("p1", SECOND), Chunk("p1", SECOND + 2)
+FIRST, THIRD = SentChunk("p1", SECOND), SentChunk("p1", SECOND + 2)
 START = "2027-01-15T08:00:00.000Z"
 
 
-def pulse(*chunks: Chunk) -> list[int | None]:
+def pulse(*chunks: SentChunk) -> list[int | None]:
     found: list[int | None] = [None] * 300
     for one in chunks:
         place = one.second % 10 * 100
@@ -51,10 +51,10 @@ def test_job_and_service_run_the_suite() -> None:
 def test_a_blob_shows_the_chunks_that_it_has() -> None:
     samples = pulse(FIRST, THIRD)
     assert chunks_of("p1", START, samples) == [FIRST, THIRD]
-    assert FIRST.shown_by(samples)
-    assert not Chunk("p1", SECOND + 1).shown_by(samples)
-    assert not FIRST.shown_by([0, *samples[1:]])
-    assert not FIRST.shown_by([])
+    assert FIRST.is_in(samples)
+    assert not SentChunk("p1", SECOND + 1).is_in(samples)
+    assert not FIRST.is_in([0, *samples[1:]])
+    assert not FIRST.is_in([])
 
 
 def test_the_raw_source_decodes_a_chunk() -> None:
@@ -65,7 +65,7 @@ def test_the_raw_source_decodes_a_chunk() -> None:
 
 
 def test_the_first_push_of_a_chunk_counts() -> None:
-    found = dict[Chunk, PushedChunk]()
+    found = dict[SentChunk, PushedChunk]()
     note(pushed(pulse(FIRST)), 1.0, found)
     note(pushed(pulse(FIRST, THIRD)), 2.0, found)
     note({"type": "mark"}, 3.0, found)
@@ -75,9 +75,9 @@ def test_the_first_push_of_a_chunk_counts() -> None:
 def test_a_chunk_that_is_not_pushed_or_is_pushed_wrong_fails_the_run() -> None:
     sent = {FIRST: 1.0, THIRD: 1.5}
     right = {FIRST: PushedChunk(1.25, is_right=True), THIRD: PushedChunk(2.0, is_right=True)}
-    assert verdict(sent, right).right
-    assert verdict(sent, {FIRST: right[FIRST]}).missing == 1
-    assert verdict(sent, right | {THIRD: PushedChunk(2.0, is_right=False)}).wrong == 1
+    assert oracle_report(sent, right).right
+    assert oracle_report(sent, {FIRST: right[FIRST]}).missing == 1
+    assert oracle_report(sent, right | {THIRD: PushedChunk(2.0, is_right=False)}).wrong == 1
     figures = latencies(sent, {FIRST: 1.125}, right, [0.125])
     assert [figures[f"{what}_max_ms"] for what in ("decoded", "push", "visible")] == [125, 500, 125]
 
@@ -94,7 +94,7 @@ class Blobs:
             return None
         patient, _, at = key.partition("?at=")
         start = chunks_of(patient, at, [0])[0].second
-        chunks = [Chunk(patient, start + second) for second in range(10)]
+        chunks = [SentChunk(patient, start + second) for second in range(10)]
         samples = [sample for chunk in chunks for sample in chunk.samples]
         return orjson.dumps({"value": {"state": {"pulse": samples}}})
 
