@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from services.query.push.routing_table import RoutingTable
-    from services.query.push.state_windows import ClosedWindows, StateWindows
-    from services.query.push.subscription import Subscription
+    from services.query.push.state_windows import StateWindows
+    from services.query.push.subscription import ClosedWindows, Subscription
     from services.query.store import Change, Entry
 
 NO_WINDOWS: Mapping[str, StateWindows] = MappingProxyType({})

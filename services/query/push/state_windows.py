@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from services.query.push.subscription import ClosedWindows
 from services.query.store import ScanPosition, WindowPageRequest
 from services.query.store.buckets import milliseconds
 
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
 
 FIRST_WINDOWS = 1000
 """The largest number of a key's windows that a subscription to all of them receives first: the newest ones."""
-
-
-class ClosedWindows(NamedTuple):
-    """The windows that start in [first, end), in milliseconds since 1970."""
-
-    first: int
-    end: int
 
 
 class StateWindows:

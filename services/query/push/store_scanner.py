@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from services.query.push.fanout import ChangeFanout
     from services.query.push.notification import Notification
     from services.query.push.routing_table import RoutingTable
-    from services.query.push.state_windows import ClosedWindows, StateWindows
-    from services.query.push.subscription import Subscription
+    from services.query.push.state_windows import StateWindows
+    from services.query.push.subscription import ClosedWindows, Subscription
     from services.query.store import Store
 
 PAGE_MAX = 100

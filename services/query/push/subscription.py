@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from services.query.push.delivered_versions import DeliveredVersions
 from services.query.push.notification import NotificationKind
@@ -16,11 +16,17 @@ if TYPE_CHECKING:
     from services.query.push.filter import RecordFields, SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
-    from services.query.push.state_windows import ClosedWindows
     from services.query.store import Entry, EntryOrder, ScanPosition
 
 FIRST_PAGE = 10
 """Keys of the first page of a scan: values may be large."""
+
+
+class ClosedWindows(NamedTuple):
+    """The windows that start in [first, end), in milliseconds since 1970."""
+
+    first: int
+    end: int
 
 
 @dataclass
