@@ -152,7 +152,8 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
     api, watch = state_api(dependencies, authenticator, peer_client), WatchRoutes(dependencies)
     listeners.on_changed += [api.waiters.changed, watch.service.changed]
     listeners.on_restarted.append(watch.service.restarted)
-    health, tables = Health(dependencies, ingestion.counts, lambda: cluster.has_joined), tables_of(suite)
+    health = Health(dependencies, ingestion.counts, lambda: cluster.has_joined)
+    tables = tables_of(suite)
     routes: list[Routes] = [
         MonitoringRoutes(health, dependencies.counts),
         OpenApiRoutes(document()),

@@ -108,7 +108,7 @@ class RuleTestKeys(ResponseModel):
     keys: tuple[str, ...]
 
 
-class RuleTestResult(ResponseModel):
+class AlertChanges(ResponseModel):
     """What changes in the alerts of one state when the rule is saved, of the keys that were read."""
 
     alerts: str
@@ -126,7 +126,7 @@ class RuleTestAnswer(ResponseModel):
 
     table: str
     key: str
-    results: tuple[RuleTestResult, ...]
+    results: tuple[AlertChanges, ...]
     cursor: str | None = Field(description="Write it as cursor= to test the rest; null: all keys were read")
 
 

@@ -39,14 +39,14 @@ WITHIN_S = 0.5
 OPEN = "status:open"
 
 
-class Place(NamedTuple):
+class RuleTestPosition(NamedTuple):
     """Where a test continues. Source 0 are the states with the rule's prefix; the others are the alerts in order."""
 
     source: Annotated[int, Field(ge=0, le=1_000)]
     after: Annotated[str, Field(max_length=4096)] | None
 
 
-CURSOR = TypeAdapter(Place)
+CURSOR = TypeAdapter(RuleTestPosition)
 
 
 class RuleTestRoutes:
@@ -80,7 +80,7 @@ class RuleTestRoutes:
             sender.check(alerts.name, rule.prefix)
         milliseconds = self._dependencies.now()
         now = None if declared.is_replay else datetime.fromtimestamp(milliseconds / 1000, UTC)
-        place = Place(0, None) if query.cursor is None else decode_cursor(CURSOR, query.cursor)
+        place = RuleTestPosition(0, None) if query.cursor is None else decode_cursor(CURSOR, query.cursor)
         tests = [RuleTest(alerts, key, rule, now) for alerts in declared.alerts]
         sources = [self._readers.get(one.name, sender) for one in declared.alerts]
         run = RuleTestRun(self._pages, request, rule, tests, states, sources)
@@ -122,7 +122,7 @@ class RuleTestRun:
         self._states = states
         self._alerts = alerts
 
-    async def advance(self, place: Place, limit: int) -> Place | None:
+    async def advance(self, place: RuleTestPosition, limit: int) -> RuleTestPosition | None:
         """Evaluate the next slice, and return the place after it; None at the end. Raises ProblemError."""
         if place.source == 0:
             after = await self._add_states(place.after, limit)
@@ -130,13 +130,13 @@ class RuleTestRun:
             after = await self._add_others(place.source - 1, place.after, limit)
         else:
             return None
-        return Place(place.source, after) if after is not None else self._next_source(place.source)
+        return RuleTestPosition(place.source, after) if after is not None else self._next_source(place.source)
 
-    def _next_source(self, source: int) -> Place | None:
+    def _next_source(self, source: int) -> RuleTestPosition | None:
         """The rule also closes alerts of keys without its prefix. A sender that does not read all keys omits them."""
         reads_all = principal(self._request).reads_all(self._states.state.name)
         has_more = source < len(self._alerts) and self._rule.prefix and reads_all
-        return Place(source + 1, None) if has_more else None
+        return RuleTestPosition(source + 1, None) if has_more else None
 
     async def _add_states(self, after: str | None, limit: int) -> str | None:
         query = PageParameters(prefix=self._rule.prefix, after=after, limit=limit)

@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any
 from contracts import Suite
 from contracts.records.alerts import Evaluation, Rules
 from contracts.records.named_states import named
-from contracts.records.tables import TableRow, encode_row
+from contracts.records.record import Record
+from contracts.records.tables import decode_row, encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from services.query.store import Entry, LmdbStore, LmdbWindowStore, Update
-from tests.services.derive.alerted import APP, LIMITS, Limit
+from tests.services.derive.alerted import APP, LIMITS
 from tests.services.query.in_memory import NOW, MemoryRouting, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
+    from contracts.records.tables import TableRow
     from contracts.wire.alerts import AlertRecord
     from services.query.dependencies import Dependencies
     from services.query.store import Change
+    from tests.services.derive.alerted import Limit
 
 SUITE = Suite(APP)
 STATES = named(APP)
@@ -60,16 +63,15 @@ class Sensors:
     def put(self, rule: str, limit: Limit | None, author: str = "ann") -> int:
         """A rule is written, or removed, and what it opens or closes in the present states."""
         value = None if limit is None else encode_row(LIMITS, rule, limit.model_dump_json(), author)
-        return self.write(rule, value, author)
+        return self.write(rule, value)
 
-    def write(self, rule: str, value: bytes | None, author: str) -> int:
+    def write(self, rule: str, value: bytes | None) -> int:
         """The record of a rule arrives."""
         offset = self._put("limits", rule, value)
         if value is None:
             self.rows.pop(rule, None)
         else:
-            limit = Limit.model_validate_json(value.partition(b'"value":')[2].rpartition(b',"author"')[0])
-            self.rows[rule] = TableRow(offset, limit, author, WINDOW)
+            self.rows[rule] = decode_row(LIMITS, Record("limits", 0, offset, WINDOW, rule.encode(), value))
         for one in self._snapshots.values():
             self._evaluate(one, only=(rule,))
         return offset
@@ -106,8 +108,8 @@ class WrittenRows:
         row = self._sensors.rows.get(key)
         return None if row is None else row.version
 
-    def write(self, _: str, key: str, value: bytes | None, author: str) -> int:
-        return self._sensors.write(key, value, author)
+    def write(self, _: str, key: str, value: bytes | None, __: str) -> int:
+        return self._sensors.write(key, value)
 
 
 @contextmanager

@@ -149,7 +149,7 @@ async def test_a_test_is_paged(tmp_path: Path, limit: int) -> None:
             assert pages == whole
 
 
-async def test_a_test_ends_in_time_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_test_that_takes_long_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_test_routes, "WITHIN_S", 0)
     monkeypatch.setattr(rule_test_routes, "SLICE", 4)
     async with serving(tmp_path) as (instance, written):
