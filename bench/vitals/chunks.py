@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bench.harness.load import keyed
 from bench.vitals.application import blobs
-from examples.vitals.chunk import RATE, encoded
+from examples.vitals.chunk import PULSE, encoded
 from examples.vitals.state import BLOB
 
 TOPIC = blobs.raw[0].topic
@@ -28,7 +28,7 @@ class SentChunk(NamedTuple):
     def samples(self) -> list[int]:
         """What its monitor measured. No two chunks of a patient near each other have the same samples."""
         first = self.second % DIFFERENT
-        return [first + number for number in range(RATE)]
+        return [first + number for number in range(PULSE.rate)]
 
     @property
     def blob_start(self) -> datetime:
@@ -37,19 +37,19 @@ class SentChunk(NamedTuple):
 
     def encode(self) -> bytes:
         """The chunk as the monitor sends it."""
-        return encoded(datetime.fromtimestamp(self.second, UTC), "bench", self.samples)
+        return encoded(datetime.fromtimestamp(self.second, UTC), "bench", PULSE, self.samples)
 
     def is_in(self, pulse: Sequence[int | None]) -> bool:
         """Whether a blob has the samples."""
-        place = self.second % BLOB_S * RATE
-        return list(pulse[place : place + RATE]) == self.samples
+        place = self.second % BLOB_S * PULSE.rate
+        return list(pulse[place : place + PULSE.rate]) == self.samples
 
 
 def chunks_of(patient: str, blob_start: str, pulse: Sequence[int | None]) -> list[SentChunk]:
     """The chunks of which a blob has at least one sample."""
     start = round(datetime.fromisoformat(blob_start).timestamp())
-    present = [place for place in range(0, len(pulse), RATE) if pulse[place] is not None]
-    return [SentChunk(patient, start + place // RATE) for place in present]
+    present = [place for place in range(0, len(pulse), PULSE.rate) if pulse[place] is not None]
+    return [SentChunk(patient, start + place // PULSE.rate) for place in present]
 
 
 def steady_chunks(boot: str, patients: int, stop: Flag) -> dict[SentChunk, float]:

@@ -5,21 +5,21 @@ from datetime import timedelta
 
 from contracts import Api, Application, Derived, Suite, Topics, enrichment
 from contracts.wire import Snapshot
-from examples.vitals.chunk import RATE, Chunk, waveforms
+from examples.vitals.chunk import PULSE, Chunk, waveforms
 from examples.vitals.state import BLOB, Blob, HeartRate, Hour
 
-SAMPLES = RATE * round(BLOB.total_seconds())
+SAMPLES = PULSE.rate * round(BLOB.total_seconds())
 
 
 def is_complete(pulse: list[int | None]) -> bool:
-    """Return whether a blob has all its samples."""
+    """Return whether the pulse of a blob has all its samples."""
     return len(pulse) == SAMPLES and None not in pulse
 
 
 @enrichment(api="reference", when=is_complete)
 async def heart_rate(api: Api, pulse: list[int | None]) -> HeartRate:
     """The heart rate of a complete blob; absent where the waveform shows none."""
-    return await api.get("/heart_rate", HeartRate, rate=RATE, samples="_".join(map(str, pulse)))
+    return await api.get("/heart_rate", HeartRate, rate=PULSE.rate, samples="_".join(map(str, pulse)))
 
 
 def latest_rate(snapshot: Snapshot) -> Iterable[tuple[str, HeartRate]]:

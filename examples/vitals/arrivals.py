@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from examples.vitals.chunk import encoded
+from examples.vitals.chunk import CHANNELS, ECG, Channel, encoded
 from examples.vitals.recordings import second
 
 LOST, REPEATED, LATE = 0.02, 0.02, 0.05
 LONGEST_DELAY = 5
 """In seconds."""
+ECG_EVERY = 5
+"""One patient of so many has an ECG too."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,14 @@ def name(patient: int) -> str:
     return f"patient-{patient:03}"
 
 
-def fate(seed: int, patient: int, number: int) -> Fate:
+def is_measured(channel: Channel, patient: int) -> bool:
+    """Whether the monitor of a patient has this channel."""
+    return channel is not ECG or patient % ECG_EVERY == 0
+
+
+def fate(seed: int, channel: Channel, patient: int, number: int) -> Fate:
     """What happens to the chunk of this second, since 1970."""
-    chance = random.Random(f"{seed}/{patient}/{number}")  # noqa: S311  # it keeps no secret
+    chance = random.Random(f"{seed}/{channel.name}/{patient}/{number}")  # noqa: S311  # it keeps no secret
     draw = chance.random()
     copies = 0 if draw < LOST else 2 if draw < LOST + REPEATED else 1
     return Fate(copies, chance.randint(1, LONGEST_DELAY) if chance.random() < LATE else 0)
@@ -46,8 +53,10 @@ def arrivals(seed: int, patients: int, number: int) -> Iterator[Arrival]:
     """The chunks that arrive when this second, since 1970, is over."""
     for delay in range(LONGEST_DELAY + 1):
         sent = number - delay
-        for patient in range(patients):
-            what = fate(seed, patient, sent)
+        measured = ((one, patient) for patient in range(patients) for one in CHANNELS if is_measured(one, patient))
+        for channel, patient in measured:
+            what = fate(seed, channel, patient, sent)
             if what.delay == delay and what.copies:
-                value = encoded(datetime.fromtimestamp(sent, UTC), f"M{patient:06}", second(patient, sent))
+                time, samples = datetime.fromtimestamp(sent, UTC), second(channel, patient, sent)
+                value = encoded(time, f"M{patient:06}", channel, samples)
                 yield from [Arrival(name(patient), value)] * what.copies

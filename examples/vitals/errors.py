@@ -4,10 +4,11 @@ from contracts.errors import PermanentError, RetryableError
 
 
 class NoRecordingsError(PermanentError):
-    """The package with the recordings is not installed."""
+    """A package with recordings is not installed."""
 
-    def __init__(self) -> None:
-        super().__init__("the recordings are in the package heartpy: run make install (or pip install '.[vitals]')")
+    def __init__(self, package: str) -> None:
+        super().__init__(f"the recordings are in the package {package}: run make install (or pip install '.[vitals]')")
+        self.package = package
 
 
 class NotDeliveredError(RetryableError):

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel
 
 from contracts import Count, Coverage, Enriched, Latest, Series, State
-from examples.vitals.chunk import RATE
+from examples.vitals.chunk import ECG, PULSE
 
 SECOND = timedelta(seconds=1)
 BLOB = 10 * SECOND
@@ -23,12 +23,13 @@ class Blob(State, key="patient", window=BLOB):
 
     chunks: Annotated[int, Count()]
     monitor: Annotated[str | None, Latest()]
-    pulse: Annotated[list[int | None], Series(rate=RATE)]
+    pulse: Annotated[list[int | None], Series(rate=PULSE.rate)]
+    ecg: Annotated[list[int | None], Series(rate=ECG.rate, unit="1/200 mV")]
     heart_rate: Annotated[HeartRate | None, Enriched()]
 
 
 class Hour(State, key="patient", window=timedelta(hours=1)):
-    """For which seconds of an hour there are data of a patient."""
+    """For which seconds of an hour there is a pulse of a patient."""
 
     chunks: Annotated[int, Count()]
-    covered: Annotated[list[list[int]], Coverage(SECOND, of="pulse", rate=RATE)]
+    covered: Annotated[list[list[int]], Coverage(SECOND, of="pulse", rate=PULSE.rate)]

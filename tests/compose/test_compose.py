@@ -38,10 +38,10 @@ SETTINGS: dict[str, type[BaseSettings]] = {
 }
 ONE_SHOT = {"topics", "replay"}
 MAY_WRITE_ITS_ROOT = {"kafka"}
-LEFT_OUT_OF_SERVICES = {"heartpy", "numpy", "pandas", "pyarrow"}
+LEFT_OUT_OF_SERVICES = {"heartpy", "numpy", "pandas", "pyarrow", "sleepecg"}
 """Packages that the image of the services does not have."""
-NOT_RUN_BY_SERVICES = {"contracts/types/packed.py", "examples/vitals/rates.py"}
-"""The job decodes by numpy, which its image has; the API of an example that is in no image computes by heartpy."""
+NOT_RUN_BY_SERVICES = {"contracts/types/packed.py", "examples/vitals/rates.py", "examples/vitals/recordings.py"}
+"""The job decodes by numpy, which its image has. Source and API of an example are in no image."""
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 
 from contracts.model.topics import PARTITIONER
 from examples.vitals.arrivals import arrivals
+from examples.vitals.chunk import CHANNELS
 from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.e2e.sink import Sink
@@ -62,7 +63,7 @@ class Ward:
         """Whether the topics have all samples, and the rates of all complete blobs."""
         blobs, hours = self.latest("blobs"), self.latest("hours")
         return (
-            {key: one.state["pulse"] for key, one in blobs.items()} == known.blobs
+            {key: {one.name: blob.state[one.name] for one in CHANNELS} for key, blob in blobs.items()} == known.blobs
             and {key: one.state["covered"] for key, one in hours.items()} == known.hours
             and {key: found for key, one in blobs.items() if (found := answer(one))} == answers(known)
         )
@@ -114,7 +115,7 @@ def test_samples_gaps_coverage_and_rates_of_all_patients_through_kills(
     first, second, third, last = (range(start + at, start + at + BLOB_S) for at in range(0, SECONDS, BLOB_S))
     known = expected(SEED, PATIENTS, range(start, start + SECONDS))
     assert len(answers(known)) > PATIENTS
-    assert any(None in series for series in known.blobs.values())
+    assert all(any(None in blob[one.name] for blob in known.blobs.values()) for one in CHANNELS)
     ward = Ward(loop, redis_server, postgresql_server)
     port = str(free_port_pair())
     reference = json.dumps({"reference": f"http://127.0.0.1:{port}"})

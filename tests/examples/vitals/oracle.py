@@ -6,42 +6,45 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from examples.vitals.arrivals import LONGEST_DELAY, fate, name
-from examples.vitals.chunk import RATE
+from examples.vitals.arrivals import LONGEST_DELAY, fate, is_measured, name
+from examples.vitals.chunk import CHANNELS, ECG, PULSE, Channel
 from examples.vitals.rates import heart_rate
 from examples.vitals.recordings import second
 
 BLOB_S, HOUR_S = 10, 3600
 WindowKey = tuple[str, datetime]
+Samples = list[int | None]
 
 
 @dataclass
 class Expected:
-    """The series of each blob, and the covered steps of each hour."""
+    """The series of each blob by channel, and the covered steps of each hour."""
 
-    blobs: dict[WindowKey, list[int | None]] = field(default_factory=dict)
+    blobs: dict[WindowKey, dict[str, Samples]] = field(default_factory=dict)
     hours: dict[WindowKey, list[list[int]]] = field(default_factory=dict)
 
     def rates(self) -> dict[WindowKey, float | None]:
         """The heart rate of each complete blob; None where heartpy finds none."""
-        complete = {key: series for key, series in self.blobs.items() if len(series) == BLOB_S * RATE}
-        whole = {key: [one for one in series if one is not None] for key, series in complete.items()}
-        return {key: heart_rate(series, RATE) for key, series in whole.items() if len(series) == BLOB_S * RATE}
+        known = {key: [one for one in blob[PULSE.name] if one is not None] for key, blob in self.blobs.items()}
+        return {key: heart_rate(one, PULSE.rate) for key, one in known.items() if len(one) == BLOB_S * PULSE.rate}
 
 
 def expected(seed: int, patients: int, seconds: range) -> Expected:
     """The states after the arrivals of these seconds."""
     found = Expected()
-    for patient in range(patients):
+    measured = [(one, patient) for one in CHANNELS for patient in range(patients) if is_measured(one, patient)]
+    for channel, patient in measured:
         sent = [
             number
             for number in range(seconds.start - LONGEST_DELAY, seconds.stop)
-            if (what := fate(seed, patient, number)).copies and number + what.delay in seconds
+            if (what := fate(seed, channel, patient, number)).copies and number + what.delay in seconds
         ]
         for start, numbers in _by_window(sent, BLOB_S).items():
-            found.blobs[name(patient), _time(start)] = _series(patient, start, numbers)
+            blob = found.blobs.setdefault((name(patient), _time(start)), {one.name: [] for one in CHANNELS})
+            blob[channel.name] = _series(channel, patient, start, numbers)
         for start, numbers in _by_window(sent, HOUR_S).items():
-            found.hours[name(patient), _time(start)] = _spans([number - start for number in numbers])
+            spans = [] if channel is ECG else _spans([number - start for number in numbers])
+            found.hours.setdefault((name(patient), _time(start)), spans)
     return found
 
 
@@ -52,9 +55,10 @@ def _by_window(numbers: list[int], size: int) -> dict[int, list[int]]:
     return windows
 
 
-def _series(patient: int, start: int, numbers: list[int]) -> list[int | None]:
+def _series(channel: Channel, patient: int, start: int, numbers: list[int]) -> Samples:
     known = [
-        second(patient, number) if number in numbers else [None] * RATE for number in range(start, max(numbers) + 1)
+        second(channel, patient, number) if number in numbers else [None] * channel.rate
+        for number in range(start, max(numbers) + 1)
     ]
     return [sample for chunk in known for sample in chunk]
 

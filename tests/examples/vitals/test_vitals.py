@@ -12,6 +12,7 @@ from contracts.records.raw import RawDecoder
 from contracts.records.record import Record
 from examples.vitals.application import is_complete, suite
 from examples.vitals.arrivals import LATE, LOST, REPEATED, arrivals, fate
+from examples.vitals.chunk import CHANNELS, PULSE
 from examples.vitals.rates import heart_rate
 from tests.examples.vitals.oracle import WindowKey, expected
 
@@ -42,11 +43,13 @@ def folded(application: Application) -> dict[WindowKey, Snapshot]:
 
 
 def test_blobs_have_the_samples_of_the_recordings_and_gaps_where_chunks_were_lost() -> None:
-    found = {window: snapshot.state["pulse"] for window, snapshot in folded(blobs).items()}
+    found = {
+        window: {one.name: snapshot.state[one.name] for one in CHANNELS} for window, snapshot in folded(blobs).items()
+    }
     known = expected(SEED, PATIENTS, SECONDS).blobs
     assert found == known
-    assert any(None in series for series in known.values())
-    assert any(map(is_complete, known.values()))
+    assert any(is_complete(blob["pulse"]) for blob in known.values())
+    assert all(any(None in blob[one.name] for blob in known.values()) for one in CHANNELS)
 
 
 def test_hours_have_the_seconds_with_data() -> None:
@@ -57,14 +60,14 @@ def test_hours_have_the_seconds_with_data() -> None:
 
 
 def test_the_seed_decides_what_is_lost_repeated_and_late() -> None:
-    fates = [fate(SEED, patient, number) for patient in range(50) for number in range(200)]
+    fates = [fate(SEED, PULSE, patient, number) for patient in range(50) for number in range(200)]
     shares = [
         sum(test(one) for one in fates) / len(fates)
         for test in (lambda f: not f.copies, lambda f: f.copies == 2, lambda f: f.delay > 0)
     ]
     for share, wanted in zip(shares, (LOST, REPEATED, LATE), strict=True):
         assert 0.5 * wanted < share < 2 * wanted
-    assert fates == [fate(SEED, patient, number) for patient in range(50) for number in range(200)]
+    assert fates == [fate(SEED, PULSE, patient, number) for patient in range(50) for number in range(200)]
 
 
 def test_a_pulse_has_a_heart_rate_and_a_flat_line_has_none() -> None:
