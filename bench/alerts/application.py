@@ -9,7 +9,7 @@ from contracts.model.topics import Topics
 from contracts.wire import Snapshot
 
 
-class DeviceReading(Event):
+class TemperatureReading(Event):
     """An event, as far as the alerts need it."""
 
     temperature: float
@@ -41,7 +41,7 @@ def is_exceeded(snapshot: Snapshot, limit: Limit) -> bool:
 limits = Table("limits", Limit)
 app = Application(
     name="alerts",
-    event=DeviceReading,
+    event=TemperatureReading,
     state=Temperatures,
     topics=Topics(replay=True, partitions=PARTITIONS),
     deduplicate=False,

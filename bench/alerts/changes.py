@@ -44,7 +44,7 @@ def threshold(change: int) -> float:
     return HIGHEST * (1 - BREAKS) - change * HIGHEST / STEPS
 
 
-class Change(NamedTuple):
+class RuleChange(NamedTuple):
     """A change of the rule: the how many-th, and when it was sent, in seconds of the epoch."""
 
     number: int
@@ -71,7 +71,7 @@ class RuleChangeTimes:
         topics.renew(boot, TOPICS)
         preload(boot, engine.reads, self._load(engine), lambda sent: show(f"sent {sent:,} of {size.keys:,}", 0.0))
         name = f"{size.name}-{job.name}-{run}"
-        changes, used = dict[int, Change](), 0.0
+        changes, used = dict[int, RuleChange](), 0.0
         with (
             RunningEngine(engine, engine.processes[-1:], self._plan, self._site, name) as running,
             topics.Counter(boot, ALERTS) as counter,
@@ -83,7 +83,7 @@ class RuleChangeTimes:
                 show(f"change {number + 1}", 0.3 + 0.6 * number / (WARM_CHANGES + size.changes))
                 before, alerts = running.cpu_s(), len(self._breaking(number))
                 at, version = writer.put(RULE, Limit(above=threshold(number)))
-                changes[version] = Change(number, at)
+                changes[version] = RuleChange(number, at)
                 expected += alerts
                 self._await(running, counter, expected)
                 used += running.cpu_s() - before if number >= WARM_CHANGES else 0.0
@@ -108,7 +108,7 @@ class RuleChangeTimes:
         running.until(lambda: counter.count() >= alerts, "alerts", PATIENCE_S)
         running.wait(PAUSE_S)
 
-    def _opened(self, changes: Mapping[int, Change]) -> list[Opened]:
+    def _opened(self, changes: Mapping[int, RuleChange]) -> list[Opened]:
         """The alerts that opened, with the change of the rule that opened them."""
         records = topics.records(self._site.boot, ALERTS)
         found = ((at_ms / 1000, one) for at_ms, value in records for one in decode(value))

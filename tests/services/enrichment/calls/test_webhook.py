@@ -140,7 +140,7 @@ def test_a_signature_is_that_of_the_specification() -> None:
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_a_secret_may_be_in_a_file_and_a_wrong_one_is_rejected_without_being_shown(tmp_path: Path) -> None:
+def test_a_secret_may_be_in_a_file_and_a_wrong_one_is_rejected_without_its_text(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(f"{SECRET}\n", "utf-8")
     assert Signer("pager", SecretStr(f"file:{tmp_path}/secret"), lambda: NOW).headers("k", b"") == Signer(
         "pager", SecretStr(SECRET), lambda: NOW
