@@ -98,8 +98,8 @@ class NamedState:
     `key` is the path of the key in a record's value, for a topic with several records of one key; without it, the
     record's own key is used. Of two records of a key, the one with the greater (window_start, epoch, version) is newer.
     Without `window_start`, all records of a key are of one window; without `epoch`, or in a record that lacks it, the
-    epoch is 0; without `version`, the offset is the version; without `event_time`, the record's timestamp is the event
-    time.
+    epoch is 0; without `version`, the offset is the version, or the number at `copied_from` in a record that has it;
+    without `event_time`, the record's timestamp is the event time.
     Without `lifetime`, a key stays until a record without value removes it. `event_offset` is the path of the largest
     offset of the events that a record has merged; the events have the same keys, in a topic with the same number of
     partitions. `source` is the path of the name of what a record comes from, where several give one key a value: it
@@ -136,6 +136,8 @@ class NamedState:
     """The time from the start of a window to that of the next; less than `window` where windows overlap."""
     coverage: tuple[CoverageField, ...] = ()
     """Of a windowed state: the fields from which queries of coverage are answered."""
+    copied_from: str | None = None
+    """The path of the first offset, in a record that was copied to another partition."""
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -85,6 +85,7 @@ class Evaluation(NamedTuple):
 
     `offset` is that of the last snapshot of the partition that was read. `now` is the time until which a pending alert
     has been so; without it, the snapshot's `as_of`. `failed` takes a rule whose condition raises: its alert stays.
+    `layout` is the number of partitions of the alerts.
     """
 
     alerts: Alerts
@@ -93,6 +94,7 @@ class Evaluation(NamedTuple):
     failed: Failed
     only: Collection[str] | None = None
     now: datetime | None = None
+    layout: int | None = None
 
     def evaluate(self, former: AlertRecord | None, snapshot: Snapshot) -> AlertRecord | None:
         """Return the next record of the snapshot's window; None if no alert changes."""
@@ -104,7 +106,7 @@ class Evaluation(NamedTuple):
             return None
         if [one for one in found if one.is_active] == list(known):
             return None
-        return _record(snapshot, self.offset, found, _changed(known, found))
+        return _record(snapshot, self.offset, found, _changed(known, found), self.layout)
 
     def _kept(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
         """The alerts that there were, as they are now. A pending one whose condition is false is left out."""
@@ -163,13 +165,12 @@ class Evaluation(NamedTuple):
         return self.only is None or rule in self.only
 
 
-def expired(former: AlertRecord, offset: int, at: datetime) -> AlertRecord:
+def expired(former: AlertRecord, offset: int, at: datetime, layout: int) -> AlertRecord:
     """Return the record that closes all alerts of an expired window."""
     found = tuple(one for alert in former.active for one in closed(alert, at, "expired"))
-    changed = tuple(one.id for one in found)
-    return former.model_copy(
-        update={"offset": offset, "as_of": at, "status": "closed", "alerts": found, "changed": changed}
-    )
+    fields = {"offset": offset, "as_of": at, "status": "closed", "alerts": found}
+    fields |= {"changed": tuple(one.id for one in found), "layout": layout, "copied_from": None}
+    return former.model_copy(update=fields)
 
 
 def closed(alert: Alert, at: datetime, by: ClosedBy) -> tuple[Alert, ...]:
@@ -192,7 +193,9 @@ def _changed(known: tuple[Alert, ...], found: list[Alert]) -> tuple[str, ...]:
     return tuple(one.id for one in found if one.status not in ("pending", former.get(one.id)))
 
 
-def _record(snapshot: Snapshot, offset: int, alerts: list[Alert], changed: tuple[str, ...]) -> AlertRecord:
+def _record(
+    snapshot: Snapshot, offset: int, alerts: list[Alert], changed: tuple[str, ...], layout: int | None
+) -> AlertRecord:
     statuses = {one.status for one in alerts}
     status: AlertStatus = "open" if "open" in statuses else "pending" if "pending" in statuses else "closed"
     return AlertRecord(
@@ -205,6 +208,7 @@ def _record(snapshot: Snapshot, offset: int, alerts: list[Alert], changed: tuple
         status=status,
         alerts=tuple(alerts),
         changed=changed,
+        layout=layout,
     )
 
 

@@ -75,9 +75,10 @@ def _derived(application: Application, one: Derived) -> NamedState:
         schema=derived_shape(one).model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
         key="key",
-        epoch=None if one.tables else "epoch",
+        epoch="layout" if one.tables else "epoch",
         version=None if one.tables else "version",
         source="device_id",
+        copied_from="copied_from" if one.tables else None,
         layout_topic=application.layout_topic,
         lifetime=one.lifetime or application.state.lifetime,
         grace=application.state.grace + application.skew,
@@ -87,16 +88,21 @@ def _derived(application: Application, one: Derived) -> NamedState:
 
 
 def _alerts(application: Application, one: Alerts) -> NamedState:
-    """A record of each change. Two of them may have the same snapshot, so the version is the offset."""
+    """A record of each change. Two of them may have the same snapshot, so the version is the offset.
+
+    Another partition has other offsets, but then also another layout.
+    """
     return NamedState(
         name=one.name,
         topic=application.topics.derived(one.name),
         schema=AlertRecord.model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
         key="device_id",
-        epoch=None,
+        epoch="layout",
         version=None,
+        copied_from="copied_from",
         windowed=True,
+        layout_topic=application.layout_topic,
         lifetime=application.state.lifetime,
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,

@@ -66,6 +66,7 @@ class StateRecordDecoder:
         self._window_start = _path(state.window_start)
         self._epoch = _path(state.epoch)
         self._version = _path(state.version)
+        self._copied_from = _path(state.copied_from)
         self._event_time = _path(state.event_time)
         self._source = _path(state.source)
         self._windowed = state.windowed
@@ -87,12 +88,17 @@ class StateRecordDecoder:
         if self._expires and timestamp >= 0 and window_start > (timestamp + AHEAD_MS) * US_PER_MS:
             raise UndecodableRecordError("its window starts a day or more after its timestamp")
         epoch = 0 if self._epoch is None or _at(document, self._epoch) is None else _number(document, self._epoch)
-        version = offset if self._version is None else _number(document, self._version)
+        version = _number(document, self._version) if self._version else self._position(document, offset)
         event_time = timestamp * US_PER_MS if self._event_time is None else _time(document, self._event_time)
         source = 0 if self._source is None else source_number(_text(document, self._source))
         return tuple.__new__(
             StateRecord, (name, window_start, epoch, version, event_time, source)
         )  # half the cost of its class
+
+    def _position(self, document: dict[str, Any], offset: int) -> int:
+        """Return the offset of the record, or of the one that it is a copy of."""
+        path = self._copied_from
+        return offset if path is None or _at(document, path) is None else _number(document, path)
 
     def tombstone(self, key: bytes | None) -> Tombstone | None:
         """Decode a record without value; None if it does not name a key. Raises UndecodableRecordError."""

@@ -1,11 +1,12 @@
 """The records of alerts."""
 
-from typing import Literal
+from typing import Literal, Self
 from uuid import UUID, uuid5
 
 from pydantic import AwareDatetime, Field
+from typing_extensions import override
 
-from contracts.wire.messages import Order, Wire
+from contracts.wire.messages import NEVER_WRITTEN, OffsetVersioned, Order, Wire
 
 AlertStatus = Literal["pending", "open", "closed"]
 """Pending: the condition is true, and not yet for as long as the rule's `hold`."""
@@ -63,7 +64,7 @@ class AlertEvent(Wire):
         return str(uuid5(NAMESPACE, f"{self.id}/{self.event}"))
 
 
-class AlertRecord(Wire):
+class AlertRecord(OffsetVersioned):
     """The alerts of a key in one window: those that are pending or open, and those that this record has closed.
 
     There is a record for each change. It is in the partition of the snapshots, and its key is the `window_key`.
@@ -87,6 +88,11 @@ class AlertRecord(Wire):
     def order(self) -> Order:
         """That of the snapshot."""
         return self.epoch, self.version
+
+    @override
+    def moved(self, version: int) -> Self:
+        """See `OffsetVersioned.moved`. The copy changes no alert, and no snapshot of its partition was read before."""
+        return super().moved(version).model_copy(update={"offset": NEVER_WRITTEN, "changed": ()})
 
     @property
     def active(self) -> tuple[Alert, ...]:

@@ -1,7 +1,7 @@
 """The records of the topics other than events: snapshots, answers, derived records and dead letters."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -133,7 +133,21 @@ class Snapshot(TopicRecord):
         return self.epoch, self.version
 
 
-class DerivedRecord(TopicRecord):
+class OffsetVersioned(Wire):
+    """A record of a named state whose versions are offsets, also after it has moved to another partition."""
+
+    layout: int | None = Field(default=None, ge=1)
+    """The number of the topic's partitions when it was written first. Of two records of a key in several layouts, that
+    of the larger one is newer."""
+    copied_from: int | None = Field(default=None, ge=0)
+    """In a copy in another partition, the offset of the first record: the copy has the same version."""
+
+    def moved(self, version: int) -> Self:
+        """Return a copy of this version for another partition."""
+        return self.model_copy(update={"copied_from": version})
+
+
+class DerivedRecord(TopicRecord, OffsetVersioned):
     """The value that a device's snapshot gives another key.
 
     Of a key's records the one of the greatest (first_seen, epoch, version) counts. It is in the partition of its key;

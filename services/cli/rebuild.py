@@ -111,7 +111,7 @@ class ApplicationRebuild:
         own = self._application
         groups = [
             *([own.enrichment_group] if own.enrichments else []),
-            *([f"{own.name}-derive"] if own.derived else []),
+            *([f"{own.name}-derive"] if own.derived_names else []),
         ]
         self._growth.run([*groups, *self._options.group], self._print)
 

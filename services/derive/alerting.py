@@ -262,7 +262,8 @@ class Alerting:
         for alerts in self._application.alerts:
             former = self._changes_of(partition).former(alerts.name, position)
             if former is not None and former.active and former.offset <= offset:
-                yield self._output(partition, alerts, position, expired(former, offset, at or former.as_of))
+                record = expired(former, offset, at or former.as_of, self._layout(alerts))
+                yield self._output(partition, alerts, position, record)
 
     def _evaluation(
         self, alerts: Alerts, offset: int, only: Collection[str] | None = None, now: datetime | None = None
@@ -270,7 +271,10 @@ class Alerting:
         def report(name: str, row: TableRow, error: Exception) -> None:
             self._report(alerts, name, row, error)
 
-        return Evaluation(alerts, self._rules[alerts.name], offset, report, only, now)
+        return Evaluation(alerts, self._rules[alerts.name], offset, report, only, now, self._layout(alerts))
+
+    def _layout(self, alerts: Alerts) -> int:
+        return self._partition_counts[self._application.topics.derived(alerts.name)]
 
     def _next(
         self, partition: AlertPartition, evaluation: Evaluation, found: Iterable[tuple[Position, Snapshot | None]]

@@ -48,7 +48,7 @@ def derived(
     """
     for one in declared:
         topic = application.topics.derived(one.name)
-        for key, value in _values(one, snapshot, tables):
+        for key, value in _values(one, snapshot, tables, partitions[topic] if one.tables else None):
             if len(value) > application.largest_record:
                 most = application.largest_record
                 raise ValueError(f"{one.name} of {key[:100]!r} has {len(value)} bytes, and {most} are allowed")
@@ -73,9 +73,9 @@ def failed(application: Application, device_id: str, record: Record, error: Exce
 
 
 def _values(
-    one: Derived, snapshot: Snapshot, tables: Mapping[str, Mapping[str, BaseModel]]
+    one: Derived, snapshot: Snapshot, tables: Mapping[str, Mapping[str, BaseModel]], layout: int | None
 ) -> Iterator[tuple[str, bytes]]:
-    """The keys for which a snapshot has derived values, with the values."""
+    """The keys for which a snapshot has derived values, with the records of this layout."""
     for key, value in one.of(snapshot, tables) if one.tables else one.of(snapshot):
         record = DerivedRecord(
             key=key,
@@ -84,6 +84,7 @@ def _values(
             version=snapshot.version,
             as_of=snapshot.as_of,
             device_id=snapshot.device_id,
+            layout=layout,
             value=value.model_dump(mode="json", exclude_none=True),
         )
         yield key, record.encode()

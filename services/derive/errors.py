@@ -29,8 +29,8 @@ class UnequalPartitionsError(DeriveError, PermanentError):
 
     def __init__(self, topic: str, found: int, wanted: int) -> None:
         super().__init__(
-            f"the topic {topic!r} has {found} partitions, and the snapshots have {wanted}: delete it, and run "
-            "stateloop topics"
+            f"the topic {topic!r} has {found} partitions, and the snapshots have {wanted}: if partitions are being "
+            "added, complete that with stateloop rebuild; else delete it, and run stateloop topics"
         )
         self.topic = topic
 

@@ -85,13 +85,14 @@ class FewerPartitionsError(TopicsError, PermanentError):
         self.wanted = wanted
 
 
-class OffsetVersionsError(TopicsError, PermanentError):
-    """The application writes records that have offsets as versions: alerts, or states derived by tables."""
+class WebhooksError(TopicsError, PermanentError):
+    """The alerts of the application call webhooks, and the workers of these have stored offsets of the alerts."""
 
     def __init__(self, application: str) -> None:
         super().__init__(
-            f"partitions cannot be added to the topics of {application}: offsets are the versions of its alerts or of "
-            "its states derived by tables. Make new topics, Topics(prefix=…, partitions=…), and send the events there"
+            f"partitions cannot be added to the topics of {application}: calls of webhooks that are due continue at "
+            "the offsets of their alerts. Once all are delivered, declare the alerts without webhook=…, and add the "
+            "partitions; then declare it again"
         )
 
 

@@ -8,6 +8,9 @@ copies have the same epoch and version as the records that they replace, and rea
 The application's `layout_topic` gets its partitions last. As long as it has fewer, the query service uses the former
 number, and finds every key in what it has read. Every step may be repeated, so a growth that was interrupted continues
 with the next call.
+
+Alerts are evaluated from each snapshot, and the workers continue behind the copies. So with alerts, and with states
+derived by tables, the growth begins when the workers have read all snapshots.
 """
 
 from __future__ import annotations
@@ -18,9 +21,12 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewPartitions
 
+from contracts.records.named_states import named
+from contracts.wire import DerivedRecord
+from contracts.wire.alerts import AlertRecord
 from services.runtime.kafka_clients import create_admin_client
-from services.topics.errors import FewerPartitionsError, NoBrokerError, OffsetVersionsError, refused
-from services.topics.followers import move_to_end
+from services.topics.errors import FewerPartitionsError, NoBrokerError, WebhooksError, refused
+from services.topics.followers import await_end, move_to_end
 from services.topics.rewrite import rewrite
 
 if TYPE_CHECKING:
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 
     from contracts.model.application import Application
     from contracts.settings import KafkaSettings
+    from contracts.wire import OffsetVersioned
 
 ANSWER_S = 10.0
 PAUSE_S = 0.1
@@ -38,7 +45,7 @@ FOLLOW_S = 10.0
 class PartitionGrowth:
     """The growth of an application's topics to so many `partitions`; None only completes one that was interrupted.
 
-    Raises FewerPartitionsError, OffsetVersionsError, and NoBrokerError as each of its methods.
+    Raises FewerPartitionsError, WebhooksError, and NoBrokerError as each of its methods.
     """
 
     def __init__(self, application: Application, settings: KafkaSettings, partitions: int | None) -> None:
@@ -52,8 +59,8 @@ class PartitionGrowth:
         found = {self.counts[name] for name in equal} or {topics.partitions}
         self.partitions = partitions or max(found)
         self._is_due = partitions is not None or len(found) > 1
-        if self.missing and application.reads_tables:
-            raise OffsetVersionsError(application.name)
+        if self.missing and any(one.webhook for one in application.alerts):
+            raise WebhooksError(application.name)
         for name, count in self.counts.items():
             if self._is_due and count > self.partitions:
                 raise FewerPartitionsError(name, count, self.partitions)
@@ -68,14 +75,24 @@ class PartitionGrowth:
         if not self.missing:
             return
         topics, last = self._application.topics, self._application.layout_topic
+        if self._application.reads_tables and topics.snapshots in self.missing:  # else there are copies
+            await_end(self._settings, topics.snapshots, groups, report)
         move_to_end(self._settings, topics.snapshots, groups, report)
         self._add(self._names - {last})
-        for name in (topics.snapshots, *(topics.derived(one.name) for one in self._application.derived)):
-            report(f"{name} has {self.partitions} partitions, and is rewritten")
-            rewrite(self._settings, name, self.partitions, is_derived=name != topics.snapshots)
+        states, models = named(self._application), self._offset_versioned()
+        for name in (self._application.name, *self._application.derived_names):
+            report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
+            rewrite(self._settings, states[name], self.partitions, models.get(name))
         move_to_end(self._settings, topics.snapshots, groups, report)
         self._add({last})
         time.sleep(FOLLOW_S)
+
+    def _offset_versioned(self) -> dict[str, type[OffsetVersioned]]:
+        """The models of the records whose versions are offsets, by the name of their state."""
+        derived: dict[str, type[OffsetVersioned]] = {
+            one.name: DerivedRecord for one in self._application.derived if one.tables
+        }
+        return derived | {one.name: AlertRecord for one in self._application.alerts}
 
     def _add(self, names: Collection[str]) -> None:
         missing = sorted(self.missing.keys() & names)

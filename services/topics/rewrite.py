@@ -1,14 +1,18 @@
-"""Rewrites a topic of records that are found by key, after partitions were added to it."""
+"""Rewrites the topic of a state, after partitions were added to it.
+
+Records whose versions are offsets get the former one in their copies. So each copy has the order of the record that it
+replaces, and readers drop what they have seen.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import orjson
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from pydantic import ValidationError
 
+from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
-from contracts.wire.window_key import SUFFIX_BYTES
 from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer
 from services.topics.broker import watermarks
 from services.topics.errors import NoBrokerError, refused
@@ -16,7 +20,9 @@ from services.topics.errors import NoBrokerError, refused
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
+    from contracts.model.named_state import NamedState
     from contracts.settings import KafkaSettings
+    from contracts.wire import OffsetVersioned
 
 GROUP = "stateloop-topics"
 """The client requires a group id; it joins no group."""
@@ -26,18 +32,20 @@ MOST, POLL_S = 5_000, 1.0
 FLUSH_S = 60.0
 
 
-def rewrite(settings: KafkaSettings, topic: str, partitions: int, *, is_derived: bool) -> None:
+def rewrite(
+    settings: KafkaSettings, state: NamedState, partitions: int, model: type[OffsetVersioned] | None = None
+) -> None:
     """Write each record again, in the partition of its key, and then delete those that were there.
 
-    Records of one partition keep their order. Nothing else writes to the topic. A call that was interrupted may be
-    repeated. Raises TopicRefusedError, NoBrokerError.
+    `model` is that of records whose versions are offsets. Records of one partition keep their order. Nothing else
+    writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError.
     """
     consumer = create_consumer(settings.client(), "topics", GROUP, READ)
-    copier = _Copier(settings, topic)
+    copier = _Copier(settings, state.topic)
     try:
-        found = watermarks(consumer, topic).items()
-        ends = [TopicPartition(topic, number, end) for number, (begin, end) in found if begin < end]
-        _copy(consumer, ends, copier, partitions, is_derived=is_derived)
+        found = watermarks(consumer, state.topic).items()
+        ends = [TopicPartition(state.topic, number, end) for number, (begin, end) in found if begin < end]
+        _copy(consumer, ends, copier, RecordMover(state, partitions, model))
     except KafkaException as error:
         raise NoBrokerError(settings.kafka, error.args[0].str()) from error
     finally:
@@ -48,12 +56,10 @@ def rewrite(settings: KafkaSettings, topic: str, partitions: int, *, is_derived:
         try:
             future.result()
         except KafkaException as error:
-            raise refused(topic, settings.kafka, error.args[0]) from error
+            raise refused(state.topic, settings.kafka, error.args[0]) from error
 
 
-def _copy(
-    consumer: Consumer, ends: list[TopicPartition], copier: _Copier, partitions: int, *, is_derived: bool
-) -> None:
+def _copy(consumer: Consumer, ends: list[TopicPartition], copier: _Copier, mover: RecordMover) -> None:
     """Copy all records before these ends."""
     unread = {one.partition: one.offset for one in ends}
     consumer.assign([TopicPartition(one.topic, one.partition, 0) for one in ends])
@@ -64,8 +70,43 @@ def _copy(
                 continue
             if offset >= unread.get(number, 0):
                 unread.pop(number, None)
-            elif error is None and (key := _state_key(message, is_derived=is_derived)) is not None:
-                copier.copy(message, partition(key, partitions))
+            elif error is None and (found := mover.moved(message)) is not None:
+                copier.copy(message, *found)
+
+
+class RecordMover:
+    """Makes the copies of a state's records.
+
+    Those of records whose versions are offsets are made in the order of the versions: after an interruption, earlier
+    copies and the records that they replace are both there.
+    """
+
+    def __init__(self, state: NamedState, partitions: int, model: type[OffsetVersioned] | None) -> None:
+        self._decoder = StateRecordDecoder(state)
+        self._partitions = partitions
+        self._model = model
+        self._copied: dict[bytes, tuple[int, int]] = {}
+
+    def moved(self, message: Message) -> tuple[int, bytes | None] | None:
+        """Return partition and value of the copy; None for what no reader reads, and what is copied already."""
+        key, value = message.key() or b"", message.value()
+        try:
+            if value is None:
+                removed = self._decoder.tombstone(key)
+                return removed and (self._place(removed.key), None)
+            found = self._decoder.value(key, value, message.offset() or 0, message.timestamp()[1])
+            if self._model is not None:
+                order = found.epoch, found.version
+                if self._copied.get(key, (-1, -1)) >= order:
+                    return None
+                value = self._model.model_validate_json(value).moved(found.version).encode()
+                self._copied[key] = order
+        except (UndecodableRecordError, ValidationError):
+            return None
+        return self._place(found.key), value
+
+    def _place(self, key: str) -> int:
+        return partition(key.encode(), self._partitions)
 
 
 class _Copier:
@@ -76,9 +117,9 @@ class _Copier:
         self._topic, self._kafka = topic, settings.kafka
         self._refusal: KafkaError | None = None
 
-    def copy(self, message: Message, number: int) -> None:
-        """Write the record to a partition."""
-        value, key, headers = message.value(), message.key(), message.headers()
+    def copy(self, message: Message, number: int, value: bytes | None) -> None:
+        """Write the record to a partition, with this value."""
+        key, headers = message.key(), message.headers()
         while True:
             self._producer.poll(0)
             self._check()
@@ -103,17 +144,3 @@ class _Copier:
     def _check(self) -> None:
         if self._refusal is not None:
             raise refused(self._topic, self._kafka, self._refusal)
-
-
-def _state_key(message: Message, *, is_derived: bool) -> bytes | None:
-    """The key by which readers find the record; None for what is no record of a state."""
-    key, value = message.key(), message.value()
-    if not is_derived:
-        return None if key is None else key[:-SUFFIX_BYTES] or None
-    if value is None:
-        return None  # readers ignore the removal of a derived record
-    try:
-        found = orjson.loads(value)["key"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return found.encode() if isinstance(found, str) else None

@@ -36,6 +36,16 @@ def test_a_source_is_a_number_that_fits_eight_bytes_with_a_sign() -> None:
     assert all(0 < one < 1 << 56 for one in found)
 
 
+def test_a_copy_has_the_version_of_the_first_record() -> None:
+    alerts = replace(STATE, epoch="layout", version=None, copied_from="copied_from")
+    decoder = StateRecordDecoder(alerts)
+    orders = []
+    for fields in ({}, {"copied_from": 7}, {"layout": 4}, {"layout": 4, "copied_from": 0}):
+        found = decoder.value(b"any", orjson.dumps(VALUE | fields), 42, STAMP_MS)
+        orders.append((found.epoch, found.version))
+    assert orders == [(0, 42), (0, 7), (4, 42), (4, 0)]
+
+
 def test_what_a_state_does_not_declare_comes_from_the_record() -> None:
     table = replace(STATE, key=None, window_start=None, epoch=None, version=None, event_time=None, windowed=False)
     decoder = StateRecordDecoder(table)

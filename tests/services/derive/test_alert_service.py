@@ -5,34 +5,42 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.model.topics import PARTITIONER
+from contracts.records.named_states import named
+from contracts.records.state_record import StateRecordDecoder
 from contracts.records.tables import encode_row
+from contracts.settings import KafkaSettings
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.table_writer import TableWriter
 from services.runtime.topic_reader import TopicReader
-from tests.services.derive.alerted import LIMITS, Crossing, Limit, transitions
+from services.topics import growth
+from services.topics.growth import PartitionGrowth
+from tests.services.derive.alerted import LIMITS, Crossing, Limit, sensors, transitions
+from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from contracts.records.state_record import StateRecord
     from tests.services.broker.embedded import EmbeddedBroker
 
 CHECKOUT = Path(__file__).parents[3]
 DEADLINE_S = 60
-PARTITIONS = 2
+PARTITIONS, MORE_PARTITIONS = 2, 5
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SENSORS = [f"sensor-{number}" for number in range(40)]
 
@@ -42,7 +50,8 @@ class Sensors:
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
         self.client = {"bootstrap.servers": bootstrap}
-        self.prefix, self.folder = prefix, folder
+        self.prefix, self.folder, self.partitions = prefix, folder, PARTITIONS
+        self.reports: list[str] = []
         admin, names = (
             AdminClient({"bootstrap.servers": bootstrap}),
             ("snapshots", "too_high", "limits", "dead_letters"),
@@ -60,18 +69,41 @@ class Sensors:
         value = None if limit is None else encode_row(LIMITS, rule, limit.model_dump_json(), "ann")
         return self.writer.write(f"{self.prefix}limits", rule, value, "ann")
 
-    def publish(self, version: int, value: int) -> None:
+    def publish(self, version: int, value: int, epoch: int = 0) -> None:
         """Publish a snapshot of each sensor."""
         for sensor in SENSORS:
             at = NOON + timedelta(seconds=version)
-            one = Snapshot(device_id=sensor, first_seen=NOON, version=version, as_of=at, state={"value": value})
-            home = partition(sensor.encode(), PARTITIONS)
+            own: dict[str, Any] = {
+                "device_id": sensor,
+                "first_seen": NOON,
+                "epoch": epoch,
+                "version": version,
+                "as_of": at,
+            }
+            one = Snapshot(**own, state={"value": value})
+            home = partition(sensor.encode(), self.partitions)
             self.producer.produce(f"{self.prefix}snapshots", one.encode(), window_key(sensor, NOON), home)
         assert self.producer.flush(DEADLINE_S) == 0
 
     def transitions(self) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
         self.alerts += [(one.key, one.value) for one in self.reader.poll()]
         return transitions(self.alerts)
+
+    def grow(self) -> None:
+        """Add partitions, as `stateloop rebuild` does between two jobs."""
+        application, settings = sensors(self.prefix), KafkaSettings(kafka=self.client["bootstrap.servers"])
+        PartitionGrowth(application, settings, MORE_PARTITIONS).run([f"{self.prefix}derive"], self.reports.append)
+        self.partitions = MORE_PARTITIONS
+        self.producer = Producer(self.client | {"partitioner": PARTITIONER})  # it knows the partitions that are there
+
+    def records(self) -> list[tuple[StateRecord, bytes | None, bytes]]:
+        """The alerts as the query service decodes them, with their keys and values."""
+        decoder = StateRecordDecoder(named(sensors(self.prefix))["too_high"])
+        found = []
+        for one in everything(self.client["bootstrap.servers"], f"{self.prefix}too_high"):
+            value = one.value() or b""
+            found.append((decoder.value(one.key(), value, one.offset() or 0, one.timestamp()[1]), one.key(), value))
+        return found
 
     def await_transitions(self, opened: int, closed: int) -> None:
         def there() -> bool:
@@ -140,3 +172,56 @@ def test_killed_workers_lose_and_repeat_no_alert(broker: EmbeddedBroker, topics_
     reasons = Counter(why for _, why in closed)
     assert reasons == {"condition": count, "rule_changed": count, "rule_removed": len(fewer)}
     assert third > second
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_alerts_continue_in_the_partitions_that_were_added(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growth, "FOLLOW_S", 0.0)
+    world, count = Sensors(broker.bootstrap, topics_prefix, tmp_path), len(SENSORS)
+    rule = world.put("high", Limit(high=5, low=4))
+    world.publish(1, 7)
+    with world.worker() as worker:
+        world.await_transitions(count, 0)
+        worker.terminate()
+        worker.wait(DEADLINE_S)
+    world.publish(2, 3)
+    world.publish(3, 8)
+
+    def found() -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
+        return transitions([one[1:] for one in world.records()])
+
+    growing = threading.Thread(target=world.grow)
+    growing.start()
+    wait_until(lambda: len(world.reports) == 1, "a report", DEADLINE_S)
+    with world.worker("second") as worker:
+        wait_until(lambda: len(world.reports) == 2, "another report", DEADLINE_S)
+        before = world.records()
+        worker.terminate()
+        worker.wait(DEADLINE_S)
+    growing.join(DEADLINE_S)
+    snapshots, group = f"{topics_prefix}snapshots", f"the group {topics_prefix}derive have"
+    assert world.reports[:2] == [
+        f"waits until the workers of {group} read {snapshots}: they must run until then",
+        f"waits until the workers of {group} stopped",
+    ]
+    copies = world.records()
+    assert sorted(one for one, _, _ in copies) == sorted(one for one, _, _ in before), "readers drop all copies"
+    world.publish(3, 8, epoch=1)  # as a rebuilt job does
+    with world.worker("third"):
+        world.publish(4, 3, epoch=1)
+        world.publish(5, 9, epoch=1)
+        wait_until(lambda: len(found()[0]) >= 3 * count, "the last alerts", DEADLINE_S)
+        world.put("high", None)
+        wait_until(lambda: len(found()[1]) >= 3 * count, "the end of the alerts", DEADLINE_S)
+    records = world.records()
+    newest: dict[bytes | None, StateRecord] = {}
+    for record, key, _ in records:
+        assert key not in newest or newest[key][1:4] < record[1:4], "each record is newer than those before it"
+        newest[key] = record
+    opened, closed = found()
+    windows = {one: window_key(one, NOON).decode() for one in SENSORS}
+    assert Counter(opened) == Counter((windows[one], "high", rule, version) for one in SENSORS for version in (1, 3, 5))
+    assert Counter(why for _, why in closed) == {"condition": 2 * count, "rule_removed": count}

@@ -81,7 +81,8 @@ def test_a_function_that_raises_for_present_states_makes_a_dead_letter() -> None
 
 def test_its_records_are_in_the_order_of_their_offsets() -> None:
     state = named(APP)["margins"]
-    assert (state.epoch, state.version, state.window_start) == (None, None, "first_seen")
+    assert (state.epoch, state.version, state.window_start) == ("layout", None, "first_seen")
+    assert state.copied_from == "copied_from"
 
 
 def test_a_table_that_is_not_declared_is_refused() -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel
 
-from contracts import Application, Derived, Event, Latest, State, Topics
+from contracts import AlertRule, Alerts, Application, Derived, Event, Latest, State, Table, Topics, Webhook
 from contracts.model.topics import PARTITIONER
 from contracts.settings import KafkaSettings
 from contracts.wire import DerivedRecord, Snapshot
@@ -20,7 +20,7 @@ from contracts.wire.window_key import derived_key, window_key
 from services.broker.readiness import wait_until
 from services.topics import growth
 from services.topics.__main__ import make
-from services.topics.errors import FewerPartitionsError
+from services.topics.errors import FewerPartitionsError, WebhooksError
 from services.topics.growth import PartitionGrowth
 from services.topics.settings import TopicsSettings
 from tests.spark_app.running import everything
@@ -36,6 +36,9 @@ BEFORE, AFTER = 2, 5
 GROUP = "workers"
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 DEVICES = [f"device-{number}" for number in range(30)]
+
+
+ALARMS = Table("alarm_rules", AlertRule)
 
 
 class Ping(Event):
@@ -142,6 +145,16 @@ def test_records_are_where_their_keys_are(world: World) -> None:
     world.check()
     with pytest.raises(FewerPartitionsError, match=f"has {AFTER} partitions, not 3 or fewer"):
         world.grow(3)
+
+
+def test_due_calls_of_webhooks_are_not_moved(world: World) -> None:
+    alarms = Alerts("alarms", ALARMS, lambda *_: True, webhook=Webhook("pager"))
+    application = Application(
+        name="machines", event=Ping, state=Machine, topics=world.topics, tables=(ALARMS,), alerts=(alarms,)
+    )
+    with pytest.raises(WebhooksError, match="calls of webhooks that are due"):
+        PartitionGrowth(application, world.settings, AFTER)
+    assert not PartitionGrowth(application, world.settings, BEFORE).missing
 
 
 def test_an_interrupted_growth_continues(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
