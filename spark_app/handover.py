@@ -1,4 +1,8 @@
-"""The handover from one job to the next: what the former one published last, and how long readers waited after it."""
+"""The handover from one job to the next: what the former one published last, and how long readers waited after it.
+
+Partitions are added in between, and then the newest snapshots are copies. So the time of the last one of the job is
+stored in the folder of the generation until that is active.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +11,7 @@ from datetime import timedelta
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
+from pydantic import BaseModel
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
@@ -14,11 +19,21 @@ from contracts.wire import decode_snapshot
 from services.runtime.kafka_clients import create_consumer
 from spark_app.backlog import Positions, TopicOffsets
 from spark_app.errors import BrokerUnreachableError
+from spark_app.folder import CheckpointFolder
 from spark_app.topics import PATIENCE_S, TopicIdentity
 
 GROUP = "stateloop-rebuild"
 """The client requires a group id; it joins no group."""
 POLL_S = 0.5
+FILE = "stateloop.handover"
+
+
+class StoredHandover(BaseModel):
+    """What an activation that was interrupted has found."""
+
+    partitions: int
+    """The number of partitions of the snapshots."""
+    last_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -31,14 +46,29 @@ class Handover:
     """The broker's time of the last snapshot; None without one."""
 
     @classmethod
-    def read(cls, settings: KafkaSettings, application: Application) -> "Handover":
-        """Look at the topic of snapshots. Raises BrokerUnreachableError."""
+    def begin(cls, settings: KafkaSettings, application: Application, folder: CheckpointFolder) -> "Handover":
+        """Look at the topic of snapshots, and store in the folder what `finish` deletes.
+
+        Raises BrokerUnreachableError.
+        """
         name = application.topics.snapshots
         with _consumer(settings) as consumer:
-            offsets = TopicOffsets(settings, [TopicIdentity(name, "", _partitions(consumer, name))])
+            partitions = _partitions(consumer, name)
+        offsets = TopicOffsets(settings, [TopicIdentity(name, "", partitions)])
         ends, newest = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
         last = max((one.timestamp for one in newest.values()), default=-1)
-        return cls({part: one.offset for part, one in ends.items()}, last if last >= 0 else None)
+        found = StoredHandover(partitions=partitions, last_ms=last if last >= 0 else None)
+        stored = folder.read(FILE)
+        if stored and (before := StoredHandover.model_validate_json(stored)).partitions < partitions:
+            found = before
+        else:
+            folder.overwrite(FILE, found.model_dump_json())
+        return cls({part: one.offset for part, one in ends.items()}, found.last_ms)
+
+    @staticmethod
+    def finish(folder: CheckpointFolder) -> None:
+        """Forget what was stored, when the generation is active."""
+        folder.delete(FILE)
 
     def await_epoch(self, settings: KafkaSettings, application: Application, epoch: int) -> timedelta | None:
         """Wait for the first snapshot of this epoch; return how long after the last one of the former job it came.

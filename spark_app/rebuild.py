@@ -145,12 +145,15 @@ class Rebuild:
         `when_stopped` runs while no job can. Raises ActivationConflictError, LeaseLostError, and what it raises.
         """
         lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
+        folder = generation_folder(self._checkpoint, generation)
         with kept(lease, lambda: None):
-            left = Handover.read(self._settings, self._application)
+            left = Handover.begin(self._settings, self._application, folder)
             when_stopped()
             lease.renew()
-            request_republication(generation_folder(self._checkpoint, generation))
-            return activate(self._checkpoint, generation, now_ms, self._epoch()), left
+            request_republication(folder)
+            activation = activate(self._checkpoint, generation, now_ms, self._epoch())
+            Handover.finish(folder)
+            return activation, left
 
     def roll_back(self, now_ms: int) -> tuple[Activation, Handover]:
         """Activate the generation that was active before.

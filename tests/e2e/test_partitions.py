@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 from collections import Counter
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from contracts.wire import Snapshot
+from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import parse_window_key
 from tests.e2e.fleet import Fleet, application
@@ -76,6 +77,7 @@ def grow(fleet: Fleet, registry: Registry) -> None:
                 growing = rebuild(fleet, "after", "--partitions", str(AFTER), *group, state_partitions="2")
                 until(lambda: "waits until the workers" in output(fleet), "all is built, and a worker runs")
                 assert set(partitions(fleet).values()) == {BEFORE}
+                last_ms = max(one.timestamp()[1] for one in fleet.records("snapshots"))
             until(lambda: set(partitions(fleet).values()) == {AFTER}, "all topics have new partitions")
             os.killpg(growing.pid, signal.SIGKILL)
             growing.wait()
@@ -101,7 +103,9 @@ def grow(fleet: Fleet, registry: Registry) -> None:
     assert reader.faults == []
     assert registry.raw == calls, "no call is repeated"
     assert max(Counter(registry.raw).values()) == 1
-    assert "s after the last one of the former job" in output(fleet)
+    (waited,) = re.findall(r"in epoch (\d+) is there, ([\d.]+) s after the last one of the former job", output(fleet))
+    first_ms = min(ms for epoch, ms in epochs(fleet) if epoch >= int(waited[0]))
+    assert float(waited[1]) >= (first_ms - last_ms) / 1000 - 0.1, "a copy is no snapshot of the former job"
     for record in fleet.records("snapshots"):
         device, _ = parse_window_key(record.key() or b"")
         assert record.partition() == partition(device.encode(), AFTER)
@@ -111,6 +115,12 @@ def partitions(fleet: Fleet) -> dict[str, int]:
     """The number of partitions of each topic of the fleet."""
     listed = AdminClient({"bootstrap.servers": fleet.bootstrap}).list_topics(timeout=30).topics
     return {name: len(one.partitions) for name, one in listed.items() if name.startswith(fleet.prefix)}
+
+
+def epochs(fleet: Fleet) -> list[tuple[int, int]]:
+    """The epoch of each snapshot, and when it was written."""
+    found = fleet.records("snapshots")
+    return [(decode_snapshot(one.value() or b"").epoch, one.timestamp()[1]) for one in found]
 
 
 class QueryReader:
