@@ -61,13 +61,12 @@ class Job:
         self.log = folder / "job.log"
         self.checkpoint = folder / "checkpoint"
         self.environment = (
-            {"STATELOOP_CATCH_UP": "false"}
+            {"STATELOOP_CATCH_UP": "false", "STATELOOP_BATCH": "PT5S"}
             | environment
             | {
                 "STATELOOP_APPLICATION": application,
                 "STATELOOP_KAFKA": kafka,
                 "STATELOOP_CHECKPOINT": str(folder / "checkpoint"),
-                "STATELOOP_BATCH": "PT5S",
                 "STATELOOP_DRIVER_MEMORY": "1g",
             }
         )

@@ -115,3 +115,22 @@ def _event(device: str, number: int, time: datetime) -> Record:
     first_seen = time.replace(minute=0, second=0, microsecond=0)
     event: dict[str, Any] = {"device_id": device, "event_id": str(number), "first_seen": first_seen, "ts": time}
     return Record("", 0, 0, time, device.encode(), orjson.dumps(event))
+
+
+def test_a_job_that_is_killed_in_its_first_batch_goes_on(topics: Topics, tmp_path: Path) -> None:
+    events, answers = everything.random_stream(1, devices=10, events=100, answers=10)
+    fold, new = folded(topics, events, answers)
+    running = job(topics, tmp_path, STATELOOP_CATCH_UP="false", STATELOOP_BATCH="PT1H").start()
+    published(topics, new)
+    assert not running.lines("batch")
+    running.kill()
+    running = job(topics, tmp_path).start()
+    try:
+        until(lambda: running.lines("batch") or running.lines("failed"), "a commit")
+        assert not running.lines("failed")
+        newest = {one.window: one for one in published(topics, new + len(fold.windows))}
+        for window, snapshot in newest.items():
+            last = present(everything.app, window, fold.windows[window], running.epoch())
+            assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))
+    finally:
+        running.stop()
