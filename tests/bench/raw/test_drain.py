@@ -41,7 +41,7 @@ def events(form: ChunkFormat, chunks: Chunks) -> list[bytes]:
     return [event.value for record in records for event in decoder.decode(record)]
 
 
-@pytest.mark.parametrize("form", FORMATS.values(), ids=str)
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 def test_every_format_is_decoded_by_its_application(form: ChunkFormat) -> None:
     chunks = Chunks(form, 3)
     assert {len(value) for _, value in chunks.records()} == {form.size}
