@@ -15,6 +15,7 @@ from examples.flights.reference import answers
 from examples.flights.reference.faults import TokenBucket, fails
 from examples.flights.reference.ledger import Ledger
 from examples.flights.reference.settings import ReferenceSettings
+from examples.serving import healthz
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Q = TypeVar("Q", bound=answers.Question)
@@ -33,7 +34,7 @@ def application(settings: ReferenceSettings, clock: Callable[[], float] = time.m
     app.router.add_get("/weather/{faa}", _looked_up(_weather))
     app.router.add_get("/route", _computed(answers.RouteQuestion, answers.route))
     app.router.add_get("/performance", _computed(answers.PerformanceQuestion, answers.performance))
-    app.router.add_get("/healthz", _healthz)
+    app.router.add_get("/healthz", healthz)
     app.router.add_get("/calls", _calls)
     app.router.add_delete("/calls", _forget_calls)
     return app
@@ -90,10 +91,6 @@ def _computed(question: type[Q], answer: Callable[[Q], BaseModel]) -> Handler:
         return _json(answer(asked))
 
     return handle
-
-
-async def _healthz(_: web.Request) -> web.StreamResponse:
-    return web.json_response({"status": "ok"})
 
 
 async def _calls(request: web.Request) -> web.StreamResponse:

@@ -3,28 +3,16 @@
 It acts on each event once: a repetition has the same key. GET /alerts returns what has come.
 """
 
-import sys
 from collections import Counter, deque
 
 from aiohttp import web
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import ValidationError
 
-from contracts.errors import StateloopError
-from contracts.settings import read
 from contracts.wire.alerts import AlertEvent
+from examples.serving import ServerSettings, healthz, serve
 
 LAST = 100
 """How many events it returns."""
-
-
-class ReceiverSettings(BaseSettings):
-    """Where the server listens."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_REFERENCE_", frozen=True)
-
-    host: str = "127.0.0.1"
-    port: int = Field(default=8081, ge=0, le=65535)
 
 
 class Receiver:
@@ -56,30 +44,14 @@ class Receiver:
         return web.json_response({**self._counts, "last": last})
 
 
-async def _healthz(_: web.Request) -> web.Response:
-    return web.json_response({"status": "ok"})
-
-
-def application() -> web.Application:
+def application(_: ServerSettings) -> web.Application:
     """The server as an aiohttp application."""
     app, receiver = web.Application(), Receiver()
     app.router.add_post("/alerts", receiver.receive)
     app.router.add_get("/alerts", receiver.show)
-    app.router.add_get("/healthz", _healthz)
+    app.router.add_get("/healthz", healthz)
     return app
 
 
-def main() -> None:
-    """Serve until SIGTERM; or exit with 1 after one line with the remedy."""
-    try:
-        settings = read(ReceiverSettings)
-        print(f"stateloop reference: {settings.model_dump_json()}", file=sys.stderr, flush=True)
-        web.run_app(application(), host=settings.host, port=settings.port, print=None, access_log=None)
-    except StateloopError as error:
-        sys.exit(f"stateloop reference: {error}")
-    except OSError as error:
-        sys.exit(f"stateloop reference: {error.strerror}: free the port, or set STATELOOP_REFERENCE_PORT to another")
-
-
 if __name__ == "__main__":
-    main()
+    serve(ServerSettings, application)
