@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from contracts.model.topics import PARTITIONER
 from contracts.wire import Feedback
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 CHECKOUT = Path(__file__).parents[3]
+STARTING = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"}
+"""The errors of a broker that has yet to read the offsets of its groups."""
 PARTITIONS = 4
 DEADLINE_S = 60
 LOG_TAIL = 5000
@@ -114,10 +117,16 @@ class Cluster:
         return found
 
     def committed(self) -> int:
-        """Return the sum of the committed offsets."""
+        """Return the sum of the committed offsets. A broker that has just started gives none for a while."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
         wanted = [TopicPartition(self.topics.snapshots, partition) for partition in range(PARTITIONS)]
-        found = consumer.committed(wanted, DEADLINE_S)
+        retrying = Retrying(
+            retry=retry_if_exception(_is_starting),
+            stop=stop_after_delay(DEADLINE_S),
+            wait=wait_fixed(0.1),
+            reraise=True,
+        )
+        found = retrying(consumer.committed, wanted, DEADLINE_S)
         consumer.close()
         return sum(max(one.offset, 0) for one in found)
 
@@ -162,6 +171,10 @@ class Cluster:
 
     def _log(self, number: int) -> str:
         return (self._logs / f"worker-{number}.log").read_text()
+
+
+def _is_starting(error: BaseException) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].name() in STARTING
 
 
 async def condition(true: Callable[[], bool], what: str) -> None:

@@ -308,7 +308,7 @@ async def test_a_device_is_found_by_the_keyboard_alone(visit: Visit) -> None:
     await visit.page.get_by_role("heading", name=wanted).wait_for()
     await keys.press("Escape")
     await visit.page.locator("table.keys").wait_for()
-    await keys.press("3")
+    await keys.press("4")
     await visit.page.locator("svg.graph").wait_for()
     await keys.press("?")
     assert await visit.page.locator("dialog.help").is_visible()
