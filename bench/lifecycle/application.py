@@ -8,7 +8,7 @@ from contracts import Application, Count, Event, Latest, Max, Mean, State
 from contracts.model.topics import Topics
 
 
-class DeviceReading(Event):
+class LifecycleReading(Event):
     """An event, as far as the state needs it."""
 
     temperature: float
@@ -32,7 +32,7 @@ class After(State, lifetime=timedelta(days=1)):
 
 def _application(state: type[State]) -> Application:
     topics = Topics(replay=True, partitions=PARTITIONS)
-    return Application(name="lifecycle", event=DeviceReading, state=state, topics=topics, deduplicate=False)
+    return Application(name="lifecycle", event=LifecycleReading, state=state, topics=topics, deduplicate=False)
 
 
 before, after = _application(Before), _application(After)
