@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts import AlertRule, Alerts, Table
+from contracts import Alerts
 from contracts.records.alerts import Evaluation, Rules
 from contracts.records.rule_test import LISTED, RuleTest
 from contracts.records.tables import TableRow
 from contracts.wire import Snapshot
+from tests.services.derive.alerted import LIMITS, Limit, above, below
 
 if TYPE_CHECKING:
     from contracts.wire.alerts import AlertRecord
@@ -21,21 +22,8 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEYS = ("a-1", "a-2", "b-1", "b-2")
 
 
-class Limit(AlertRule):
-    high: int
-    low: int
-
-
-def above(snapshot: Snapshot, limit: Limit) -> bool:
-    return int(snapshot.state["value"]) >= limit.high
-
-
-def below(snapshot: Snapshot, limit: Limit) -> bool:
-    return int(snapshot.state["value"]) < limit.low
-
-
-ALERTS = Alerts("too_high", Table("limits", Limit), above, below)
-LIMITS = st.builds(
+ALERTS = Alerts("too_high", LIMITS, above, below)
+RULES = st.builds(
     Limit,
     keys=st.sampled_from(["*", "a-*", "b-?", "a-1", "[ab]-2"]),
     high=st.integers(0, 9),
@@ -63,7 +51,7 @@ def _is_open(record: AlertRecord | None, rule: str) -> bool:
     return record is not None and any(one.status == "open" and one.rule == rule for one in record.alerts)
 
 
-@given(STATES, st.none() | LIMITS, LIMITS, LIMITS, st.none() | st.integers(0, 120))
+@given(STATES, st.none() | RULES, RULES, RULES, st.none() | st.integers(0, 120))
 def test_it_counts_what_saving_the_rule_changes(
     states: dict[str, tuple[int, int, int]], former: Limit | None, new: Limit, other: Limit, second: int | None
 ) -> None:

@@ -64,6 +64,17 @@ class Topics:
         consumer.close()
         return found
 
+    def await_commits(self, snapshots: int) -> None:
+        """Wait until the workers have committed so many snapshots: what follows does not derive them again."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"{self.prefix}derive"})
+        places = [TopicPartition(f"{self.prefix}snapshots", number) for number in range(PARTITIONS)]
+
+        def is_committed() -> bool:
+            return sum(max(one.offset, 0) for one in consumer.committed(places, DEADLINE_S)) == snapshots
+
+        wait_until(is_committed, f"{snapshots} snapshots are committed", DEADLINE_S)
+        consumer.close()
+
     @contextmanager
     def worker(self, name: str = "derive", **told: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run a worker, with further settings; its log is `<name>.log`."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from contracts import AlertRule, Alerts, Application, BaseEvent, Breaker, Latest, Policy, State, Table, Topics, Webhook
+from contracts import AlertRule, Alerts, Application, Breaker, Policy, Table, Topics, Webhook
 from contracts.wire.alerts import Alert, AlertRecord
+from tests.services.derive.alerted import Reading, Sensor
 
 if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
-HOUR = timedelta(hours=1)
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MOMENT = timedelta(milliseconds=10)
 PATIENT = Policy(
@@ -23,19 +23,6 @@ PATIENT = Policy(
     concurrency=8,
     breaker=Breaker(open_for=10 * MOMENT),
 )
-
-
-class Reading(BaseEvent):
-    """A measurement of a sensor."""
-
-    device_id: str
-    value: int
-
-
-class Sensor(State, window=HOUR):
-    """The last measurement of each hour."""
-
-    value: Annotated[int | None, Latest()]
 
 
 class Limit(AlertRule):
