@@ -57,7 +57,7 @@ class ApplicationJob:
         own = query_session(spark, settings.batch_of(application), state_partitions)
         checkpoint = CheckpointFolder(own, settings.checkpoint)
         lease = acquire(checkpoint, this_job(java_pid(own)), time.monotonic, time.sleep)
-        with kept(lease, lambda: stop_queries(own)):
+        with kept(lease, lambda: stop_queries(own), self.report.warning):
             folder, activation = active_folder(checkpoint), active(checkpoint)
             epoch = claim(folder, identity(application, topics, state_partitions), time.time_ns() // 1_000_000)
             published = activation.epoch if activation else epoch

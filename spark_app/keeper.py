@@ -9,14 +9,18 @@ from spark_app.lease import RENEW_S, WATCH_S, Lease
 
 
 @contextmanager
-def kept(lease: Lease, stop_queries: Callable[[], object]) -> Iterator[None]:
+def kept(
+    lease: Lease, stop_queries: Callable[[], bool], warn: Callable[[str], object] = lambda _: None
+) -> Iterator[None]:
     """Renew the lease in the background, and give it back at the end.
+
+    `stop_queries` returns whether one ran, and `warn` gets the reason why it was stopped.
 
     Two threads: a file system that does not answer must not keep the second one from stopping the query.
     """
     ended = threading.Event()
     threading.Thread(target=renew, args=(lease, ended), daemon=True).start()
-    threading.Thread(target=guard, args=(lease, stop_queries, ended), daemon=True).start()
+    threading.Thread(target=guard, args=(lease, stop_queries, warn, ended), daemon=True).start()
     try:
         yield
     finally:
@@ -37,8 +41,11 @@ def renew(lease: Lease, ended: threading.Event) -> None:
             continue
 
 
-def guard(lease: Lease, stop_queries: Callable[[], object], ended: threading.Event) -> None:
+def guard(
+    lease: Lease, stop_queries: Callable[[], bool], warn: Callable[[str], object], ended: threading.Event
+) -> None:
     """Stop the query whenever the lease is not provably this job's."""
     while not ended.wait(WATCH_S):
-        if lease.is_lost or lease.is_overdue():
-            stop_queries()
+        problem = lease.problem()
+        if problem and stop_queries():
+            warn(f"{problem}. The query stops")

@@ -119,6 +119,18 @@ class Lease:
         """Return whether another job may have taken the lease over."""
         return self.clock() - self.renewed_at >= LEASE_S
 
+    def problem(self) -> str | None:
+        """Return why this job must not use the checkpoint now; None while it may."""
+        if self.is_lost:
+            return "another job has the lease of the checkpoint"
+        if self.is_overdue():
+            since = self.clock() - self.renewed_at
+            missed = f"was not renewed for {since:.0f} s, and lasts {LEASE_S:.0f} s"
+            return (
+                f"the lease of the checkpoint {missed}: this machine stood still, or the checkpoint's file system did"
+            )
+        return None
+
     def renew(self) -> None:
         """Make the lease last longer. Raises LeaseLostError, and CheckpointUnreachableError."""
         now, found = self.clock(), newest(self.files)

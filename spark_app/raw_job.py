@@ -58,7 +58,7 @@ class RawJob:
         # A topic that was deleted and created again has other records at the same offsets.
         folder = CheckpointFolder(own, f"{self._folder()}/{topic.id}")
         lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
-        with kept(lease, lambda: stop_queries(own)):
+        with kept(lease, lambda: stop_queries(own), self.report.warning):
             query = raw_query(own, self._application, self._raw, settings, folder.path)
 
             def start() -> QueryRun:

@@ -146,7 +146,7 @@ class Rebuild:
         """
         lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
         folder = generation_folder(self._checkpoint, generation)
-        with kept(lease, lambda: None):
+        with kept(lease, lambda: False):
             left = Handover.begin(self._settings, self._application, folder)
             when_stopped()
             lease.renew()

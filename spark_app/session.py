@@ -102,11 +102,14 @@ def java_pid(spark: SparkSession) -> int:
     return int(context._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001  # PySpark has no public way
 
 
-def stop_queries(spark: SparkSession) -> None:
-    """Stop the running queries of a session."""
+def stop_queries(spark: SparkSession) -> bool:
+    """Stop the running queries of a session. Return whether there were any."""
+    any_active = False
     with suppress(Py4JError, PySparkException):  # the JVM is gone, or the query ended meanwhile
         for query in spark.streams.active:
+            any_active = True
             query.stop()
+    return any_active
 
 
 def stop(spark: SparkSession, archive: Path | None) -> None:

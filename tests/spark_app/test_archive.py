@@ -152,5 +152,5 @@ def test_an_archive_of_another_topic_or_in_use_is_left_alone(
     with pytest.raises(ArchiveReplacedError, match="name another folder"):
         archive(spark, everything.application(), settings, str(tmp_path))
     owner = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
-    with kept(owner, lambda: None), pytest.raises(ArchiveInUseError, match="wait until it ends"):
+    with kept(owner, lambda: False), pytest.raises(ArchiveInUseError, match="wait until it ends"):
         archive(spark, everything.application(), settings, str(tmp_path))

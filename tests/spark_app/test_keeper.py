@@ -57,10 +57,18 @@ def test_the_query_stops_while_the_lease_is_overdue_and_not_before() -> None:
     world = World()
     lease = world.acquire(job("a"))
     stopped: list[float] = []
-    guard(lease, lambda: stopped.append(world.now), Rounds(world, 31))
+    warnings: list[str] = []
+
+    def stop() -> bool:
+        stopped.append(world.now)
+        return len(stopped) == 1  # it runs no more
+
+    guard(lease, stop, warnings.append, Rounds(world, 31))
     assert stopped == [LEASE_S, LEASE_S + 0.5]
+    (warning,) = warnings
+    assert f"not renewed for {LEASE_S:.0f} s" in warning
     lease.renew()
-    guard(lease, lambda: stopped.append(world.now), Rounds(world, 3))
+    guard(lease, stop, warnings.append, Rounds(world, 3))
     assert len(stopped) == 2
 
 
@@ -72,18 +80,18 @@ def test_the_query_stops_at_once_when_another_job_has_the_lease() -> None:
     renew(lease, Rounds(world, 9))
     assert lease.is_lost
     assert world.now == LEASE_S + RENEW_S
-    stopped: list[float] = []
-    guard(lease, lambda: stopped.append(world.now), Rounds(world, 1))
-    assert stopped
+    warnings: list[str] = []
+    guard(lease, lambda: True, warnings.append, Rounds(world, 1))
+    assert warnings == ["another job has the lease of the checkpoint. The query stops"]
     with pytest.raises(LeaseLostError):
         lease.renew()
 
 
 def test_a_job_that_exits_releases_its_own_lease_only() -> None:
     world = World()
-    with kept(world.acquire(job("a")), lambda: None):
+    with kept(world.acquire(job("a")), lambda: False):
         assert len(world.content) == 1
     assert world.content == {}
-    with kept(world.acquire(job("a")), lambda: None):
+    with kept(world.acquire(job("a")), lambda: False):
         world.acquire(job("b", place=None))
     assert len(world.content) == 1
