@@ -18,8 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from contracts.model.application import Application
 from contracts.types.columns import sql_type, text
 from contracts.wire.messages import FORMAT
+from spark_app.backlog import committed_positions, offset_ranges
 from spark_app.columns import answer_type
-from spark_app.errors import ArchiveInUseError, ArchiveReplacedError, CheckpointInUseError
+from spark_app.errors import ArchiveInUseError, ArchiveReplacedError, CheckpointInUseError, SnapshotsDeletedError
 from spark_app.folder import CheckpointFolder
 from spark_app.kafka import CONSUMER, connector
 from spark_app.keeper import kept
@@ -27,7 +28,7 @@ from spark_app.lease import Lease, acquire
 from spark_app.process import this_job
 from spark_app.session import java_pid, stop_queries
 from spark_app.settings import JobSettings
-from spark_app.topics import identify_topic
+from spark_app.topics import TopicIdentity, identify_topic
 
 CHECKPOINT = "_checkpoint"
 """The folder of the query's checkpoint in that of the archive. Readers of Parquet skip it for its first character."""
@@ -65,7 +66,7 @@ def archive(  # noqa: PLR0913  # two of them are options of the command
     """Archive all that the topic has and the folder lacks, in batches of so many records.
 
     If the topic has deleted records that were not archived, the run fails, or skips them. Raises ArchiveReplacedError,
-    ArchiveInUseError, LeaseLostError, as `identify_topic`, and what Spark raises.
+    ArchiveInUseError, SnapshotsDeletedError, LeaseLostError, as `identify_topic`, and what Spark raises.
     """
     own = spark.newSession()
     for name, value in CONF.items():
@@ -78,6 +79,9 @@ def archive(  # noqa: PLR0913  # two of them are options of the command
             checkpoint.write_new(TOPIC, topic.id)
         elif checkpoint.read(TOPIC) != topic.id:
             raise ArchiveReplacedError(folder, topic.name)
+        deleted = _deleted(settings, topic, checkpoint)
+        if deleted and not skips_deleted:
+            raise SnapshotsDeletedError(topic.name, deleted)
         source = own.readStream.format("kafka").options(**connector(settings.client()), **CONSUMER)
         source = source.option("failOnDataLoss", str(not skips_deleted)).option("maxOffsetsPerTrigger", str(batch))
         records = source.option("subscribe", topic.name).option("startingOffsets", "earliest").load()
@@ -86,6 +90,14 @@ def archive(  # noqa: PLR0913  # two of them are options of the command
         query.awaitTermination()
         lease.renew()  # or the loss of it has stopped the query before its end
     return _counts(query)
+
+
+def _deleted(settings: JobSettings, topic: TopicIdentity, checkpoint: CheckpointFolder) -> dict[int, int]:
+    """Return how many records that were not archived each partition has deleted. Spark's own error names no option."""
+    read = committed_positions(checkpoint) or {}
+    begins = {number: begin for (_, number), (begin, _) in offset_ranges(settings, [topic]).items()}
+    counts = {number: begin - read.get((topic.name, number), begin) for number, begin in begins.items()}
+    return {number: count for number, count in counts.items() if count > 0}
 
 
 def rows(records: DataFrame, application: Application) -> DataFrame:

@@ -174,6 +174,18 @@ class ArchiveInUseError(JobError, PermanentError):
         self.owner = owner
 
 
+class SnapshotsDeletedError(JobError, PermanentError):
+    """The topic has deleted snapshots that no run has archived."""
+
+    def __init__(self, topic: str, counts: dict[int, int]) -> None:
+        missing = ", ".join(f"{count:,} of partition {number}" for number, count in sorted(counts.items()))
+        super().__init__(
+            f"{topic} has deleted records that no run has archived ({missing}): run it with --skip-deleted to archive "
+            "those that are left, and more often than the topic deletes"
+        )
+        self.counts = counts
+
+
 class UnreadableSavepointError(JobError, PermanentError):
     """The folder holds no complete savepoint."""
 

@@ -199,6 +199,17 @@ class Topics:
             self._producer.produce(topic, key=record.key, value=record.value, timestamp=stamp)
         assert self._producer.flush(PATIENCE_S) == 0
 
+    def delete_all(self, topic: str) -> None:
+        """Delete the records that a topic holds now."""
+        settings = {"bootstrap.servers": self.kafka, "group.id": "reader"}
+        consumer, admin = Consumer(settings), AdminClient({"bootstrap.servers": self.kafka})
+        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        ends = [consumer.get_watermark_offsets(place, PATIENCE_S)[1] for place in places]
+        consumer.close()
+        until_ends = [TopicPartition(topic, *place) for place in enumerate(ends)]
+        for deleted in admin.delete_records(until_ends).values():
+            deleted.result(PATIENCE_S)
+
     def read(self, topic: str, least: int) -> list[Message]:
         """All that a topic holds, once it holds this many records."""
         consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": "reader", "enable.auto.commit": False})

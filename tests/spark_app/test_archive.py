@@ -154,3 +154,19 @@ def test_an_archive_of_another_topic_or_in_use_is_left_alone(
     owner = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
     with kept(owner, lambda: False), pytest.raises(ArchiveInUseError, match="wait until it ends"):
         archive(spark, everything.application(), settings, str(tmp_path))
+
+
+def test_deleted_snapshots_stop_a_run_that_does_not_skip_them(topics: Topics, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "services.cli", "archive", str(tmp_path / "archive"))
+    run = Job(topics.kafka, tmp_path, "tests.everything:app", {}, command)
+    skipping = Job(topics.kafka, tmp_path, "tests.everything:app", {}, (*command, "--skip-deleted"))
+    archived, deleted, left = (snapshots(seed, 20) for seed in range(3))
+    publish(topics, archived)
+    assert run.start().wait() == 0
+    publish(topics, deleted)
+    topics.delete_all(topics.names.snapshots)
+    publish(topics, left)
+    assert run.start().wait() == 1
+    assert "with --skip-deleted" in run.log.read_text(encoding="utf-8").splitlines()[-1]
+    assert skipping.start().wait() == 0, skipping.log.read_text(encoding="utf-8")[-3000:]
+    assert len(rows(logged(tmp_path / "archive" / "everything"))) == len(archived) + len(left)
