@@ -148,7 +148,7 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
     dependencies, ingestion, cluster, listeners = core
     settings, states = dependencies.settings, dependencies.states
     peer_client = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
-    page = await stack.enter_async_context(console(suite.applications[0], dependencies))
+    page = await stack.enter_async_context(console(suite, dependencies))
     api, watch = state_api(dependencies, authenticator, peer_client), WatchRoutes(dependencies)
     listeners.on_changed += [api.waiters.changed, watch.service.changed]
     listeners.on_restarted.append(watch.service.restarted)

@@ -7,37 +7,39 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from services.query.console.dead_letters import DeadLetterLog, DeadLetterReader
+from services.query.console.dead_letters import DeadLetterReader
 from services.query.console.end_offsets import EndOffsets
-from services.query.console.metrics_history import MetricsHistory
+from services.query.console.figures import topics_of
+from services.query.console.loops import Loops
 from services.query.console.routes import Console
 from services.query.console.sampler import Sources, sampling, targets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from contracts import Application
+    from contracts import Suite
     from services.query.dependencies import Dependencies
 
 
 @asynccontextmanager
-async def console(application: Application, dependencies: Dependencies) -> AsyncIterator[Console]:
-    """Yield the console's routes; the loop is sampled while it is open."""
-    settings, topics = dependencies.settings, application.topics
+async def console(suite: Suite, dependencies: Dependencies) -> AsyncIterator[Console]:
+    """Yield the console's routes; the loops of the suite's applications are sampled while it is open."""
+    settings = dependencies.settings
     every_s = settings.scrape_every.total_seconds()
-    history, letters = MetricsHistory(application, every_s), DeadLetterLog(topics.dead_letters)
+    loops = Loops(suite, every_s)
+    topics = {name for one in suite.applications for name in topics_of(one).values()}
     sources = Sources(
-        application=application.name,
         targets=targets(settings.scrape_targets),
-        ends=EndOffsets(settings.client(), (topics.events, topics.feedback, topics.snapshots, topics.dead_letters)),
+        ends=EndOffsets(settings.client(), topics),
         states=dependencies.states,
         routing=dependencies.routing,
         clock=dependencies.clock,
         now=lambda: datetime.now(UTC),
     )
     async with AsyncExitStack() as stack:
-        follower = DeadLetterReader(settings.client(), topics.dead_letters, letters)
+        letters = {one.application.topics.dead_letters: one.dead_letters for one in loops.all()}
+        follower = DeadLetterReader(settings.client(), letters)
         follower.start()
         stack.push_async_callback(asyncio.to_thread, follower.close)
-        await stack.enter_async_context(sampling(sources, history, every_s))
-        yield Console(application, history, letters, settings.jars)
+        await stack.enter_async_context(sampling(sources, loops.record, every_s))
+        yield Console(loops, settings.jars)

@@ -1,4 +1,4 @@
-"""The latest dead letters: a bounded tail of their topic, followed by a thread in no group."""
+"""The latest dead letters: a bounded tail of their topics, followed by a thread in no group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TAIL = {
 
 
 class DeadLetterLog:
-    """The latest dead letters, and their counts by reason. One thread writes, any thread reads."""
+    """The latest dead letters of a topic, and their counts by reason. One thread writes, any thread reads."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -67,12 +67,11 @@ class DeadLetterLog:
 
 
 class DeadLetterReader:
-    """Reads the topic in a thread from `start` to `close`, which joins it. Failures are retried."""
+    """Reads the topics of these logs in a thread from `start` to `close`, which joins it. Failures are retried."""
 
-    def __init__(self, client: Mapping[str, str], topic: str, letters: DeadLetterLog) -> None:
+    def __init__(self, client: Mapping[str, str], logs: Mapping[str, DeadLetterLog]) -> None:
         self._consumer = create_consumer({**TAIL, **client}, "console-dead-letters", GROUP)
-        self._topic = topic
-        self._dead_letters = letters
+        self._logs = logs
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="dead-letters", daemon=True)
 
@@ -92,18 +91,20 @@ class DeadLetterReader:
             while not self._stopping.is_set():
                 message = self._consumer.poll(POLL_S)
                 if message is not None and message.error() is None:
-                    self._dead_letters.record(summary(message))
+                    self._logs[message.topic() or ""].record(summary(message))
         finally:
             self._consumer.close()
 
     def _begin(self, consumer: Consumer) -> bool:
         try:
-            found = consumer.list_topics(self._topic, ANSWER_S).topics[self._topic]
-            places = [TopicPartition(self._topic, number) for number in found.partitions]
+            known = consumer.list_topics(timeout=ANSWER_S).topics
+            if any(topic not in known or known[topic].error for topic in self._logs):
+                return False
+            places = [TopicPartition(topic, number) for topic in self._logs for number in known[topic].partitions]
             ends = [consumer.get_watermark_offsets(place, ANSWER_S) for place in places]
         except KafkaException:
             return False
-        if found.error is not None or not places or None in ends:
+        if None in ends:
             return False
         for place, (low, high) in zip(places, ends, strict=True):
             place.offset = max(low, high - LOOKED_BACK)

@@ -10,7 +10,7 @@ from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
 ANSWER_S = 2.0
 GROUP = "stateloop-console"
@@ -21,9 +21,9 @@ Offsets = dict[str, dict[int, int]]
 class EndOffsets:
     """Reads the end offset of each partition of these topics. Its methods block."""
 
-    def __init__(self, client: Mapping[str, str], topics: Sequence[str]) -> None:
+    def __init__(self, client: Mapping[str, str], topics: Collection[str]) -> None:
         self._consumer = create_consumer(client, "console-end-offsets", GROUP)
-        self._topics = topics
+        self._topics = frozenset(topics)
         self._asked: list[TopicPartition] = []
         self._lock = threading.Lock()
 
@@ -52,7 +52,7 @@ class EndOffsets:
         return self._consumer.offsets_for_times(self._asked, timeout=ANSWER_S) if self._asked else []
 
     def _complete(self) -> bool:
-        return {one.topic for one in self._asked} == set(self._topics)
+        return {one.topic for one in self._asked} == self._topics
 
     def _partitions(self) -> list[TopicPartition]:
         known = self._consumer.list_topics(timeout=ANSWER_S).topics

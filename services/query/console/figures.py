@@ -75,9 +75,15 @@ def _parts(look: Observation, kind: str) -> Iterator[ScrapeResult]:
     return (one for one in look.parts if one.target.kind == kind)
 
 
+def topics_of(application: Application) -> dict[str, str]:
+    """The topics of an application's loop, by purpose."""
+    return {
+        name: str(getattr(application.topics, name)) for name in ("events", "feedback", "snapshots", "dead_letters")
+    }
+
+
 def _topics(application: Application, growth: Increase, now: Observation) -> dict[str, TopicStatus]:
-    topics, ends = application.topics, now.ends or {}
-    names = {name: str(getattr(topics, name)) for name in ("events", "feedback", "snapshots", "dead_letters")}
+    ends = now.ends or {}
     return {
         what: TopicStatus(
             name=name,
@@ -85,7 +91,7 @@ def _topics(application: Application, growth: Increase, now: Observation) -> dic
             rate=growth.topic(name),
             partitions=len(ends.get(name, ())),
         )
-        for what, name in names.items()
+        for what, name in topics_of(application).items()
     }
 
 

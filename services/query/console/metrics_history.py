@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from contracts.metrics import job, worker
 from services.query.console.figures import JOB, WORKER, figures, milliseconds
 from services.query.console.health_report import health_report
-from services.query.console.models import LoopMetrics, LoopResponse, MetricsPoint
+from services.query.console.models import HealthReport, LoopMetrics, LoopResponse, MetricsPoint
 from services.query.console.observation import Increase
 from services.query.console.quantile import quantile
 
@@ -25,7 +25,7 @@ RATES_S = 10.0
 
 
 class MetricsHistory:
-    """The latest observations, and the points of the last ten minutes."""
+    """The latest observations of an application's loop, and the points of the last ten minutes."""
 
     def __init__(self, application: Application, every_s: float) -> None:
         self._application = application
@@ -38,7 +38,8 @@ class MetricsHistory:
         self._figures: LoopMetrics | None = None
 
     def record(self, look: Observation) -> None:
-        """Add an observation."""
+        """Add an observation, of which it stores what belongs to its application."""
+        look = look.of_application(self._application)
         self._looks.append(look)
         while len(self._looks) > 2 and look.at - self._looks[0].at > RATES_S:  # noqa: PLR2004  # growth is between two
             self._looks.popleft()
@@ -50,11 +51,16 @@ class MetricsHistory:
 
     def answer(self, since: int | None) -> LoopResponse | None:
         """Return the response, with the points after `since` (milliseconds); None before the first observation."""
-        if self._figures is None:
+        report = self.health
+        if self._figures is None or report is None:
             return None
         points = () if since is None else tuple(one for one in self._points if one.at > since)
-        report = health_report(self._figures, self._points)
         return LoopResponse(**dict(self._figures), health=report, every_ms=round(self._every_s * 1000), history=points)
+
+    @property
+    def health(self) -> HealthReport | None:
+        """The health report of the last observation; None before the first."""
+        return None if self._figures is None else health_report(self._figures, self._points)
 
     @property
     def span(self) -> tuple[Observation, Observation] | None:

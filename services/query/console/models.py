@@ -184,8 +184,18 @@ class MetricsPoint(ConsoleModel):
     p95_ms: float | None = None
 
 
+class ApplicationHealth(ConsoleModel):
+    """An application of the suite, and whether its loop is healthy; null as in the health report."""
+
+    name: str
+    healthy: bool | None
+
+
 class LoopResponse(LoopMetrics):
     """GET /v1/loop: the current metrics, the health report, and the metrics history since the requested time."""
+
+    applications: tuple[ApplicationHealth, ...] = ()
+    """All applications of the suite, in its order."""
 
     health: HealthReport
     every_ms: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.cluster import Role
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from contracts import Application
     from contracts.metrics import Metric
     from contracts.model.named_state import NamedState
     from services.query.cluster import Routing
@@ -37,7 +38,10 @@ class StateObservation(NamedTuple):
 
 @dataclass(frozen=True)
 class Observation:
-    """The loop at one time. `at` is in seconds of a monotonic clock; `ends` is None while the broker is unreachable."""
+    """The loops of a suite, or one of them, at one time.
+
+    `at` is in seconds of a monotonic clock; `ends` is None while the broker is unreachable.
+    """
 
     at: float
     clock: datetime
@@ -45,6 +49,12 @@ class Observation:
     ends: Offsets | None
     states: tuple[StateObservation, ...]
     instances: tuple[str, ...] = ()
+
+    def of_application(self, application: Application) -> Observation:
+        """Return what belongs to one application: its samples, and its states."""
+        parts = tuple(one._replace(samples=one.samples and one.samples.of(application.name)) for one in self.parts)
+        states = tuple(one for one in self.states if one.name in application.state_names)
+        return replace(self, parts=parts, states=states)
 
     def of(self, kind: str) -> Iterator[tuple[str, Samples]]:
         """Return the targets of a kind that answered, by their address."""

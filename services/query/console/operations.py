@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from services.query.console import models
-from services.query.console.parameters import DeadLettersQuery, LoopQuery
+from services.query.console.parameters import ApplicationQuery, DeadLettersQuery, LoopQuery
 from services.query.http.openapi import Operation
 
-LOOP = ("bad_request", "no_token", "not_yours", "too_many", "failed")
+LOOP = ("bad_request", "no_token", "not_yours", "unknown_application", "too_many", "failed")
 OPERATIONS = (
     Operation(
         "/v1/loop",
-        "The health of the loop: its processes, topics and APIs, with their history",
+        "The health of an application's loop: its processes, topics and APIs, with their history",
         models.LoopResponse,
         (*LOOP, "catching_up"),
         LoopQuery,
@@ -20,6 +20,7 @@ OPERATIONS = (
         "The enrichments with their inputs, and the outcomes of their requests",
         models.GraphResponse,
         (*LOOP, "catching_up"),
+        ApplicationQuery,
     ),
     Operation(
         "/v1/loop/dead_letters",

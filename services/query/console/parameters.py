@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from services.query.http.parameters import Parameters
+from services.query.http.parameters import Parameters, Text
 
 LARGEST = 10**15
 
 
-class LoopQuery(Parameters):
+class ApplicationQuery(Parameters):
+    """The application of the suite, also of the graph of enrichments."""
+
+    application: Text | None = Field(
+        default=None, min_length=1, description="An application of the suite; without it, the first one"
+    )
+
+
+class LoopQuery(ApplicationQuery):
     """Of the loop."""
 
     since: int | None = Field(
@@ -17,7 +25,7 @@ class LoopQuery(Parameters):
     )
 
 
-class DeadLettersQuery(Parameters):
+class DeadLettersQuery(ApplicationQuery):
     """Of the dead letters."""
 
     limit: int = Field(default=50, ge=0, le=200, description="How many of the latest")

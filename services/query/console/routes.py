@@ -10,7 +10,7 @@ from aiohttp import web
 
 from services.query.console.graph import graph, without_counts
 from services.query.console.page import INDEX, charts, file_response, page
-from services.query.console.parameters import DeadLettersQuery, LoopQuery
+from services.query.console.parameters import ApplicationQuery, DeadLettersQuery, LoopQuery
 from services.query.http.parameters import parse_query
 from services.query.http.request_context import principal
 from services.query.http.responses import problem_response
@@ -19,22 +19,16 @@ from services.query.lookup.problems import RETRY_AFTER_S, Problem
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from contracts import Application
-    from services.query.console.dead_letters import DeadLetterLog
-    from services.query.console.metrics_history import MetricsHistory
+    from services.query.console.loops import Loops
 
 JARS = Path(".stateloop/jars")
 
 
 class Console:
-    """Answers from the samples. Totals over all keys require a token that reads all keys."""
+    """Answers from the loops. Totals over all keys require a token that reads all keys."""
 
-    def __init__(
-        self, application: Application, history: MetricsHistory, dead_letters: DeadLetterLog, jars: Path = JARS
-    ) -> None:
-        self._application = application
-        self._history = history
-        self._dead_letters = dead_letters
+    def __init__(self, loops: Loops, jars: Path = JARS) -> None:
+        self._loops = loops
         self._files = page() | charts(jars)
 
     def routes(self) -> list[web.RouteDef]:
@@ -53,23 +47,27 @@ class Console:
 
     async def loop(self, request: web.Request) -> web.Response:
         """The figures and the health; `since` (milliseconds since 1970) asks for their history after that time."""
-        principal(request).check_all()
-        found = self._history.answer(parse_query(LoopQuery, request).since)
-        return _not_yet() if found is None else _json(found)
+        who = principal(request)
+        who.check_all()
+        query = parse_query(LoopQuery, request)
+        found = self._loops.get(query.application, who).history.answer(query.since)
+        return _not_yet() if found is None else _json(found.model_copy(update={"applications": self._loops.health()}))
 
     async def graph(self, request: web.Request) -> web.Response:
         """Return the enrichments; with their counts for a token that reads all keys."""
-        who, span = principal(request), self._history.span
-        who.check(self._application.name)
-        if span is None:
+        who = principal(request)
+        loop = self._loops.get(parse_query(ApplicationQuery, request).application, who)
+        if (span := loop.history.span) is None:
             return _not_yet()
-        found = graph(self._application, *span)
+        found = graph(loop.application, *span)
         return _json(found if who.is_unbounded else without_counts(found))
 
     async def dead_letters(self, request: web.Request) -> web.Response:
         """The counts by reason and the latest letters."""
-        principal(request).check_all()
-        return _json(self._dead_letters.answer(parse_query(DeadLettersQuery, request).limit))
+        who = principal(request)
+        who.check_all()
+        query = parse_query(DeadLettersQuery, request)
+        return _json(self._loops.get(query.application, who).dead_letters.answer(query.limit))
 
 
 def _json(answer: BaseModel) -> web.Response:

@@ -1,9 +1,10 @@
-"""Samples the loop at an interval while the service runs."""
+"""Samples the loops of a suite at an interval while the service runs: each target once for all applications."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,23 +15,22 @@ from services.query.console.observation import Observation, observe_states
 from services.query.console.scrape import ScrapeTarget, scrape
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from datetime import datetime
 
     from contracts.model.named_state import NamedState
     from services.query.cluster import Routing
     from services.query.console.end_offsets import EndOffsets
-    from services.query.console.metrics_history import MetricsHistory
 
 log = logging.getLogger(__name__)
+
+Record = Callable[[Observation], None]
 
 
 @dataclass(frozen=True)
 class Sources:
     """The sources of an observation. `clock` is monotonic, in seconds; `now` is the time of day."""
 
-    application: str
-    """The application whose samples are observed: a process may have those of a suite."""
     targets: Sequence[ScrapeTarget]
     ends: EndOffsets
     states: Mapping[str, NamedState]
@@ -45,10 +45,10 @@ def targets(parts: Mapping[str, Sequence[str]]) -> tuple[ScrapeTarget, ...]:
 
 
 @asynccontextmanager
-async def sampling(sources: Sources, history: MetricsHistory, every_s: float) -> AsyncIterator[None]:
-    """Record an observation in the history at each interval, in the background."""
+async def sampling(sources: Sources, record: Record, every_s: float) -> AsyncIterator[None]:
+    """Pass an observation to `record` at each interval, in the background."""
     async with ClientSession(cookie_jar=DummyCookieJar(), trust_env=False) as session:
-        task = asyncio.create_task(_gather(session, sources, history, every_s), name="console")
+        task = asyncio.create_task(_gather(session, sources, record, every_s), name="console")
         try:
             yield
         finally:
@@ -63,18 +63,18 @@ async def look(session: ClientSession, sources: Sources) -> Observation:
     return Observation(
         at=sources.clock(),
         clock=sources.now(),
-        parts=tuple(one._replace(samples=one.samples and one.samples.of(sources.application)) for one in parts),
+        parts=parts,
         ends=ends,
         states=observe_states(sources.states, sources.routing),
         instances=tuple(sorted(member.instance for member in sources.routing.members())),
     )
 
 
-async def _gather(session: ClientSession, sources: Sources, history: MetricsHistory, every_s: float) -> None:
+async def _gather(session: ClientSession, sources: Sources, record: Record, every_s: float) -> None:
     while True:
         begun = sources.clock()
         try:
-            history.record(await look(session, sources))
+            record(await look(session, sources))
         except Exception:  # reads must not depend on the console
-            log.exception("the loop could not be sampled")
+            log.exception("the loops could not be sampled")
         await asyncio.sleep(max(0.1, begun + every_s - sources.clock()))

@@ -19,6 +19,7 @@ TITLES = {
     "other_host": (403, "The service does not answer under this host name"),
     "unknown_path": (404, "The path does not exist"),
     "unknown_state": (404, "The state does not exist"),
+    "unknown_application": (404, "The application does not exist"),
     "never_seen": (404, "The key was never seen"),
     "no_window": (404, "The key has no window at this time"),
     "version_not_kept": (404, "The version is not kept"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel
 
-from contracts import Api, Application, Enriched, Event, Latest, Policy, State, enrichment
+from contracts import Api, Application, Enriched, Event, Latest, Policy, State, Suite, Topics, enrichment
 from contracts.metrics import worker
 from contracts.model.enrichment import Enrichment
 from services.query.cluster import Role
@@ -14,13 +14,14 @@ from services.query.console.observation import Observation, StateObservation
 from services.query.console.samples import parse_samples
 from services.query.console.scrape import ScrapeResult, ScrapeTarget
 from tests.services.query.console.exposed import Exposed, exposed
-from tests.services.query.console.looks import away, job_part
+from tests.services.query.console.looks import away, job_of
 
 APIS = tuple(f"api-number-{number:02}-of-the-department-of-long-names" for number in range(14))
 NAMES = tuple(f"enrichment_{number:02}_with_a_name_that_is_too_long" for number in range(14))
 WORKERS = tuple(
     ScrapeTarget("enrichment", f"http://worker-{number}.stateloop.svc.cluster.local:9101") for number in range(24)
 )
+APPLICATION = "vehicles-of-the-whole-world"
 LONG = "fleet/europe-west/customer-000000000000017/vehicle-WBA3A5C50CF256985/trip/2013-01-01T05:00:00.000Z/"
 LARGE = 41_234_567.0
 
@@ -47,22 +48,26 @@ def enriched(name: str, api: str) -> Enrichment:
     return enrichment(api=api)(function)
 
 
-def crowded() -> Application:
-    """The application."""
+def crowded(name: str, prefix: str = "") -> Application:
+    """An application of this name."""
     fields: dict[str, Any] = {"registration_number_of_the_vehicle": Annotated[str | None, Latest()]}
     fields |= {name: Annotated[Answer | None, Enriched()] for name in NAMES}
     state = new_class("Vehicle", (State,), {"lifetime": timedelta(hours=1)}, lambda space: space.update(_body(fields)))
     return Application(
-        name="vehicles-of-the-whole-world",
+        name=name,
         event=Sighting,
         state=state,
         enrichments=tuple(enriched(name, api) for name, api in zip(NAMES, APIS, strict=True)),
         apis={api: Policy() for api in APIS},
+        topics=Topics(prefix),
     )
 
 
 def _body(fields: dict[str, Any]) -> dict[str, Any]:
     return {"__annotations__": fields, "__module__": __name__}
+
+
+SUITE = Suite(crowded(APPLICATION), crowded("flights", "flights_"))
 
 
 def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[ScrapeTarget, ...] = ()) -> Observation:
@@ -71,9 +76,9 @@ def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[ScrapeTarget, ..
     ends = {name: {0: round(counted)} for name in ("events", "feedback", "snapshots")}
     ends["dead_letters"] = {0: round(LARGE)}
     dependencies = (away(one) if one in gone else _worker(one, at, down) for one in WORKERS)
-    states = tuple(StateObservation(f"state_{number}", "topic", {Role.OWNER: 64}, 345_678, 0) for number in range(12))
+    states = (StateObservation(APPLICATION, "topic", {Role.OWNER: 640}, 12 * 345_678, 0),)
     clock = datetime.now(UTC)
-    job = job_part(events=counted, keys=LARGE, lag=LARGE, committed_at=clock.timestamp())
+    job = job_of(**{APPLICATION: {"events": counted, "keys": LARGE, "lag": LARGE, "committed_at": clock.timestamp()}})
     return Observation(at, clock, (job, *dependencies), ends, states, tuple(f"query-{number}" for number in range(8)))
 
 

@@ -24,7 +24,20 @@ BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def job_part(**told: float) -> ScrapeResult:
-    """A job that read so many records, and so on; `lag` is that of both topics together."""
+    """A job that read so many records of flights, and so on; `lag` is that of both topics together."""
+    return job_of(flights=told)
+
+
+def job_of(**applications: dict[str, float]) -> ScrapeResult:
+    """A job of these applications."""
+    values: Exposed = {}
+    for name, told in applications.items():
+        for metric, by_label in _job_values(told).items():
+            values.setdefault(metric, {}).update({(name, *labels): value for labels, value in by_label.items()})
+    return ScrapeResult(JOB, parse_samples(exposed(values)))
+
+
+def _job_values(told: dict[str, float]) -> Exposed:
     values: Exposed = {
         job.RECORDS: {("events",): told.get("events", 0.0), ("feedback",): told.get("feedback", 0.0)},
         job.LAG: {("events",): told.get("lag", 0.0), ("feedback",): 0.0},
@@ -37,7 +50,7 @@ def job_part(**told: float) -> ScrapeResult:
     }
     if not told.get("starts", 1.0):  # what comes with a batch is not there before one
         values |= {job.LAG: {}, job.STATE_KEYS: {}, job.COMMITTED_AT: {(): 0.0}, job.BATCH_SECONDS: {(): 0.0}}
-    return ScrapeResult(JOB, parse_samples(exposed(values)))
+    return values
 
 
 def worker_part(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from contracts import Suite
 from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
-from services.query.console.dead_letters import DeadLetterLog
-from services.query.console.metrics_history import MetricsHistory
+from services.query.console.loops import Loops
 from services.query.console.routes import Console
 from services.query.http.assembly import state_api
 from services.query.http.rule_test_routes import RuleTestRoutes
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
-    from contracts import Application
     from services.query.console.models import DeadLetterSummary
     from services.query.console.observation import Observation
     from services.query.dependencies import Dependencies
@@ -38,17 +37,18 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.2
 """How often the page looks."""
+FLIGHTS = Suite(app)
 
 
 class Stage:
-    """What is on it: the states, the history of the loop, the dead letters. `instead` stands before its own routes."""
+    """What is on it: the states, the loops. `instead` stands before its own routes."""
 
     def __init__(  # noqa: PLR0913  # each stands for itself, and none is needed
         self,
         *,
         tokens: Path | None = None,
         history: int = 10,
-        application: Application = app,
+        suite: Suite = FLIGHTS,
         instead: Sequence[Routes] = (),
         dependencies: Dependencies | None = None,
         tables: Mapping[str, DeclaredTable] | None = None,
@@ -56,10 +56,10 @@ class Stage:
         self.state = a_state("flights", query=QueryOptions(history=history))
         in_memory = dependencies_of(self.state, a_state("tails"), routing=MemoryRouting(), tokens=tokens)
         self.dependencies = dependencies or in_memory
-        self.history = MetricsHistory(application, EVERY_S)
-        self.dead_letters = DeadLetterLog("dead_letters")
+        self.loops = Loops(suite, EVERY_S)
+        self.dead_letters = self.loops.all()[0].dead_letters
         self.push = WatchRoutes(self.dependencies, WatchLimits(mark_every_s=1))
-        console = Console(application, self.history, self.dead_letters)
+        console = Console(self.loops)
         api = state_api(self.dependencies, Authenticator(tokens), None)
         tests = RuleTestRoutes(self.dependencies, api.readers, api.pages, tables or {})
         pieces: list[Routes] = [*instead, self.push, console, tests, *api.routes]
@@ -87,7 +87,7 @@ class Stage:
 
     def look(self, look: Observation) -> None:
         """The loop is looked at."""
-        self.history.record(look)
+        self.loops.record(look)
 
     def dead_letter(self, head: str, reason: str = "malformed") -> DeadLetterSummary:
         """A dead letter of an event that began so; each is later than the one before."""

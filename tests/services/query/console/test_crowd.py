@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.services.query.console.browser import visiting
-from tests.services.query.console.crowd import APIS, LONG, NAMES, WORKERS, crowd, crowded
+from tests.services.query.console.crowd import APIS, LONG, NAMES, SUITE, WORKERS, crowd
 from tests.services.query.console.flights import flight
 from tests.services.query.console.stage import Stage
 
@@ -62,7 +62,7 @@ def long_lived() -> dict[str, Any]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def crowded_stage() -> AsyncIterator[Stage]:
     """Give a console over much of everything."""
-    async with Stage(application=crowded()).serving() as serving:
+    async with Stage(suite=SUITE).serving() as serving:
         crowding(serving, down=APIS[3:5], gone=WORKERS[2:4])
         for number in range(60):
             serving.put(f"{LONG}{number:03}", 1_234_567, long_lived())

@@ -75,10 +75,14 @@ def test_without_dead_letters_there_is_nothing() -> None:
 @pytest.mark.kafka
 def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: str) -> None:
     topic, letters, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
-    with following(client, topic, letters):
-        create(broker, topic, 1)
+    other, others = f"{topics_prefix}other_dead_letters", DeadLetterLog("o")
+    with following(client, {topic: letters, other: others}):
+        for one in (topic, other):
+            create(broker, one, 1)
         write(broker, topic, [late(0, "x" * 5000), b"<html>"])
+        write(broker, other, [late(1)])
         wait_until(lambda: len(letters.answer(9).latest) == 2, "both are read", WITHIN_S)
+        wait_until(lambda: others.answer(9).counts == {"late": 1}, "those of the other topic are its own", WITHIN_S)
     found = letters.answer(9)
     assert found.counts == {"late": 1, UNREADABLE: 1}
     heads = {one.reason: one.head for one in found.latest}
@@ -91,7 +95,7 @@ def test_of_a_long_topic_only_the_end_is_read(broker: EmbeddedBroker, topics_pre
     topic, letters, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
     create(broker, topic, 1)
     write(broker, topic, [late(number) for number in range(LOOKED_BACK + 500)])
-    with following(client, topic, letters):
+    with following(client, {topic: letters}):
         wait_until(lambda: sum(letters.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", WITHIN_S)
     assert letters.answer(1).counts == {"late": LOOKED_BACK}
     assert letters.answer(1).latest[0].offset == LOOKED_BACK + 499
@@ -120,8 +124,8 @@ def test_an_unreachable_broker_has_no_end_offsets() -> None:
 
 
 @contextmanager
-def following(client: dict[str, str], topic: str, letters: DeadLetterLog) -> Iterator[None]:
-    follower = DeadLetterReader(client, topic, letters)
+def following(client: dict[str, str], logs: dict[str, DeadLetterLog]) -> Iterator[None]:
+    follower = DeadLetterReader(client, logs)
     follower.start()
     try:
         yield

@@ -75,7 +75,7 @@ async def room(browser: Browser, tmp_path: Path, tokens: Path) -> AsyncIterator[
         for number in range(12):
             written.measure(f"sensor-{number}", number)
         rows = TableRoutes(declared, WrittenRows(written))
-        stage = Stage(tokens=tokens, instead=(rows,), dependencies=dependencies, tables=declared)
+        stage = Stage(tokens=tokens, instead=(rows,), dependencies=dependencies, suite=SUITE, tables=declared)
         async with stage.serving():
             written.changed = stage.push.service.changed
             for at in range(0, 60, 2):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 import pytest_asyncio
 
+from contracts import Suite
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.looks import at_work
 from tests.services.query.console.stage import Stage
@@ -65,7 +66,7 @@ class Scene(NamedTuple):
 async def scene(browser: Browser, tmp_path: Path) -> AsyncIterator[Scene]:
     """Give a page over a patient of 38 seconds, three of which are lost."""
     with ward(tmp_path) as (dependencies, patients):
-        async with Stage(dependencies=dependencies, application=VITALS).serving() as stage:
+        async with Stage(dependencies=dependencies, suite=Suite(VITALS)).serving() as stage:
             patients.stage = stage
             patients.arrive("patient-7", sorted(set(range(38)) - LOST))
             stage.look(at_work(0))

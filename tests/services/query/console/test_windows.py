@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from contracts import Suite
+from examples.departures.application import departures
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.looks import at_work
 from tests.services.query.console.stage import Stage
@@ -42,7 +44,7 @@ def windowed() -> WindowedState:
 @pytest_asyncio.fixture(loop_scope="session")
 async def windows(browser: Browser, windowed: WindowedState) -> AsyncIterator[Visit]:
     """Give a page over these windows."""
-    async with Stage(instead=(windowed,)).serving() as stage:
+    async with Stage(instead=(windowed,), suite=Suite(departures)).serving() as stage:
         for at in range(0, 60, 2):
             stage.look(at_work(at, until=60))
         async with visiting(browser, stage) as found:

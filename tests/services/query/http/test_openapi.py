@@ -14,11 +14,10 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi import checks
 
-from contracts import Table
+from contracts import Suite, Table
 from contracts.model.named_state import QueryOptions
 from examples.flights.application import app
-from services.query.console.dead_letters import DeadLetterLog
-from services.query.console.metrics_history import MetricsHistory
+from services.query.console.loops import Loops
 from services.query.console.routes import Console
 from services.query.http.table_routes import DeclaredTable, TableRoutes
 from services.query.openapi import document, written
@@ -74,11 +73,11 @@ def tables() -> TableRoutes:
 
 def console() -> Console:
     """One that has looked twice, and has a dead letter."""
-    history, letters = MetricsHistory(app, 2.0), DeadLetterLog("dead_letters")
+    loops = Loops(Suite(app), 2.0)
     for at in (0, 2):
-        history.record(at_work(at))
-    letters.record(a_dead_letter(1))
-    return Console(app, history, letters)
+        loops.record(at_work(at))
+    loops.all()[0].dead_letters.record(a_dead_letter(1))
+    return Console(loops)
 
 
 def test_the_committed_document_is_that_of_the_models() -> None:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import ClientSession
 
+from contracts import Suite
 from contracts.model.named_state import QueryOptions
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
+from examples.departures.application import departures
 from examples.flights.application import app
 from services.query.cluster import Member, PartitionStatus, Role
-from services.query.console.dead_letters import DeadLetterLog
-from services.query.console.metrics_history import MetricsHistory
+from services.query.console.loops import Loops
 from services.query.console.routes import Console
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.http.watch_routes import WatchRoutes
@@ -91,14 +92,14 @@ class Scoped:
         dependencies = dependencies_of(
             state, a_state("planes"), stores=stores, routing=routing, instance=name, **overrides
         )
-        history = MetricsHistory(app, 2.0)
+        loops = Loops(Suite(app, departures), 2.0)
         for at in (0, 2):
-            history.record(at_work(at, rate=1))
+            loops.record(at_work(at, rate=1))
         return Instance(
             dependencies,
             hot=hot,
             peer_client=peer_client,
-            others=[WatchRoutes(dependencies), Console(app, history, DeadLetterLog("letters"))],
+            others=[WatchRoutes(dependencies), Console(loops)],
         )
 
     @property
@@ -261,6 +262,25 @@ async def test_a_token_for_some_keys_gets_the_graph_without_counts(tokens: Path)
         for headers, nodes in ((BEARER, [{}]), (ALL, [{"result": 4}])):
             told = await found.one.ask("/v1/loop/graph", headers=headers)
             assert [one["totals"] for one in told.json["nodes"] if one["name"] == "aircraft"] == nodes
+
+
+@pytest.mark.parametrize("path", ["/v1/loop", "/v1/loop/graph", "/v1/loop/dead_letters"])
+async def test_an_application_beyond_the_scope_is_answered_like_none(tokens: Path, path: str) -> None:
+    async with scoped(tokens) as found:
+        there, absent = [
+            await found.one.ask(f"{path}?application={name}", headers=BEARER) for name in ("departures", "nosuchname")
+        ]
+        assert (there.status, there.raw.replace(b"departures", b"nosuchname")) == (403, absent.raw)
+        told = await found.one.ask(f"{path}?application=nosuch", headers=ALL)
+        assert (told.status, told.kind) == (404, "unknown_application")
+        assert told.json["detail"] == "The applications are: flights, departures"
+
+
+async def test_an_unknown_application_lists_only_applications_in_the_scope(tokens: Path) -> None:
+    async with scoped(tokens) as found:
+        told = await found.one.ask("/v1/loop/graph?application=gone", headers=BEARER)
+        assert (told.kind, told.json["detail"]) == ("unknown_application", "The applications are: flights")
+        assert b"departures" not in told.body
 
 
 def test_instances_are_listed_without_states_beyond_the_scope_and_without_counts_of_records() -> None:

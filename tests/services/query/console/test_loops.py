@@ -1,0 +1,154 @@
+"""The loops of a suite: sampled together, answered apart."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession, web
+from typing_extensions import override
+
+from contracts import Suite
+from contracts.metrics import job
+from examples.flights.application import app as flights
+from services.query.console.end_offsets import EndOffsets, Offsets
+from services.query.console.loops import Loops
+from services.query.console.sampler import Sources, look, targets
+from services.query.lookup.authentication import ANONYMOUS, Principal
+from services.query.lookup.problems import ProblemError
+from tests.services.query.console.departing import KEYS, RATE, SUITE, two_at_work
+from tests.services.query.console.exposed import Exposed, exposed
+from tests.services.query.console.looks import a_dead_letter
+from tests.services.query.console.stage import Stage
+from tests.services.query.in_memory import MemoryRouting
+
+if TYPE_CHECKING:
+    from services.query.console.models import LoopResponse
+
+
+class NoEnds(EndOffsets):
+    """The broker does not answer."""
+
+    def __init__(self) -> None:
+        """Connect to nothing."""
+
+    @override
+    def read(self) -> Offsets | None:
+        return None
+
+
+def working(**told: float) -> Loops:
+    loops = Loops(SUITE, 2.0)
+    for at in range(0, 60, 2):
+        loops.record(two_at_work(at, until=60, **told))
+    return loops
+
+
+def response(loops: Loops, name: str | None) -> LoopResponse:
+    found = loops.get(name, ANONYMOUS).history.answer(0)
+    assert found is not None
+    return found
+
+
+def test_each_application_has_its_own_figures() -> None:
+    loops = working()
+    for name, keys in KEYS.items():
+        found = response(loops, name)
+        assert found.application == name
+        assert [one.keys for one in found.job] == [keys]
+        assert name in {one.name for one in found.states}
+    assert {one.name for one in response(loops, "departures").states} == {"departures"}
+    assert response(loops, "departures").topics["snapshots"].rate == RATE
+    assert response(loops, "departures").apis == ()
+    assert response(loops, None).application == "flights"
+
+
+def test_each_application_has_its_own_health() -> None:
+    assert [(one.name, one.healthy) for one in working().health()] == [("flights", True), ("departures", True)]
+    loops = working(starts=0)
+    assert [(one.name, one.healthy) for one in loops.health()] == [("flights", True), ("departures", False)]
+    assert [one.kind for one in response(loops, "departures").health.reasons] == ["job_starting"]
+
+
+def test_the_health_before_the_first_observation_is_not_reported() -> None:
+    assert Loops(SUITE, 2.0).health() == ()
+
+
+def test_an_unknown_application_is_reported_with_those_in_the_scope() -> None:
+    for principal, known in (
+        (ANONYMOUS, "flights, departures"),
+        (Principal("some", ("departures", "other")), "departures"),
+        (Principal("none", ("other",)), "none"),
+    ):
+        with pytest.raises(ProblemError) as refused:
+            Loops(SUITE, 2.0).get("other", principal)
+        assert refused.value.problem.kind == "unknown_application"
+        assert refused.value.problem.detail == f"The applications are: {known}"
+
+
+def test_an_application_beyond_the_scope_is_refused_whether_it_exists_or_not() -> None:
+    details = []
+    for name in ("departures", "nosuch"):
+        with pytest.raises(ProblemError) as refused:
+            Loops(SUITE, 2.0).get(name, Principal("some", ("flights",)))
+        assert refused.value.problem.kind == "not_yours"
+        details.append(refused.value.problem.detail.replace(name, "…"))
+    assert details[0] == details[1]
+
+
+async def test_a_target_is_scraped_once_for_all_applications() -> None:
+    asked: Counter[str] = Counter()
+    keys: Exposed = {job.STATE_KEYS: {("flights", "state"): 3.0, ("departures", "state"): 4.0}}
+
+    async def metrics(request: web.Request) -> web.Response:
+        asked[request.path] += 1
+        return web.Response(text=exposed(keys))
+
+    application = web.Application()
+    application.add_routes([web.get("/metrics", metrics)])
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        (address,) = runner.addresses
+        parts = targets({"job": [f"http://127.0.0.1:{address[1]}"]})
+        clock, now = time.monotonic, lambda: datetime.now(UTC)
+        sources = Sources(parts, NoEnds(), {}, MemoryRouting(), clock, now)
+        loops = Loops(SUITE, 2.0)
+        async with ClientSession() as session:
+            loops.record(await look(session, sources))
+    finally:
+        await runner.cleanup()
+    assert asked == {"/metrics": 1}
+    assert [response(loops, name).job[0].keys for name in KEYS] == [3, 4]
+
+
+async def test_the_routes_answer_for_an_application() -> None:
+    stage = Stage(suite=SUITE)
+    for at in (0, 2):
+        stage.look(two_at_work(at, until=2))
+    stage.loops.get("departures", ANONYMOUS).dead_letters.record(a_dead_letter(1, reason="late"))
+    async with stage.serving(), ClientSession() as session:
+
+        async def ask(path: str) -> Any:
+            async with session.get(stage.base + path) as found:
+                return await found.json()
+
+        listed = [{"name": "flights", "healthy": True}, {"name": "departures", "healthy": True}]
+        for query, name in (("", "flights"), ("?application=departures", "departures")):
+            told = await ask(f"/v1/loop{query}")
+            assert (told["application"], told["applications"]) == (name, listed)
+            assert (await ask(f"/v1/loop/graph{query}"))["application"] == name
+        assert (await ask("/v1/loop/dead_letters"))["counts"] == {}
+        departed = await ask("/v1/loop/dead_letters?application=departures")
+        assert (departed["topic"], departed["counts"]) == ("departures_dead_letters", {"late": 1})
+
+
+def test_one_application_is_a_suite_of_one() -> None:
+    loops = Loops(Suite(flights), 2.0)
+    for at in (0, 2):
+        loops.record(two_at_work(at, until=2))
+    assert [one.name for one in loops.health()] == ["flights"]
