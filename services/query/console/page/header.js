@@ -1,15 +1,15 @@
 // The header of every view: the name, the links to the views, the search, and the health of the loop.
 
+import { address, applicationTabs } from "./applications.js";
 import { clock } from "./format.js";
 import { loop } from "./loop.js";
 import { el, setText } from "./node.js";
 import { own } from "./own.js";
-import { to } from "./route.js";
 import { search } from "./search.js";
 import { nextTheme, theme } from "./theme.js";
 
 const VIEWS = [
-  ["", "Loop"],
+  ["loop", "Loop"],
   ["states", "States"],
   ["rules", "Rules"],
   ["enrichments", "Enrichments"],
@@ -20,8 +20,9 @@ const SHOWN = { device: "states" };
 /** The header: {show(view), focusSearch()}. `onHelp` shows the keyboard shortcuts. */
 export function header(place, onHelp) {
   const sought = search();
-  const links = new Map(VIEWS.map(([view, name]) => [view, el("a", { href: view ? to(view) : "#/" }, name)]));
-  const health = el("a", { class: "health", href: "#/", "data-status": "unknown" }, "…");
+  const links = new Map(VIEWS.map(([view, name]) => [view, el("a", {}, name)]));
+  const health = el("a", { class: "health" });
+  const tabs = applicationTabs();
   const themeButton = el("button", { class: "icon", onclick: () => (nextTheme(), tellTheme()) });
   const tellTheme = () => {
     const names = { auto: "◐", light: "☀", dark: "☾" };
@@ -36,6 +37,7 @@ export function header(place, onHelp) {
     el("nav", { "aria-label": "Views" }, [...links.values()]),
     sought.node,
     el("div", { class: "tools" }, themeButton, el("button", { class: "icon", "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)", onclick: onHelp }, "?")),
+    tabs.node,
   );
   const name = place.querySelector(".application");
   loop.addEventListener("loop", () => {
@@ -51,7 +53,15 @@ export function header(place, onHelp) {
   return {
     focusSearch: sought.focus,
     show(view) {
+      tabs.show(view);
+      if (!loop.latest && !loop.error) {
+        setText(name, loop.application ?? "");
+        setText(health, "…");
+        health.dataset.status = "unknown";
+      }
+      health.href = address("loop");
       for (const [one, link] of links) {
+        link.href = address(one);
         if (one === (own(SHOWN, view) ?? view)) link.setAttribute("aria-current", "page");
         else link.removeAttribute("aria-current");
       }

@@ -1,7 +1,7 @@
 // The keys that the page knows, and what they do.
 
+import { address } from "./applications.js";
 import { el } from "./node.js";
-import { go } from "./route.js";
 import { own } from "./own.js";
 import { nextTheme } from "./theme.js";
 
@@ -14,7 +14,7 @@ const KEYS = [
   ["t", "Other colours: as the system has them, light, dark"],
   ["?", "This help"],
 ];
-const VIEWS = { 1: [""], 2: ["states"], 3: ["rules"], 4: ["enrichments"], 5: ["dead_letters"] };
+const VIEWS = { 1: "loop", 2: "states", 3: "rules", 4: "enrichments", 5: "dead_letters" };
 let dialog = null;
 
 /** Show the keys, or hide them. */
@@ -40,6 +40,6 @@ export function listenToKeys(focusSearch, goBack) {
     if (own(known, event.key)) {
       event.preventDefault();
       known[event.key]();
-    } else if (own(VIEWS, event.key)) go(...VIEWS[event.key]);
+    } else if (own(VIEWS, event.key)) location.hash = address(VIEWS[event.key]);
   });
 }

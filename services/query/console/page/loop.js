@@ -1,4 +1,4 @@
-// Polls the metrics of the loop while the page is visible.
+// Polls the metrics of one application's loop while the page is visible.
 
 import { getJson } from "./service.js";
 import { onToken } from "./token.js";
@@ -14,8 +14,12 @@ class Loop extends EventTarget {
   history = [];
   error = null;
   at = null;
+  /** The selected application; null for the first of the suite. */
+  application = null;
+  /** The applications of the suite, with their health. */
+  applications = [];
   #timer = null;
-  #asking = false;
+  #asking = null;
 
   start() {
     document.addEventListener("visibilitychange", () => this.#look());
@@ -23,19 +27,34 @@ class Loop extends EventTarget {
     this.#look();
   }
 
+  /** Show the loop of another application: no metrics of the one before stay. */
+  select(application) {
+    if (application === this.application) return;
+    Object.assign(this, { application, latest: null, history: [], error: null, at: null });
+    this.#asking?.abort();
+    this.#asking = null;
+    this.#look();
+  }
+
+  /** The path of a resource of the selected application's loop. */
+  path(path, parameters = {}) {
+    const named = this.application === null ? {} : { application: this.application };
+    return `${path}?${new URLSearchParams({ ...parameters, ...named })}`;
+  }
+
   async #look() {
     clearTimeout(this.#timer);
     if (document.hidden || this.#asking) return;
-    this.#asking = true;
+    const asking = (this.#asking = new AbortController());
     if (!this.error && this.#isOld()) this.#lose(new Error("Retrying"));
     try {
-      this.#take(await getJson(`/v1/loop?since=${this.history.at(-1)?.at ?? 0}`));
+      this.#take(await getJson(this.path("/v1/loop", { since: this.history.at(-1)?.at ?? 0 }), { signal: asking.signal }));
     } catch (problem) {
+      if (asking.signal.aborted) return;
       this.#lose(problem);
-    } finally {
-      this.#asking = false;
-      if (this.error?.kind !== "not_yours") this.#timer = setTimeout(() => this.#look(), this.latest?.every_ms ?? EVERY_MS);
     }
+    this.#asking = null;
+    if (this.error?.kind !== "not_yours") this.#timer = setTimeout(() => this.#look(), this.latest?.every_ms ?? EVERY_MS);
   }
 
   #take(answer) {
@@ -43,7 +62,7 @@ class Loop extends EventTarget {
     const points = [...this.history, ...newer];
     this.history = points.filter((point) => point.at > (points.at(-1)?.at ?? 0) - KEPT_MS);
     if (answer.at !== this.latest?.at) this.at = Date.now();
-    this.latest = answer;
+    [this.latest, this.applications] = [answer, answer.applications];
     if (this.#isOld()) return this.#lose(new Error("The query service answers, but no longer scrapes the loop"));
     this.error = null;
     this.dispatchEvent(new Event("loop"));

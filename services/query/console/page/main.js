@@ -1,5 +1,6 @@
 // The page: its header, and the view that the address names.
 
+import { isOfApplication } from "./applications.js";
 import { header } from "./header.js";
 import { listenToKeys, toggleHelp } from "./help.js";
 import { loop } from "./loop.js";
@@ -16,7 +17,7 @@ import { rulesView } from "./views/rules.js";
 import { statesView } from "./views/states.js";
 
 const VIEWS = {
-  "": () => overview(),
+  loop: () => overview(),
   states: ([state, time]) => statesView(state || null, time || null),
   device: ([state = "", key = "", window]) => device(state, key, window || null),
   rules: ([table]) => rulesView(table || null),
@@ -29,9 +30,11 @@ let shown = null;
 function show() {
   const { view, parts } = route();
   shown?.close();
+  if (isOfApplication(view)) loop.select(parts[0] || null);
   shown = (own(VIEWS, view) ?? missing)(parts);
   main.replaceChildren(shown.node);
-  document.title = `${shown.title} · Stateloop`;
+  const application = isOfApplication(view) ? loop.application : null;
+  document.title = [shown.title, application, "Stateloop"].filter((one) => one !== null).join(" · ");
   above.show(view);
   scrollTo(0, 0);
 }

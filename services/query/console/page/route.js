@@ -1,9 +1,9 @@
 // Which view is shown: the part of the address after #.
 
-/** The route as {view, parts}: of #/device/flights/a%2Fb, view "device" and parts ["flights", "a/b"]. */
+/** The route as {view, parts}: of #/device/flights/a%2Fb, view "device" and parts ["flights", "a/b"]; "loop" of none. */
 export function route() {
-  const [view = "", ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
-  return { view, parts };
+  const [view, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
+  return { view: view || "loop", parts };
 }
 
 /** The address of a view. */

@@ -2,6 +2,7 @@
 
 import { Kept, arrange } from "../arrange.js";
 import { clock, count, time, value as written } from "../format.js";
+import { loop } from "../loop.js";
 import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { repeat } from "../repeat.js";
@@ -61,7 +62,7 @@ export function deadLetters() {
   more.addEventListener("click", () => ((view.most = LIMIT), draw()));
   const look = async () => {
     try {
-      view.response = await getJson(`/v1/loop/dead_letters?limit=${LIMIT}`, { signal: stopping.signal });
+      view.response = await getJson(loop.path("/v1/loop/dead_letters", { limit: LIMIT }), { signal: stopping.signal });
       view.at = Date.now();
       draw();
     } catch (error) {

@@ -4,36 +4,34 @@ import { Kept, arrange } from "../arrange.js";
 import { time, value as written } from "../format.js";
 import { el } from "../node.js";
 import { own } from "../own.js";
-import { getJson } from "../service.js";
+import { graphOf, isSnapshot } from "../snapshots.js";
 
 const SIGNS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "◌" };
 const WORDS = { result: "done", absence: "absent", failure: "failed", skipped: "skipped", open: "open" };
 const OPEN_FIELDS = 4;
 
-/** The cards of a device's enrichments: {node, show(value, before)}. The graph, of the application of that name, has what each waits for. */
+/** The cards of a device's enrichments: {node, show(value, before)}. The application's graph has what each waits for. */
 export function enrichmentCards(state, signal) {
   const list = el("ul", { class: "enrichments" });
   const summary = el("p", { class: "muted small summary" });
   const node = el("section", { class: "panel", "aria-label": "Enrichments", hidden: true }, el("h2", {}, "Enrichments"), summary, list);
   const cards = new Kept();
   let nodes = [];
+  let graph = null;
   let last = null;
   const draw = (before) => {
     const answers = last?.enrichments ?? {};
-    const isSnapshot = Boolean(last?.state && last?.device_id);
-    const named = nodes.length && isSnapshot ? nodes : Object.keys(answers).map((name) => ({ name, needs: [], optional: [] }));
-    node.hidden = !isSnapshot || !named.length;
+    const named = nodes.length && isSnapshot(last) ? nodes : Object.keys(answers).map((name) => ({ name, needs: [], optional: [] }));
+    node.hidden = !isSnapshot(last) || !named.length;
     const places = new Map(named.map((one) => [JSON.stringify([one.name, own(answers, one.name), statusOf(one, last)]), one]));
     arrange(list, cards.of([...places.keys()], (place) => card(places.get(place), answers, last, before)));
     summary.textContent = tally(named, answers);
   };
-  getJson("/v1/loop/graph", { signal })
-    .then((graph) => ((nodes = graph.application === state ? graph.nodes : []), last && draw(last)))
-    .catch(() => {}); // without the graph, those that were answered are shown all the same
   return {
     node,
     show(value, before) {
       last = value;
+      if (isSnapshot(value)) graph ??= graphOf(state, { signal }).then((found) => ((nodes = found), last && draw(last)));
       draw(before);
     },
     clear() {

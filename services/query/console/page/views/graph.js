@@ -2,6 +2,7 @@
 
 import { fit } from "../fit.js";
 import { brief, clock, count, rate } from "../format.js";
+import { loop } from "../loop.js";
 import { el, setText, svg } from "../node.js";
 import { repeat } from "../repeat.js";
 import { getJson } from "../service.js";
@@ -30,7 +31,7 @@ export function graph() {
   let at = null;
   const look = async () => {
     try {
-      const response = await getJson("/v1/loop/graph", { signal: stopping.signal });
+      const response = await getJson(loop.path("/v1/loop/graph"), { signal: stopping.signal });
       setText(notice, response.nodes.length ? "Each box is an enrichment, to the right of what it needs; a dashed line is an optional need. Counts are those since the workers started." : `${response.application} declares no enrichment.`);
       drawn ??= draw(drawing, response);
       response.nodes.forEach((one) => drawn.get(one.name)?.(one));

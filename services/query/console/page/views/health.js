@@ -1,9 +1,9 @@
 // The health report: whether the loop is healthy, and the reasons and actions if not.
 
+import { address } from "../applications.js";
 import { Kept, arrange } from "../arrange.js";
 import { clock } from "../format.js";
 import { el, setText } from "../node.js";
-import { to } from "../route.js";
 
 const WELL = "Every scrape target answers, no lag grows, and no API is down.";
 const UNMONITORED = "Every monitored component answers, and no lag grows. The health of these components is unknown:";
@@ -51,7 +51,7 @@ export function healthPanel() {
 /** All reasons of one kind: the first one, and the others in a fold. */
 function reasonGroup(kind) {
   const [message, action] = [el("strong"), el("span")];
-  const link = kind === "dead_letters_increasing" ? [" ", el("a", { href: to("dead_letters") }, "See them")] : null;
+  const link = kind === "dead_letters_increasing" ? [" ", el("a", { href: address("dead_letters") }, "See them")] : null;
   const [summary, rest] = [el("summary"), el("ul")];
   const more = el("details", { hidden: true }, summary, rest);
   const others = new Kept();

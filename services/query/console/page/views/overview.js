@@ -1,11 +1,11 @@
 // The overview: the health report, the loop diagram, the metrics history, and the processes.
 
+import { address } from "../applications.js";
 import { chart } from "../chart.js";
 import { count, duration, rate } from "../format.js";
 import { loop } from "../loop.js";
 import { el } from "../node.js";
 import { picture } from "../picture/picture.js";
-import { go } from "../route.js";
 import { processes } from "./processes.js";
 import { healthPanel } from "./health.js";
 
@@ -31,7 +31,7 @@ export function overview() {
   const health = healthPanel();
   const drawn = picture((name) => {
     const view = VIEWS[name.startsWith("api:") ? "apis" : name];
-    if (view) go(view);
+    if (view) location.hash = address(view);
   });
   const charts = [
     chart("Records and calls per second", RATES, rate),

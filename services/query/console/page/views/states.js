@@ -2,12 +2,11 @@
 
 import { Kept, arrange } from "../arrange.js";
 import { clock, count, when } from "../format.js";
-import { loop } from "../loop.js";
 import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { repeat } from "../repeat.js";
 import { to } from "../route.js";
-import { getJson } from "../service.js";
+import { graphOf, isSnapshot } from "../snapshots.js";
 import { page, states, versionName } from "../states.js";
 import { windowSize } from "../windows.js";
 import { cell, chosenColumns } from "./columns.js";
@@ -36,7 +35,9 @@ export function statesView(chosen, time) {
   const keys = el("section", { class: "panel", "aria-label": "Keys", hidden: true }, el("div", { class: "bar" }, el("h2", {}, "Keys"), filter, more), notice, el("div", { class: "scroll" }, table));
   const top = topKeys(time);
   const node = el("div", {}, el("h1", {}, "Named states"), list, top.node, keys);
-  const looking = { state: chosen, after: null, next: null, graph: null, states: [], seen: new Map(), at: null, rows: ROWS };
+  const looking = { state: chosen, after: null, next: null, seen: new Map(), at: null, rows: ROWS };
+  let graph = null;
+  looking.enrichments = () => (graph ??= graphOf(looking.state, { signal: stopping.signal }));
   const cards = new Kept();
   let asking = new AbortController();
   const look = async () => {
@@ -49,7 +50,6 @@ export function statesView(chosen, time) {
       const made = cards.of(response.map((one) => one.name), stateCard);
       made.forEach((one, number) => one.show(response[number], looking.state));
       arrange(list, made.map((one) => one.node));
-      looking.states = response.map((one) => one.name);
       keys.hidden = looking.state === null;
       await top.look(response.find((one) => one.name === looking.state) ?? null, { signal });
       if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, signal);
@@ -64,23 +64,22 @@ export function statesView(chosen, time) {
   filter.addEventListener("input", again);
   more.addEventListener("click", () => ((looking.after = looking.next), look()));
   table.addEventListener("keydown", moved);
-  getJson("/v1/loop/graph", { signal: stopping.signal }).then((graph) => (looking.graph = graph)).catch(() => {});
   repeat(look, EVERY_MS, stopping.signal);
   return { node, title: "States", close: () => stopping.abort() };
 }
 
 function stateCard(name) {
-  const [topic, figures, roles] = ["muted small", "", "muted small"].map((kind) => el("span", { class: kind }));
-  const link = el("a", { class: "panel state", href: to("states", name) }, el("strong", {}, name), topic, figures, roles);
+  const [topic, figures, here] = ["muted small", "", "muted small"].map((kind) => el("span", { class: kind }));
+  const link = el("a", { class: "panel state", href: to("states", name) }, el("strong", {}, name), topic, figures, here);
   return {
     node: el("li", {}, link),
     show(one, chosen) {
-      const mine = loop.latest?.states.find((state) => state.name === name);
+      const roles = Map.groupBy(one.partitions, (partition) => partition.role);
       if (name === chosen) link.setAttribute("aria-current", "true");
       setText(topic, `from ${one.topic}`);
       const what = typeof one.window_s === "number" ? `windows of ${windowSize(one.window_s)}` : "keys";
       setText(figures, `${count(one.keys)} ${what} · lag ${count(one.lag.records)} · ${one.partitions.length} partitions`);
-      setText(roles, mine ? `here: ${Object.entries(mine.roles).map(([role, number]) => `${number} ${role.replace("_", " ")}`).join(", ")}` : "");
+      setText(here, `here: ${[...roles].map(([role, those]) => `${those.length} ${role.replace("_", " ")}`).join(", ")}`);
     },
   };
 }
@@ -93,7 +92,7 @@ async function showKeys(looking, prefix, table, notice, more, signal) {
   setText(more, found.after === null ? "First keys" : "Next keys");
   setText(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
   const columns = chosenColumns(found.answers, COLUMNS);
-  const named = found.answers.some((one) => one.value?.enrichments && one.value?.device_id) ? enrichmentsOf(looking) : [];
+  const named = found.answers.some((one) => isSnapshot(one.value)) ? await looking.enrichments() : [];
   const focused = document.activeElement?.closest?.("tr")?.dataset.key;
   const marked = named.length > MOST_MARKS ? [el("th", { scope: "col" }, "enrichments")] : named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4)));
   table.replaceChildren(
@@ -132,12 +131,6 @@ function mark(enrichment, value) {
 }
 
 /** How many enrichments stand how. */
-/** The enrichments of the state. The graph is that of one application: another one of the suite has others. */
-function enrichmentsOf({ graph, state, states }) {
-  const isOther = graph !== null && graph.application !== state && states.includes(graph.application);
-  return graph === null || isOther ? [] : graph.nodes;
-}
-
 function tally(named, value) {
   const found = new Map(Object.keys(MARKS).map((status) => [status, 0]));
   for (const one of named) {
