@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 import sys
@@ -40,21 +41,25 @@ class LiveSettings(BaseSettings):
 
 def main() -> int:
     """Show the loop until a signal stops it; return 1 when a setting is invalid."""
+    parser = argparse.ArgumentParser(prog="stateloop live", description="Show the loop of an application.")
+    parser.add_argument("--application", metavar="NAME", help="an application of the suite (default: the first)")
+    application = parser.parse_args().application
     try:
-        asyncio.run(show(read(LiveSettings)))
+        asyncio.run(show(read(LiveSettings), application))
     except StateloopError as error:
         print(f"stateloop live: {error}", file=sys.stderr, flush=True)
         return 1
     return 0
 
 
-async def show(settings: LiveSettings) -> None:
+async def show(settings: LiveSettings, application: str | None) -> None:
     """Draw the screen on a terminal; elsewhere print a line at each interval."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     console, view = Console(highlight=False), LiveView()
-    async with Feed(view, settings.url.split(","), settings.token.get_secret_value(), settings.status):
+    urls, token = settings.url.split(","), settings.token.get_secret_value()
+    async with Feed(view, urls, token, settings.status, application):
         if not console.is_terminal:
             while not await _wait(stopping, settings.line_every.total_seconds()):
                 console.print(line(view), markup=False, soft_wrap=True)

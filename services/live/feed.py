@@ -24,13 +24,19 @@ MAX_MESSAGE = 64 * 1024 * 1024
 
 
 class Feed:
-    """Updates the view in the background while it is open; an async context manager. Failures are retried."""
+    """Updates the view in the background while it is open; an async context manager. Failures are retried.
 
-    def __init__(self, view: LiveView, urls: Sequence[str], token: str, status: Path | None) -> None:
+    It reads the loop of this application, by default of the suite's first.
+    """
+
+    def __init__(
+        self, view: LiveView, urls: Sequence[str], token: str, status: Path | None, application: str | None = None
+    ) -> None:
         self._view = view
         self._urls = [url.strip().rstrip("/") for url in urls]
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._status = status
+        self._query = {} if application is None else {"application": application}
 
     async def __aenter__(self) -> Self:
         self._session = ClientSession(headers=self._headers, timeout=TIMEOUT)
@@ -55,15 +61,15 @@ class Feed:
     async def _poll(self) -> None:
         if self._status is not None and self._status.exists():
             self._view.processes = orjson.loads(self._status.read_bytes())
-        loop = await self._get(f"/v1/loop?since={self._view.newest_point}")
-        self._view.update_loop(loop, await self._get("/v1/loop/graph"))
+        loop = await self._get("/v1/loop", since=self._view.newest_point, **self._query)
+        self._view.update_loop(loop, await self._get("/v1/loop/graph", **self._query))
         self._view.url = self._urls[0]
 
     async def _watch(self) -> None:
         if not self._view.loop:
             return
         state = self._view.loop["application"]
-        for answer in (await self._get(f"/v1/states/{state}?limit={FIRST_KEYS}"))["items"]:
+        for answer in (await self._get(f"/v1/states/{state}", limit=FIRST_KEYS))["items"]:
             if answer["key"] not in self._view.keys:
                 self._view.update_key(answer, datetime.now(UTC))
         async with self._session.ws_connect(f"{self._urls[0]}/v1/watch", max_msg_size=MAX_MESSAGE) as socket:
@@ -74,8 +80,8 @@ class Feed:
                     self._view.update_key(message["answer"], datetime.now(UTC))
                 await asyncio.sleep(0)  # a full buffer must not keep the screen from being drawn
 
-    async def _get(self, path: str) -> Json:
-        async with self._session.get(f"{self._urls[0]}{path}") as response:
+    async def _get(self, path: str, **query: str | int) -> Json:
+        async with self._session.get(f"{self._urls[0]}{path}", params=query) as response:
             body: Json = orjson.loads(await response.read())
             if not response.ok:
                 raise ValueError(body.get("detail", f"status {response.status}"))

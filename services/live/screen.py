@@ -41,7 +41,7 @@ def screen(view: LiveView, width: int, height: int) -> RenderableType:
     title = Text.assemble(("Stateloop  ", "bold"), view.loop["application"], "  ", health(view))
     title.append(f"   {view.url}", style=f"link {view.url}").append("   Ctrl-C stops it", style="dim")
     title.no_wrap, title.overflow = True, "ellipsis"
-    above = Group(title, _metrics(view, width), *_reasons(view), _processes(view))
+    above = Group(title, *_applications(view), _metrics(view, width), *_reasons(view), _processes(view))
     lines = len(Console(width=width, height=height).render_lines(above))
     return Group(above, Text(), _keys(view, width, max(1, height - lines - 3)))
 
@@ -60,6 +60,19 @@ def health(view: LiveView) -> Text:
         return Text("○ stale", style="yellow")
     known = {True: ("● healthy", "green"), False: ("✗ unhealthy", "red"), None: ("? not all monitored", "yellow")}
     return Text.assemble(known[view.loop["health"]["healthy"]])
+
+
+def _applications(view: LiveView) -> list[Text]:
+    """Return a line of all applications; none for a single one."""
+    applications = view.loop["applications"]
+    if len(applications) <= 1:
+        return []
+    found = Text("applications", style="dim", no_wrap=True, overflow="ellipsis")
+    for one in applications:
+        found.append(f"  {one['name']}", style="bold" if one["name"] == view.loop["application"] else "not dim")
+        if one["healthy"] is False:
+            found.append(" ✗", style="red not dim")
+    return [found.append("  --application NAME shows another one")]
 
 
 def _cells(view: LiveView) -> list[tuple[str, str, str, str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from services.live.feed import Feed
 from services.live.view import LiveView
+from tests.services.query.console.departing import SUITE, two_at_work
 from tests.services.query.console.flights import key_of
 from tests.services.query.console.looks import at_work
 from tests.services.query.console.stage import Stage
@@ -41,3 +42,15 @@ async def test_metrics_and_states_are_read_and_followed(tmp_path: Path) -> None:
                 if key_of(2) in view.keys:
                     break
                 await asyncio.sleep(0.02)
+
+
+async def test_the_loop_of_another_application_is_read() -> None:
+    view, stage = LiveView(), Stage(suite=SUITE)
+    for at in (0, 2):
+        stage.look(two_at_work(at, until=2))
+    async with stage.serving(), Feed(view, [stage.base], "", None, "departures"):
+        await until(lambda: view.loop)
+        assert (view.loop["application"], view.graph["application"]) == ("departures", "departures")
+    view = LiveView()
+    async with stage.serving(), Feed(view, [stage.base], "", None, "nosuch"):
+        await until(lambda: "The applications are: flights, departures" in view.error)

@@ -22,7 +22,16 @@ def loop(**changed: Any) -> dict[str, Any]:
     history = [{**point, "at": at} for at in range(1, 100)]
     apis = [{"calls": {"result": 10.0, "retryable": 2.0}}, {"calls": {"result": 0.5, "absence": 0.0}}]
     health = {"healthy": True, "reasons": []}
-    return {"application": "flights", "topics": topics, "history": history, "apis": apis, "health": health, **changed}
+    applications = [{"name": "flights", "healthy": True}]
+    return {
+        "application": "flights",
+        "applications": applications,
+        "topics": topics,
+        "history": history,
+        "apis": apis,
+        "health": health,
+        **changed,
+    }
 
 
 def answer(number: int, **enrichments: str) -> dict[str, Any]:
@@ -77,6 +86,13 @@ def test_metrics_processes_and_health_are_drawn() -> None:
     assert "5 ms p50, 33 ms p95" in text
     assert "◌ job (died, starts again in 1 s)" in text
     assert "● topics (done)" in text
+
+
+def test_the_applications_of_a_suite_are_drawn_with_the_option_that_selects_one() -> None:
+    both = [{"name": "flights", "healthy": True}, {"name": "departures", "healthy": False}]
+    text = "\n".join(drawn(a_view(applications=both), 120, 50))
+    assert "applications  flights  departures ✗  --application NAME shows another one" in text
+    assert "applications" not in "\n".join(drawn(a_view(), 120, 50))
 
 
 def test_reasons_are_drawn_with_their_actions() -> None:
