@@ -31,14 +31,19 @@ BATCHES = 3
 """The job is stuck if it commits no batch for three batch lengths and a minute; the watermark, after ten minutes."""
 
 
-def health_report(metrics: LoopMetrics, history: Sequence[MetricsPoint]) -> HealthReport:
-    """Evaluate all rules; the reasons that are likely to cause others come first."""
+def health_report(
+    metrics: LoopMetrics, history: Sequence[MetricsPoint], emits_every_s: float | None = 0.0
+) -> HealthReport:
+    """Evaluate all rules; the reasons that are likely to cause others come first.
+
+    While records arrive, a running job publishes at least once in `emits_every_s`; None: they need not give snapshots.
+    """
     rules: tuple[Callable[[], Iterator[HealthReason]], ...] = (
         lambda: _kafka(metrics),
         lambda: _processes(metrics),
         lambda: _states(metrics),
         lambda: _job(metrics),
-        lambda: _silence(metrics, history),
+        lambda: _silence(metrics, history, emits_every_s),
         lambda: _breakers(metrics),
         lambda: _lags(metrics, history),
         lambda: _dead_letters(history),
@@ -104,12 +109,14 @@ def _job(metrics: LoopMetrics) -> Iterator[HealthReason]:
             yield _reason("watermark_stuck", "job", message, action)
 
 
-def _silence(metrics: LoopMetrics, history: Sequence[MetricsPoint]) -> Iterator[HealthReason]:
+def _silence(
+    metrics: LoopMetrics, history: Sequence[MetricsPoint], emits_every_s: float | None
+) -> Iterator[HealthReason]:
     """Records arrive, and a running job publishes nothing. Its own metrics change with each batch only."""
-    if any(process.starting or not process.up for process in metrics.job):
+    if emits_every_s is None or any(process.starting or not process.up for process in metrics.job):
         return
     is_new = any(process.committed_s is None for process in metrics.job)
-    silence_ms = 1000 * (FIRST_SILENCE_S if is_new else SILENCE_S)
+    silence_ms = 1000 * (emits_every_s + (FIRST_SILENCE_S if is_new else SILENCE_S))
     recent = [point for point in history if point.at >= history[-1].at - silence_ms]
     published = any(point.snapshots != 0 or point.dead_letters for point in recent)
     if history[-1].at - history[0].at < silence_ms or published:

@@ -6,6 +6,7 @@ from collections import deque
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from contracts import Emit
 from contracts.metrics import job, worker
 from services.query.console.figures import JOB, WORKER, figures, milliseconds
 from services.query.console.health_report import health_report
@@ -60,7 +61,9 @@ class MetricsHistory:
     @property
     def health(self) -> HealthReport | None:
         """The health report of the last observation; None before the first."""
-        return None if self._figures is None else health_report(self._figures, self._points)
+        if self._figures is None:
+            return None
+        return health_report(self._figures, self._points, _emits_every_s(self._application))
 
     @property
     def span(self) -> tuple[Observation, Observation] | None:
@@ -83,6 +86,13 @@ class MetricsHistory:
             since = look.at
         self._watermark = (watermark, since)
         return None if watermark is None else look.at - since
+
+
+def _emits_every_s(application: Application) -> float | None:
+    """Return the longest time between snapshots while records arrive; None if records need not give any."""
+    if application.emit is Emit.CLOSE or application.processor is not None or application.state.where is not None:
+        return None
+    return application.emit_interval.total_seconds() if application.emit is Emit.BATCH else 0.0
 
 
 def _point(found: LoopMetrics, look: Observation, growth: Increase) -> MetricsPoint:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import pytest
 
+from contracts import Application, Count, Emit, State
+from examples.departures.event import Departure
+from examples.departures.state import Departures
 from examples.flights.application import app
 from services.query.console.metrics_history import MetricsHistory
 from tests.services.query.console.looks import (
@@ -50,8 +54,8 @@ def well(at: float, **told: float) -> Observation:
     return look(at, job, worker, derive_part(), ends=ends, states=(mine,))
 
 
-def reasons(looks: Iterable[Observation]) -> list[HealthReason]:
-    history = MetricsHistory(app, 2.0)
+def reasons(looks: Iterable[Observation], application: Application = app) -> list[HealthReason]:
+    history = MetricsHistory(application, 2.0)
     for one in looks:
         history.record(one)
     found = history.answer(None)
@@ -157,6 +161,34 @@ def test_a_job_with_few_records_is_not_silent() -> None:
         return replace(well(at), ends={"events": {0: round(at / 60)}, "feedback": {0: 0}, "snapshots": {0: 0}})
 
     assert reasons(one_a_minute(2.0 * number) for number in range(60)) == []
+
+
+class AllFlights(State, key="origin", window=timedelta(hours=1)):
+    """Flights of an airport by the hour, those that do not depart included."""
+
+    flights: Annotated[int, Count()]
+
+
+def emitting(emit: Emit, interval_s: float, state: type[State] = AllFlights) -> Application:
+    """An application of the flights' events."""
+    interval = timedelta(seconds=interval_s)
+    return Application(name="flights", event=Departure, state=state, emit=emit, emit_interval=interval)
+
+
+@pytest.mark.parametrize(
+    ("application", "silent"),
+    [
+        (emitting(Emit.EVENT, 90), True),
+        (emitting(Emit.BATCH, 5), True),
+        (emitting(Emit.BATCH, 90), False),
+        (emitting(Emit.CLOSE, 5), False),
+        (emitting(Emit.EVENT, 5, Departures), False),
+    ],
+    ids=["each event", "short intervals", "long intervals", "closed windows", "filtered events"],
+)
+def test_a_job_is_silent_only_where_snapshots_are_due(application: Application, *, silent: bool) -> None:
+    found = reasons(minutes(2, snapshots=lambda at: min(at, 60)), application)
+    assert [one.kind for one in found] == ["job_silent"] * silent
 
 
 def test_job_that_has_just_begun_is_called_silent_sooner() -> None:
