@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 
 from bench.alerts.application import Limit, limits
 from bench.alerts.engines import RULES
-from contracts.model.topics import PARTITIONER
+from bench.harness.load import IN_ORDER
 from contracts.records.tables import encode_row
 
 
@@ -14,7 +14,7 @@ class RuleWriter:
     """Writes rows of the topic of rules."""
 
     def __init__(self, boot: str) -> None:
-        self._producer = Producer({"bootstrap.servers": boot, "partitioner": PARTITIONER, "linger.ms": 0})
+        self._producer = Producer({"bootstrap.servers": boot, "linger.ms": 0, **IN_ORDER})
 
     def put(self, name: str, limit: Limit) -> tuple[float, int]:
         """Write a rule; gives when it was handed to the client, in seconds of the epoch, and its version."""

@@ -9,9 +9,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from contracts.model.topics import PARTITIONER
 from contracts.records.tables import encode_row
 from contracts.wire import decode_snapshot
 from contracts.wire.alerts import AlertRecord
@@ -19,6 +18,7 @@ from contracts.wire.partition import partition
 from examples.weather.application import app
 from examples.weather.readings import Reading
 from examples.weather.replay import send
+from services.runtime.kafka_clients import create_producer
 from services.runtime.table_writer import TableWriter
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.examples.weather.oracle import Crossings, Oracle, RuleChange
@@ -62,7 +62,7 @@ class AlertLoop:
         self.job = Job(self.loop.bootstrap, folder, APPLICATION, self.loop.environment)
         self._client = {"bootstrap.servers": self.loop.bootstrap}
         self._writer = TableWriter(self._client)
-        self._producer = Producer(self._client | {"partitioner": PARTITIONER, "enable.idempotence": "true"})
+        self._producer = create_producer(self._client, "test")
         self._sent: Counter[str] = Counter()
         self._number_of: dict[tuple[str, int], int] = {}
         self._changes = 0

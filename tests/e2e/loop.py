@@ -11,11 +11,11 @@ from http import HTTPStatus
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from contracts.model.topics import PARTITIONER
 from contracts.wire import Snapshot
+from services.runtime.kafka_clients import create_producer
 from tests.e2e.times import now
 from tests.services.query.ingest.ingesting import COMPACTED
 from tests.spark_app.running import CHECKOUT, PATIENCE_S, everything, until
@@ -52,7 +52,7 @@ class Loop:
 
     def connect(self) -> None:
         """Send with a new producer, which knows the partitions that there are now."""
-        self._producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
 
     def run(self, module: str, **settings: str) -> None:
         """Run a command to its end."""

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-from confluent_kafka import Producer
 
-from contracts.model.topics import PARTITIONER
 from examples.flights import tables
 from examples.flights.stream import stream
 from services.client import Client, Found
+from services.runtime.kafka_clients import create_producer
 from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.examples.departures.agreement import differences
@@ -49,7 +48,7 @@ class Month:
         self.loop = loop
         self.expected: dict[str, dict[WindowKey, Expected]] = {"departures": by_hour(1), "carriers": by_day(1)}
         self.readers = {name: Reader(loop.bootstrap, f"{loop.prefix}{name}_snapshots") for name in self.expected}
-        self._producer = Producer({"bootstrap.servers": loop.bootstrap, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": loop.bootstrap}, "test")
 
     def send(self, events: list[FlightEvent]) -> None:
         """Send events as the replay does, and wait until the broker has them."""

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-from confluent_kafka import Message, Producer
 
-from contracts.model.topics import PARTITIONER
 from services.client import Client, Found, NotArrivedError
+from services.runtime.kafka_clients import create_producer
 from tests.services.query.fleet import START
 from tests.services.query.running import Fleet
 from tests.spark_app.running import PATIENCE_S, Job
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from confluent_kafka import Message
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -30,7 +31,7 @@ class Sender:
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
-        self._producer = Producer({"bootstrap.servers": bootstrap, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": bootstrap}, "test")
 
     def send(self, car: str, event_id: str, plate: str) -> tuple[int, int]:
         """Send one event. Return its partition and offset, as the broker reports them."""

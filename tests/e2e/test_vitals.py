@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
 
-from contracts.model.topics import PARTITIONER
 from examples.vitals.arrivals import arrivals
 from examples.vitals.chunk import CHANNELS
+from services.runtime.kafka_clients import create_producer
 from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.e2e.sink import Sink
@@ -48,7 +47,7 @@ class Ward:
 
     def send(self, seconds: range) -> None:
         """Send the chunks that arrive in these seconds, and wait until the first of them are in all states."""
-        producer = Producer({"bootstrap.servers": self._loop.bootstrap, "partitioner": PARTITIONER})
+        producer = create_producer({"bootstrap.servers": self._loop.bootstrap}, "test")
         for number in seconds:
             for one in arrivals(SEED, PATIENTS, number):
                 producer.produce(f"{self._loop.prefix}waveforms", one.value, one.patient)

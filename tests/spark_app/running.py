@@ -12,12 +12,12 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from contracts.model.topics import PARTITIONER
 from contracts.records.record import Record
+from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 
@@ -186,8 +186,8 @@ class Topics:
     def __init__(self, kafka: str, application: Application) -> None:
         self.kafka = kafka
         self.names = application.topics
-        self._producer = Producer(
-            {"bootstrap.servers": kafka, "partitioner": PARTITIONER, "queue.buffering.max.messages": 1_000_000}
+        self._producer = create_producer(
+            {"bootstrap.servers": kafka, "queue.buffering.max.messages": 1_000_000}, "test"
         )
         settings = TopicsSettings(application="", kafka=kafka, partitions=PARTITIONS)
         make(AdminClient({"bootstrap.servers": kafka}), self.names.catalogue(application.state), settings)

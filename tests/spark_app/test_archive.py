@@ -13,14 +13,13 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
 
-from contracts.model.topics import PARTITIONER
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import Record
 from contracts.wire import decode_snapshot
 from contracts.wire.window_key import window_key
+from services.runtime.kafka_clients import create_producer
 from spark_app.archive import CHECKPOINT, TOPIC, archive
 from spark_app.errors import ArchiveInUseError, ArchiveReplacedError
 from spark_app.folder import CheckpointFolder
@@ -57,7 +56,7 @@ def snapshots(seed: int, events: int) -> list[Snapshot]:
 
 
 def publish(topics: Topics, found: Iterable[Snapshot]) -> None:
-    producer = Producer({"bootstrap.servers": topics.kafka, "partitioner": PARTITIONER})
+    producer = create_producer({"bootstrap.servers": topics.kafka}, "test")
     for one in found:
         producer.produce(topics.names.snapshots, one.encode(), window_key(one.device_id, one.first_seen))
     assert producer.flush(60) == 0

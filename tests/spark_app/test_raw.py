@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from contracts.model.topics import PARTITIONER
 from contracts.records.record import Reason
 from contracts.types.origin import PLACE
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.spark_app.running import CHECKOUT, Job, everything, until
@@ -48,7 +47,7 @@ class Ward:
             app.catalogue(),
             TopicsSettings(application="", kafka=kafka),
         )
-        self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": kafka}, "test")
         environment = {"WAVEFORMS_PREFIX": prefix, "STATELOOP_HTTP_PORT": "0"}
         self.job = Job(kafka, folder, "tests.waveforms:app", environment)
         self.start = datetime.fromtimestamp(int(time.time()) // 10 * 10 - 60, UTC)

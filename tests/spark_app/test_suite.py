@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from contracts import Suite
-from contracts.model.topics import PARTITIONER
 from contracts.records.record import HEARTBEAT_KEY
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.spark_app.running import Job, everything, until
@@ -46,7 +45,7 @@ class Loop:
         self.suite = three(prefix)
         settings = TopicsSettings(application="", kafka=kafka, replication=1)
         make(AdminClient({"bootstrap.servers": kafka}), Suite(*self.suite).catalogue(), settings)
-        self._producer = Producer({"bootstrap.servers": kafka, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": kafka}, "test")
         environment = {"SUITE_PREFIX": prefix, "STATELOOP_HTTP_PORT": "0", "STATELOOP_GIVE_UP": "PT1S"}
         self.job = Job(kafka, folder, "tests.suites:suite", environment)
         self.trips: Counter[tuple[str, datetime]] = Counter()

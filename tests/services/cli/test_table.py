@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 import pytest
-from confluent_kafka import Producer
 
-from contracts.model.topics import PARTITIONER
 from contracts.records.named_states import named
 from contracts.wire.partition import partition
 from services.cli.table import ABSENT, main
 from services.query.ingest import KafkaTables
+from services.runtime.kafka_clients import create_producer
 from services.runtime.topic_owners import outputs
 from services.runtime.topic_reader import TopicReader
 from services.topics.__main__ import main as make_topics
@@ -87,7 +86,7 @@ def test_rows_are_put_listed_and_removed(
         "s1": ("ann", {"speed": 6.0}),
         "s2": ("ann", {"speed": 7.5}),
     }
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": PARTITIONER})
+    producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
     producer.produce(f"{topics_prefix}limits", key="s2", value=b"{}")
     assert not producer.flush(30)
     kept = commands.table("get", "limits", "s2")
@@ -103,7 +102,7 @@ def test_rows_are_put_listed_and_removed(
 def test_a_topic_is_read_to_its_end_and_followed(
     broker: EmbeddedBroker, topics_prefix: str, commands: Commands
 ) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
     commands.topics()
     topic = f"{topics_prefix}limits"
     for number in range(50):

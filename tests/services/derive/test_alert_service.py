@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.model.topics import PARTITIONER
 from contracts.records.named_states import named
 from contracts.records.state_record import StateRecordDecoder
 from contracts.records.tables import encode_row
@@ -25,6 +23,7 @@ from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 from services.runtime.table_writer import TableWriter
 from services.runtime.topic_reader import TopicReader
 from services.topics import growth
@@ -58,7 +57,7 @@ class Sensors:
         )
         for future in admin.create_topics([NewTopic(f"{prefix}{one}", PARTITIONS, 1) for one in names]).values():
             future.result(DEADLINE_S)
-        self.producer = Producer(self.client | {"partitioner": PARTITIONER})
+        self.producer = create_producer(self.client, "test")
         self.writer = TableWriter(self.client)
         self.reader = TopicReader(self.client, "test")
         self.alerts: list[tuple[bytes | None, bytes | None]] = []
@@ -94,7 +93,7 @@ class Sensors:
         application, settings = sensors(self.prefix), KafkaSettings(kafka=self.client["bootstrap.servers"])
         PartitionGrowth(application, settings, MORE_PARTITIONS).run([f"{self.prefix}derive"], self.reports.append)
         self.partitions = MORE_PARTITIONS
-        self.producer = Producer(self.client | {"partitioner": PARTITIONER})  # it knows the partitions that are there
+        self.producer = create_producer(self.client, "test")  # it knows the partitions that are there
 
     def records(self) -> list[tuple[StateRecord, bytes | None, bytes]]:
         """The alerts as the query service decodes them, with their keys and values."""

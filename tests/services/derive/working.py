@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.model.topics import PARTITIONER
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ class Topics:
 
     def publish(self, *snapshots: Snapshot) -> None:
         """Have these in the topic of snapshots."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER})
+        producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
         for one in snapshots:
             key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
             producer.produce(f"{self.prefix}snapshots", key=key, value=one.encode(), partition=home)

@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from contracts.model.topics import PARTITIONER
 from contracts.wire import Feedback
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 from tests.services.enrichment.fleet import application
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Cluster:
 
     def publish(self, *snapshots: Snapshot) -> None:
         """Produce snapshots as the job does."""
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
         for one in snapshots:
             key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
             producer.produce(self.topics.snapshots, one.encode(), key, home)
@@ -87,7 +87,7 @@ class Cluster:
     def produce(self, *records: tuple[str, bytes | None]) -> None:
         """Produce any records by their keys."""
         large = {"message.max.bytes": 64_000_000, "compression.type": "gzip"}
-        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": PARTITIONER, **large})
+        producer = create_producer({"bootstrap.servers": self.bootstrap, **large}, "test")
         for key, value in records:
             producer.produce(self.topics.snapshots, key=key, value=value)
         assert producer.flush(DEADLINE_S) == 0

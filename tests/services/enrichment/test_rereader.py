@@ -8,11 +8,12 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.enrichment.rereader import PATIENCE_S, KafkaRereader
 from services.runtime.errors import ConsumerFailedError
+from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,7 +41,7 @@ def make(broker: EmbeddedBroker, name: str) -> str:
 def topic(broker: EmbeddedBroker, topics_prefix: str) -> str:
     """Two partitions, in which each value is its offset."""
     name = make(broker, f"{topics_prefix}snapshots")
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
     for partition in (0, 1):
         for offset in range(MANY):
             producer.produce(name, str(offset).encode(), b"d", partition)
@@ -78,7 +79,7 @@ async def test_what_is_gone_is_left_out(broker: EmbeddedBroker, topic: str) -> N
 
 async def test_an_end_before_the_requested_offsets_is_waited_out(broker: EmbeddedBroker, topic: str) -> None:
     """A new leader reports such an end for a while."""
-    producer, rounds = Producer({"bootstrap.servers": broker.bootstrap}), count(1)
+    producer, rounds = create_producer({"bootstrap.servers": broker.bootstrap}, "test"), count(1)
 
     def grows() -> bool:
         if next(rounds) == LATER:
@@ -110,7 +111,7 @@ async def test_what_is_not_wanted_any_more_is_not_waited_for(broker: EmbeddedBro
 async def test_gaps_between_offsets_are_read_past(broker: EmbeddedBroker, topics_prefix: str) -> None:
     """The end of each transaction takes an offset, as what compaction removes leaves gaps."""
     name = make(broker, f"{topics_prefix}gaps")
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
+    producer = create_producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name}, "test")
     producer.init_transactions(DEADLINE_S)
     for each in range(20):
         producer.begin_transaction()

@@ -27,7 +27,7 @@ STEADY = (("owner", "result"), ("quote", "result"))
 both_protocols = pytest.mark.parametrize("group", list(GROUPS))
 STOPPED_S = 20
 TELLING = {"stats_every": "0.1"}
-LONG_SESSION = '{"session.timeout.ms": "45000"}'
+LONG_SESSION = '{"session.timeout.ms": "300000"}'
 """Longer than the broker is away, so that the worker keeps its partitions."""
 
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.planning.deliveries import events
@@ -23,6 +23,7 @@ from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 from services.runtime.table_writer import TableWriter
 from tests.services.enrichment.alerted import APP, LIMITS, NOON, crossings
 from tests.services.enrichment.cluster import CHECKOUT, DEADLINE_S, condition
@@ -56,7 +57,7 @@ class Pagers:
         self.started = 0
 
     def publish(self, records: Sequence[AlertRecord | Snapshot], topic: str = "too_high") -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
         for one in records:
             home = partition(one.device_id.encode(), PARTITIONS)
             producer.produce(f"{self.prefix}{topic}", one.encode(), window_key(one.device_id, one.first_seen), home)

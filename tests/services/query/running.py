@@ -12,12 +12,10 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from confluent_kafka import Producer
-
-from contracts.model.topics import PARTITIONER
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import application
 
@@ -63,7 +61,7 @@ class Fleet:
 
     def publish(self, *snapshots: Snapshot) -> None:
         """Write snapshots as the job does."""
-        producer = Producer({"bootstrap.servers": self._bootstrap, "partitioner": PARTITIONER})
+        producer = create_producer({"bootstrap.servers": self._bootstrap}, "test")
         for one in snapshots:
             key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
             producer.produce(self.topics.snapshots, key=key, value=one.encode(), partition=home)

@@ -7,15 +7,15 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from contracts.model.topics import PARTITIONER
 from contracts.types.origin import PLACE
 from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.broker.readiness import wait_until
 from services.redrive.__main__ import main
+from services.runtime.kafka_clients import create_producer
 from tests.services.enrichment.cluster import DEADLINE_S, KEPT, PARTITIONS, Cluster, condition
 from tests.services.enrichment.fleet import START, application, snapshot
 from tests.services.enrichment.registry import Registry
@@ -47,7 +47,7 @@ class Refused:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": cluster.bootstrap}, "test")
 
     def event(self, value: bytes, headers: dict[str, str | bytes | None] | None = None) -> None:
         placed: list[Message] = []

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.broker.readiness import wait_until
 from services.runtime import topic_owners
 from services.runtime.errors import ForeignTopicsError
+from services.runtime.kafka_clients import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
 from tests.services.runtime.rivals import rival
 from tests.spark_app.running import Job, everything
@@ -220,7 +220,7 @@ def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothin
     """As a user meets it: both have the default prefix, and events arrive."""
     assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
     assert rivals.run("services.topics", "second", STATELOOP_REPLICATION="1").returncode == 1
-    producer = Producer({"bootstrap.servers": rivals.kafka})
+    producer = create_producer({"bootstrap.servers": rivals.kafka}, "test")
     producer.produce(f"{rivals.prefix}events", b"{}", "machine-1")
     assert producer.flush(DEADLINE_S) == 0
     environment = {"RIVALS_NAME": "second", "RIVALS_PREFIX": rivals.prefix}

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg import sql
 
-from contracts.model.topics import PARTITIONER
 from contracts.sinks import Target, Windows
 from contracts.testing.stores import StoredRow
 from contracts.wire import DeadLetter, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 from tests.queried import ask
 from tests.services.sink.records import NOW_US, START
 from tests.services.sink.servers import free_port
@@ -55,7 +55,7 @@ class Loop:
         admin = AdminClient({"bootstrap.servers": bootstrap})
         for future in admin.create_topics(topics).values():
             future.result(DEADLINE_S)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": bootstrap}, "test")
 
     def publish(self, snapshots: Iterable[Snapshot]) -> None:
         for one in snapshots:

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel
 
 from contracts import AlertRule, Alerts, Application, Derived, Event, Latest, State, Table, Topics, Webhook
-from contracts.model.topics import PARTITIONER
 from contracts.settings import KafkaSettings
 from contracts.wire import DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 from services.topics import growth
 from services.topics.__main__ import make
 from services.topics.errors import FewerPartitionsError, WebhooksError
@@ -72,7 +72,7 @@ class World:
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         make(self._admin, self.application.catalogue(), TopicsSettings(application="", kafka=broker.bootstrap))
         wait_until(lambda: set(self.counts().values()) == {BEFORE}, "the topics", 30)
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": PARTITIONER})
+        producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
         for version in (1, 2, 3):
             for device in DEVICES:
                 one = Snapshot(device_id=device, first_seen=START, version=version, as_of=START, state={})

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from contracts.model.topics import PARTITIONER
 from contracts.wire.partition import partition
+from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+    from confluent_kafka import KafkaError, Message
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -30,7 +29,7 @@ class Partitions:
         self._topic = topic
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(DEADLINE_S)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "partitioner": PARTITIONER, "linger.ms": 1})
+        self._producer = create_producer({"bootstrap.servers": bootstrap, "linger.ms": 1}, "test")
 
     def of(self, some: list[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}

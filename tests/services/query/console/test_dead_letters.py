@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.wire import DeadLetter
@@ -23,6 +22,7 @@ from services.query.console.dead_letters import (
 )
 from services.query.console.end_offsets import EndOffsets
 from services.query.console.models import DeadLetterSummary
+from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +143,7 @@ def create(broker: EmbeddedBroker, topic: str, partitions: int) -> None:
 
 
 def write(broker: EmbeddedBroker, topic: str, values: list[bytes], partition: int = 0) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
     for value in values:
         producer.produce(topic, value, b"<b>k</b>", partition=partition)
     assert producer.flush(WITHIN_S) == 0

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 
-from contracts.model.topics import PARTITIONER
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka_clients import create_producer
 from tests.services.broker.embedded import free_port_pair
 from tests.services.derive.alerted import APP
 from tests.services.query.console.browser import WITHIN_MS
@@ -48,7 +47,7 @@ class Services:
             "STATELOOP_INSTANCE": "one",
             "ALERTED_PREFIX": prefix,
         }
-        self._producer = Producer({"bootstrap.servers": bootstrap, "partitioner": PARTITIONER})
+        self._producer = create_producer({"bootstrap.servers": bootstrap}, "test")
         subprocess.run([sys.executable, "-m", "services.topics"], cwd=CHECKOUT, env=self._environment, check=True)
         self._start("query", STATELOOP_HTTP_PORT=str(self.port))
         self._start("derive")

@@ -6,9 +6,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Self
 
-from confluent_kafka import Producer
-
-from contracts.model.topics import PARTITIONER
+from services.runtime.kafka_clients import create_producer
 from tests.services.query.faults.cars import snapshot
 
 if TYPE_CHECKING:
@@ -27,15 +25,8 @@ class Writer:
         self._topic = topic
         self._keys = keys
         self._rng = random.Random(seed)
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "partitioner": PARTITIONER,
-                "enable.idempotence": True,
-                "reconnect.backoff.max.ms": 500,
-                "linger.ms": 1,
-                "log_level": 0,
-            }
+        self._producer = create_producer(
+            {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500, "linger.ms": 1}, "test"
         )
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._write, name="writer", daemon=True)

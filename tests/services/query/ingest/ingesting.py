@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import orjson
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.ingest.tombstones import UNLIMITED, TombstoneRetention
 from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
+from services.runtime.kafka_clients import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -58,7 +59,7 @@ class Topic:
         self.client = {"bootstrap.servers": bootstrap}
         self.admin = AdminClient({**self.client})
         self.admin.create_topics([NewTopic(name, partitions, 1, config=config or {})])[name].result(WAIT_S)
-        self._producer = Producer({**self.client, "linger.ms": 0})
+        self._producer = create_producer({**self.client, "linger.ms": 0}, "test")
 
     def write(self, *records: tuple[str | bytes, bytes | None], partition: int = 0) -> None:
         """Write these in their order; they are there when it returns."""
