@@ -2,21 +2,24 @@
 
 `client` is that of KafkaSettings, the user's; `options` are what a part requires, and replace the user's. `name` is the
 client id that brokers and logs show, unless the user sets another. A client with a logger logs librdkafka's lines and
-its errors; one without is silent, and its user reports errors.
+its errors; one without is silent, and its user reports errors. Each raises InvalidSettingsError for options that the
+client does not accept.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from contracts.errors import InvalidSettingsError
 from contracts.model.topics import PARTITIONER, READ_COMMITTED
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from confluent_kafka import KafkaError
 
@@ -28,7 +31,8 @@ RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 def create_admin_client(client: Options, name: str, options: Options | None = None) -> AdminClient:
     """Return a silent admin client. It has to live until its requests are answered."""
-    return AdminClient(_config(client, name, options, None))
+    with _refused_options():
+        return AdminClient(_config(client, name, options, None))
 
 
 def create_consumer(
@@ -39,7 +43,8 @@ def create_consumer(
     It joins the group only when it subscribes; without a subscription it reads assigned partitions.
     """
     config = _config(client, name, options, log) | READ_COMMITTED | {"group.id": group, "enable.auto.commit": False}
-    return Consumer(config, logger=log) if log else Consumer(config)
+    with _refused_options():
+        return Consumer(config, logger=log) if log else Consumer(config)
 
 
 def create_producer(
@@ -47,12 +52,23 @@ def create_producer(
 ) -> Producer:
     """Return a producer that spreads keys over partitions as Java's clients do, without duplicates after a retry."""
     config = _config(client, name, options, log) | {"partitioner": PARTITIONER, "enable.idempotence": True}
-    return Producer(config, logger=log) if log else Producer(config)
+    with _refused_options():
+        return Producer(config, logger=log) if log else Producer(config)
 
 
 def log_error(log: logging.Logger, name: str, error: KafkaError) -> None:
     """Log an error of a client as all parts do."""
     log.warning("kafka", extra={"facts": {"client": name, "code": error.name(), "detail": error.str()}})
+
+
+@contextmanager
+def _refused_options() -> Iterator[None]:
+    """Name the setting. A client connects later, so an error of its constructor is about its options."""
+    try:
+        yield
+    except KafkaException as error:
+        problem = f"Kafka's client does not accept it ({error.args[0].str()})"
+        raise InvalidSettingsError([("STATELOOP_KAFKA_OPTIONS", problem)]) from error
 
 
 def _config(client: Options, name: str, options: Options | None, log: logging.Logger | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from services.runtime.kafka_clients import create_admin_client
-from services.topics.errors import InvalidOptionsError, LoginRefusedError, NoBrokerError
+from services.topics.errors import LoginRefusedError, NoBrokerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +46,10 @@ class Problems:
 def connect(settings: TopicsSettings, report: Callable[[str], None]) -> AdminClient:
     """Return a client of a broker that answers; `report` takes the progress.
 
-    Raises InvalidOptionsError, LoginRefusedError and NoBrokerError.
+    Raises InvalidSettingsError, LoginRefusedError and NoBrokerError.
     """
     problems = Problems()
-    try:
-        admin = create_admin_client(settings.client(), "topics", {"error_cb": problems})
-    except KafkaException as error:
-        raise InvalidOptionsError(error.args[0].str()) from error
+    admin = create_admin_client(settings.client(), "topics", {"error_cb": problems})
     _await_answer(admin, problems, settings, report)
     return admin
 

@@ -41,14 +41,6 @@ class LoginRefusedError(TopicsError, PermanentError):
         self.problem = problem
 
 
-class InvalidOptionsError(TopicsError, PermanentError):
-    """The Kafka client does not accept the options."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the Kafka client rejects its options ({problem}): correct STATELOOP_KAFKA_OPTIONS")
-        self.problem = problem
-
-
 class TopicRefusedError(TopicsError, PermanentError):
     """The broker does not allow this user to create or to describe a topic."""
 

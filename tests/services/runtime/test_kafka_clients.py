@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contracts.errors import InvalidSettingsError
 from services.runtime import kafka_clients
 from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer
 
@@ -45,6 +46,20 @@ def test_options_of_a_part_replace_those_of_the_user_which_replace_the_common_on
     assert (first["client.id"], first["reconnect.backoff.max.ms"], first["linger.ms"]) == ("mine", 5, 1)
     assert second["client.id"] == "stateloop-tool"
     assert [one["partitioner"] for one in configs] == ["murmur2_random"] * 2, "keys stay in their partitions"
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda client: create_admin_client(client, "tool"),
+        lambda client: create_producer(client, "tool", log=logging.getLogger("tool")),
+        lambda client: create_consumer(client, "tool", "group"),
+    ],
+    ids=["admin", "producer", "consumer"],
+)
+def test_options_that_the_client_does_not_accept_are_wrong_settings(create: Callable[[dict[str, str]], object]) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"STATELOOP_KAFKA_OPTIONS: .*nonsense"):
+        create(USER | {"nonsense": "1"})
 
 
 def test_no_consumer_commits_by_itself_or_reads_aborted_records(configs: Configs) -> None:

@@ -17,7 +17,6 @@ from services.broker.readiness import wait_until
 from services.topics.__main__ import make
 from services.topics.broker import connect
 from services.topics.errors import (
-    InvalidOptionsError,
     LoginRefusedError,
     NoBrokerError,
     TopicRefusedError,
@@ -167,11 +166,6 @@ def test_more_replicas_in_sync_than_there_are_is_refused() -> None:
     assert "must not be more than STATELOOP_REPLICATION" in one_line(
         run(STATELOOP_APPLICATION="tests.everything:app", STATELOOP_MIN_INSYNC_REPLICAS="2")
     )
-
-
-def test_options_that_the_client_does_not_know_are_refused() -> None:
-    with pytest.raises(InvalidOptionsError, match=r"nonsense.*STATELOOP_KAFKA_OPTIONS"):
-        connect(settings(kafka_options={"nonsense": "1"}), print)
 
 
 def test_missing_rights_are_not_reported_as_a_missing_broker() -> None:
