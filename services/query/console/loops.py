@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from services.query.lookup.authentication import Principal
 
 
-class Loop(NamedTuple):
+class ApplicationLoop(NamedTuple):
     """The loop of one application: its metrics history and its dead letters."""
 
     application: Application
@@ -28,12 +28,12 @@ class Loops:
 
     def __init__(self, suite: Suite, every_s: float) -> None:
         self._by_name = {
-            one.name: Loop(one, MetricsHistory(one, every_s), DeadLetterLog(one.topics.dead_letters))
+            one.name: ApplicationLoop(one, MetricsHistory(one, every_s), DeadLetterLog(one.topics.dead_letters))
             for one in suite.applications
         }
         self._default = suite.applications[0].name
 
-    def get(self, name: str | None, principal: Principal) -> Loop:
+    def get(self, name: str | None, principal: Principal) -> ApplicationLoop:
         """Return the loop of this application, by default of the first. Raises ProblemError (403, 404).
 
         The scope is checked first, so that an application beyond it is answered like one that does not exist.
@@ -48,7 +48,7 @@ class Loops:
             )
         return found
 
-    def all(self) -> list[Loop]:
+    def all(self) -> list[ApplicationLoop]:
         """Return all loops."""
         return list(self._by_name.values())
 

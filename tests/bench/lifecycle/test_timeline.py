@@ -21,7 +21,7 @@ def test_snapshots_are_in_the_order_of_their_times() -> None:
 
 
 @pytest.mark.parametrize(("begin", "end", "gap"), [(0.5, 9.0, 5.0), (2.5, 6.5, 4.5), (1.5, 2.0, 1.0)])
-def test_the_gap_includes_what_a_step_begins_and_ends_in(begin: float, end: float, gap: float) -> None:
+def test_a_gap_counts_whole_if_a_step_lies_within_it(begin: float, end: float, gap: float) -> None:
     assert gap_s([snapshot(at, "d") for at in (1.0, 2.0, 7.0, 12.0)], begin, end) == gap
 
 

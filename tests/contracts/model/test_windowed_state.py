@@ -60,12 +60,12 @@ def test_a_subclass_inherits_the_arguments_and_may_change_its_span() -> None:
     class Daily(Hourly, window=timedelta(days=1)):
         pass
 
-    class Lasting(Hourly, lifetime=HOUR):
+    class Expiring(Hourly, lifetime=HOUR):
         pass
 
     assert (More.keys, More.window, More.every, More.grace) == (("page",), HOUR, QUARTER, QUARTER)
     assert (Daily.every, Daily.lifetime, Daily.offset) == (timedelta(days=1), timedelta(days=1), timedelta(minutes=5))
-    assert (Lasting.is_windowed, Lasting.every, Lasting.offset) == (False, None, timedelta(0))
+    assert (Expiring.is_windowed, Expiring.every, Expiring.offset) == (False, None, timedelta(0))
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_an_offset_moves_the_windows() -> None:
 
 
 def test_a_state_with_a_lifetime_has_no_such_windows() -> None:
-    class Lasting(State, lifetime=HOUR):
+    class Expiring(State, lifetime=HOUR):
         events: Annotated[int, Count()]
 
-    with pytest.raises(TypeError, match="Lasting has a lifetime"):
-        window_starts(Lasting, EPOCH)
+    with pytest.raises(TypeError, match="Expiring has a lifetime"):
+        window_starts(Expiring, EPOCH)

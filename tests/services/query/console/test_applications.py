@@ -40,7 +40,7 @@ async def suite(browser: Browser) -> AsyncIterator[Visit]:
             found.check()
 
 
-async def test_the_loop_of_the_second_application_is_shown(suite: Visit) -> None:
+async def test_the_second_application_has_a_loop_of_its_own(suite: Visit) -> None:
     await suite.go()
     assert await suite.page.locator(f"{TABS} a").all_inner_texts() == ["flights", "departures !"]
     assert "Healthy" in await suite.text(".health-report")

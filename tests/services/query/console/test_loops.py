@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from services.query.console.models import LoopResponse
 
 
-class NoEnds(EndOffsets):
+class UnreachableBroker(EndOffsets):
     """The broker does not answer."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ async def test_a_target_is_scraped_once_for_all_applications() -> None:
         (address,) = runner.addresses
         parts = targets({"job": [f"http://127.0.0.1:{address[1]}"]})
         clock, now = time.monotonic, lambda: datetime.now(UTC)
-        sources = Sources(parts, NoEnds(), {}, MemoryRouting(), clock, now)
+        sources = Sources(parts, UnreachableBroker(), {}, MemoryRouting(), clock, now)
         loops = Loops(SUITE, 2.0)
         async with ClientSession() as session:
             loops.record(await look(session, sources))

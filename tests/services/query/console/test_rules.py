@@ -146,7 +146,7 @@ async def test_a_rule_is_tested_before_it_is_saved(room: Room) -> None:
     assert await room.page.locator(".rule-test").is_hidden(), "it was the test of another rule"
 
 
-async def test_what_the_model_rejects_is_shown_at_its_field(room: Room) -> None:
+async def test_a_field_that_the_model_rejects_has_the_reason(room: Room) -> None:
     await room.enter(WRITER)
     await room.page.click("text=Add a rule")
     await room.page.click("text=Save")
