@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from contracts.wire.partition import partition
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 LIFE = "2026-01-01T12:00:00Z"
 EVENT_TIME = "2026-01-01T12:34:56.789Z"
-DEADLINE_S = 60.0
 SCHEMA = {
     "type": "object",
     "properties": {"device_id": {"type": "string"}, "state": {"$ref": "#/$defs/Flight"}},

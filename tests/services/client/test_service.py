@@ -12,6 +12,7 @@ import pytest
 
 from contracts.wire.partition import partition
 from services.client import Client, Expired, Found, Left, NeverSeen, NotArrivedError, RejectedError, WatchFilter
+from tests.deadline import DEADLINE_S
 from tests.services.broker.embedded import free_port_pair
 from tests.services.client.test_key_watch import following, versions
 from tests.services.query.fleet import snapshot
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 CARS = [f"car/{number}" for number in range(40)]
-DEADLINE_S = 60.0
 LAST = 60
 KILLED_AT = 20
 

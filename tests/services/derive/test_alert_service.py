@@ -28,6 +28,7 @@ from services.runtime.table_writer import TableWriter
 from services.runtime.topic_reader import TopicReader
 from services.topics import growth
 from services.topics.growth import PartitionGrowth
+from tests.deadline import DEADLINE_S
 from tests.services.derive.alerted import LIMITS, Crossing, Limit, sensors, transitions
 from tests.spark_app.running import everything
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_S = 60
 PARTITIONS, MORE_PARTITIONS = 2, 5
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SENSORS = [f"sensor-{number}" for number in range(40)]

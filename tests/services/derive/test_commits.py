@@ -13,13 +13,13 @@ from contracts.records.record import Record
 from services.derive import commits
 from services.derive.commits import Commits
 from services.derive.kafka import RealKafka
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OFFSETS = [TopicPartition("snapshots", 0, 7)]
 CLIENT = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
-DEADLINE_S = 30
 
 
 class Away:

@@ -10,7 +10,8 @@ import pytest
 
 from services.broker.readiness import wait_until
 from services.derive.kafka import SESSION_MS
-from tests.services.derive.working import DEADLINE_S, Topics, flight
+from tests.deadline import DEADLINE_S
+from tests.services.derive.working import Topics, flight
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,12 +19,12 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_S = 60
 PARTITIONS = 4
 MORNING = datetime(2013, 1, 1, 8, tzinfo=UTC)
 

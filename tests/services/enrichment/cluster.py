@@ -21,6 +21,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import application
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ CHECKOUT = Path(__file__).parents[3]
 STARTING = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"}
 """The errors of a broker that has yet to read the offsets of its groups."""
 PARTITIONS = 4
-DEADLINE_S = 60
 LOG_TAIL = 5000
 """How many characters of the workers' logs a failed test shows."""
 Settings = dict[str, str]

@@ -20,6 +20,7 @@ from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.worker import Worker
 from services.runtime.errors import DeliveryFailedError
 from services.runtime.source import ConsumedRecord
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import START, app, snapshot
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from services.runtime.source import RebalanceListener
 
 ROUND_S = 0.001
-DEADLINE_S = 60
 
 
 class Log:

@@ -11,7 +11,8 @@ from urllib.request import urlopen
 import pytest
 
 from services.broker.readiness import wait_until
-from tests.services.enrichment.cluster import DEADLINE_S, Cluster
+from tests.deadline import DEADLINE_S
+from tests.services.enrichment.cluster import Cluster
 from tests.services.enrichment.fleet import snapshot
 
 if TYPE_CHECKING:

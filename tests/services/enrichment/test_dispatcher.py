@@ -13,8 +13,9 @@ from services.enrichment.backpressure import Backpressure
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.partition_state import PartitionState
 from services.runtime.source import ConsumedRecord
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import START, app, snapshot
-from tests.services.enrichment.in_memory import DEADLINE_S, Gated
+from tests.services.enrichment.in_memory import Gated
 
 if TYPE_CHECKING:
     from services.enrichment.in_flight import PendingRequest

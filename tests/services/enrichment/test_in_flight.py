@@ -14,9 +14,10 @@ from contracts.metrics import worker as metrics
 from contracts.model.condition import condition
 from contracts.planning.plan import settled
 from contracts.wire import Answer
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.fleet import QUICK, START, app, owner, quote, snapshot, street
-from tests.services.enrichment.in_memory import DEADLINE_S, Gated, Log, running, until
+from tests.services.enrichment.in_memory import Gated, Log, running, until
 
 if TYPE_CHECKING:
     from contracts.wire import Feedback, Snapshot

@@ -14,13 +14,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from services.enrichment.rereader import PATIENCE_S, KafkaRereader
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka_clients import create_producer
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.services.broker.embedded import EmbeddedBroker
 
-DEADLINE_S = 30
 MANY = 30_000
 LATER = 5
 """By this round Kafka has reported the end."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.planning.fingerprint import fingerprint
-from tests.services.enrichment.cluster import DEADLINE_S, GROUPS, Cluster, condition
+from tests.deadline import DEADLINE_S
+from tests.services.enrichment.cluster import GROUPS, Cluster, condition
 from tests.services.enrichment.fleet import app, snapshot
 
 if TYPE_CHECKING:

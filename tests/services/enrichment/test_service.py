@@ -11,7 +11,8 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from services.enrichment.settings import EnrichmentSettings
-from tests.services.enrichment.cluster import DEADLINE_S, GROUPS, Cluster, condition
+from tests.deadline import DEADLINE_S
+from tests.services.enrichment.cluster import GROUPS, Cluster, condition
 from tests.services.enrichment.fleet import snapshot
 
 if TYPE_CHECKING:

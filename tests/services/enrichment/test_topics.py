@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.services.enrichment.cluster import DEADLINE_S, Cluster
+from tests.deadline import DEADLINE_S
+from tests.services.enrichment.cluster import Cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

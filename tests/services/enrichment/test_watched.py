@@ -17,7 +17,8 @@ from services.enrichment.settings import GROUP
 from services.runtime.source import ConsumedRecord, KafkaSource
 from services.runtime.topic_check import PATIENCE_S, TopicCheck
 from tests.clock import Clock
-from tests.services.enrichment.cluster import DEADLINE_S, PARTITIONS, Cluster
+from tests.deadline import DEADLINE_S
+from tests.services.enrichment.cluster import PARTITIONS, Cluster
 from tests.services.enrichment.fleet import snapshot
 
 if TYPE_CHECKING:

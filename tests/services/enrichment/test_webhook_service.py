@@ -25,8 +25,9 @@ from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
 from services.runtime.table_writer import TableWriter
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment.alerted import APP, LIMITS, NOON, crossings
-from tests.services.enrichment.cluster import CHECKOUT, DEADLINE_S, condition
+from tests.services.enrichment.cluster import CHECKOUT, condition
 from tests.services.enrichment.receiver import Receiver
 
 if TYPE_CHECKING:

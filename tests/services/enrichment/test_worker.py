@@ -11,8 +11,9 @@ import pytest
 from contracts.metrics import worker as metrics
 from contracts.planning.fingerprint import fingerprint
 from services.runtime.errors import DeliveryFailedError
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import answer, app, snapshot
-from tests.services.enrichment.in_memory import DEADLINE_S, Gated, Log, cars, running, until
+from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
 
 WATERS = 20
 STUCK = timedelta(milliseconds=50)

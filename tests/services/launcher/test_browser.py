@@ -7,13 +7,13 @@ import pytest
 
 from services.broker.readiness import wait_until
 from services.launcher.browser import browser, browsing, opened
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 PAGE = "http://127.0.0.1:1/"
-DEADLINE_S = 30
 
 
 @pytest.mark.parametrize(

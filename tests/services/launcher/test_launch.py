@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from services.launcher import leftovers, processes
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_S = 60.0
 
 
 class Launch:

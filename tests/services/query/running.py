@@ -16,6 +16,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
+from tests.deadline import DEADLINE_S
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import application
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_S = 60
 PARTITIONS = 4
 
 

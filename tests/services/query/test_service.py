@@ -20,8 +20,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from contracts.model.suite import Suite
 from services.query.service import serve
 from services.query.settings import QuerySettings
+from tests.deadline import DEADLINE_S
 from tests.services.query.fleet import START, app, snapshot
-from tests.services.query.running import DEADLINE_S, Fleet
+from tests.services.query.running import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

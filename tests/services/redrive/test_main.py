@@ -16,7 +16,8 @@ from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.broker.readiness import wait_until
 from services.redrive.__main__ import main
 from services.runtime.kafka_clients import create_producer
-from tests.services.enrichment.cluster import DEADLINE_S, KEPT, PARTITIONS, Cluster, condition
+from tests.deadline import DEADLINE_S
+from tests.services.enrichment.cluster import KEPT, PARTITIONS, Cluster, condition
 from tests.services.enrichment.fleet import START, application, snapshot
 from tests.services.enrichment.registry import Registry
 

@@ -13,13 +13,13 @@ import pytest
 from contracts.errors import InvalidSettingsError
 from services.runtime import kafka_clients
 from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHECKOUT = Path(__file__).parents[3]
 USER = {"bootstrap.servers": "127.0.0.1:1"}
-DEADLINE_S = 30.0
 FACTORY = "services/runtime/kafka_clients.py"
 
 

@@ -17,6 +17,7 @@ from services.runtime import topic_owners
 from services.runtime.errors import ForeignTopicsError
 from services.runtime.kafka_clients import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
+from tests.deadline import DEADLINE_S
 from tests.services.runtime.rivals import rival
 from tests.spark_app.running import Job, everything
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_S = 60
 ROLES = {"snapshots": "snapshots", "feedback": "feedback", "dead_letters": "dead_letters", "sites": "derived"}
 PROCESSES = {
     "services.enrichment": {"STATELOOP_APIS": '{"registry": "http://127.0.0.1:1"}'},

@@ -21,6 +21,7 @@ from services.sink.plan import Planner
 from services.sink.retried_store import RetriedStore
 from services.sink.settings import SinkSettings
 from services.sink.worker import SinkDependencies, SinkWorker
+from tests.deadline import DEADLINE_S
 from tests.services.sink.records import NOW_US, STATE
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from services.runtime.source import ConsumedRecord, RebalanceListener
 
 ROUND_S = 0.001
-DEADLINE_S = 60
 TARGET = Target("flights", "snapshots", Windows.NEWEST)
 URL = "redis://host"
 

@@ -24,11 +24,11 @@ from contracts.testing.stores import StoredRow
 from services.broker.readiness import wait_until
 from services.sink.stores.postgresql import PostgresqlStore
 from services.sink.stores.redis import OFFSET, RedisStore
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from contracts.sinks import SinkStore, Target
 
-DEADLINE_S = 60
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

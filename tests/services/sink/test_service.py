@@ -27,6 +27,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
+from tests.deadline import DEADLINE_S
 from tests.queried import ask
 from tests.services.sink.records import NOW_US, START
 from tests.services.sink.servers import free_port
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from tests.services.sink.servers import PostgresqlServer, RedisServer, Server
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_S = 60
 PARTITIONS = 4
 KEYS = 50
 PASSWORD = "hunter2"  # noqa: S105  # what no log may contain

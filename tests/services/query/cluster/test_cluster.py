@@ -21,6 +21,7 @@ from services.query.cluster.leases import LeaseTiming
 from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
 from services.query.ingest.ingestion import ReadProgress
+from tests.deadline import DEADLINE_S
 from tests.services.query.cluster.world import Mark
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 4
-DEADLINE_S = 30
 ANSWERS = (Role.OWNER, Role.STANDBY)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contracts.wire.partition import partition
 from services.runtime.kafka_clients import create_producer
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 PARTITIONS = 13
-DEADLINE_S = 30
 keys = st.lists(st.text(max_size=40) | st.binary(max_size=40), min_size=1, max_size=300)
 
 

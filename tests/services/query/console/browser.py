@@ -30,7 +30,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-WITHIN_MS = 15_000
+WITHIN_MS = 60_000
 POLL_S = 0.02
 
 

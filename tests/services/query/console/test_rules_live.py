@@ -19,6 +19,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
+from tests.deadline import DEADLINE_S
 from tests.services.broker.embedded import free_port_pair
 from tests.services.derive.alerted import APP
 from tests.services.query.console.browser import WITHIN_MS
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 CHECKOUT = Path(__file__).parents[4]
-DEADLINE_S = 60
 
 
 class Services:

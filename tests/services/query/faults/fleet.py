@@ -16,6 +16,7 @@ from urllib.request import urlopen
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.broker.readiness import wait_until
+from tests.deadline import DEADLINE_S
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.faults.cars import NAME, PARTITIONS, application
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).parents[4]
-DEADLINE_S = 60
 ANSWER_S = 1.0
 
 

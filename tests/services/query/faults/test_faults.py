@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from services.broker.readiness import wait_until
+from tests.deadline import DEADLINE_S
 from tests.services.query.faults.checker import Checker
 from tests.services.query.faults.fleet import Fleet, Instance
 from tests.services.query.faults.writer import Writer
@@ -30,7 +31,6 @@ TAKEN_OVER_S = 1.25 * LEASE_S + 1
 SLACK_S = 2.0
 ANSWER_S = 1.0
 """How long one that stands still lets others wait for its answer, before they ask the next."""
-DEADLINE_S = 60
 
 
 class Scene(NamedTuple):

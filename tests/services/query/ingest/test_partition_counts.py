@@ -10,11 +10,10 @@ from contracts.model.named_state import NamedState
 from services.query.errors import PartitionsChangedError
 from services.query.ingest import partition_counts
 from services.query.ingest.partition_counts import watch_partition_counts
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
-
-DEADLINE_S = 60
 
 
 @pytest.mark.kafka

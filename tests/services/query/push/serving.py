@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.dependencies import Dependencies
 
-WITHIN_S = 5.0
+WITHIN_S = 60.0
 QUICK = WatchLimits(mark_every_s=0.05)
 RARE = WatchLimits(mark_every_s=60)
 

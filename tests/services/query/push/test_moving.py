@@ -14,9 +14,10 @@ import pytest
 from aiohttp import ClientSession, WSMsgType
 
 from services.broker.readiness import wait_until
+from tests.deadline import DEADLINE_S
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import snapshot
-from tests.services.query.running import DEADLINE_S, Fleet
+from tests.services.query.running import Fleet
 
 if TYPE_CHECKING:
     from pathlib import Path
