@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self
+from unittest.mock import patch
 from urllib.parse import unquote
 
 from aiohttp import web
 
 from contracts.wire.partition import partition
+from services.client import retrier
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
     Fault = Callable[["Fake", web.Request], Awaitable[web.StreamResponse]]
 
@@ -250,3 +252,13 @@ def older(version: int) -> Fault:
         return web.json_response({**fake.entry_of("flights", key), "version": version})
 
     return answer
+
+
+@contextmanager
+def shortest_attempt(seconds: float) -> Iterator[None]:
+    """The client begins no attempt with less time before its deadline; if that is infinite, it repeats nothing.
+
+    Otherwise a slow machine decides whether the last attempt has an answer, and so which error it raises.
+    """
+    with patch.object(retrier, "MIN_ATTEMPT_S", seconds):
+        yield
