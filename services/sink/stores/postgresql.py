@@ -36,6 +36,8 @@ MAX_REMOVED = 10_000
 """The number of expired rows that one transaction removes."""
 REFUSALS = (DataError, IntegrityError, ProgramLimitExceeded, StatementTooComplex)
 """What PostgreSQL raises because of a row itself: no repetition writes it."""
+CLIENT_ENCODING = "UTF8"
+"""Without it the client takes that of the database. If that is SQL_ASCII, it returns bytes instead of text."""
 NUL = "\0"
 """No text of PostgreSQL contains it."""
 
@@ -62,7 +64,9 @@ class PostgresqlStore:
         """See `SinkStore.open`."""
         await self.close()
         with _translated_errors():
-            connection = await AsyncConnection.connect(self._url, autocommit=True, application_name="stateloop-sink")
+            connection = await AsyncConnection.connect(
+                self._url, autocommit=True, application_name="stateloop-sink", client_encoding=CLIENT_ENCODING
+            )
             self._open_connection = connection
             await connection.execute(queries.SESSION)
             async with connection.transaction():

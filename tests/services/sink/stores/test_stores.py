@@ -113,6 +113,35 @@ async def test_a_table_that_is_dropped_is_created_again_and_filled_from_the_begi
     await store.close()
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+async def test_the_encoding_of_the_database_does_not_matter(postgresql_server: PostgresqlServer, encoding: str) -> None:
+    database, where = f"of_{encoding.lower()}", target()
+    with psycopg.connect(postgresql_server.url, autocommit=True) as connection:
+        created = sql.SQL("CREATE DATABASE {} ENCODING {} TEMPLATE template0")
+        connection.execute(created.format(sql.Identifier(database), encoding))
+    url = postgresql_server.url.removesuffix("/postgres") + f"/{database}"
+    row = ROW._replace(key="é", value='{"a": "é"}'.encode())
+    for at in range(2):  # the second time it finds its own table
+        store = PostgresqlStore(url, where)
+        await store.open()
+        assert await store.positions() == ({0: 1} if at else {})
+        assert await store.write(RowBatch((Step((), (row._replace(version=at),)),), {0: Move(at, at + 1)})) == 1
+        await store.close()
+    with psycopg.connect(url, client_encoding="UTF8") as connection:
+        found = connection.execute(sql.SQL("SELECT key, version, value FROM {}").format(sql.Identifier(where.name)))
+        assert found.fetchall() == [("é", 1, {"a": "é"})]
+
+
+async def test_a_text_that_the_encoding_of_the_database_has_not_is_refused(postgresql_server: PostgresqlServer) -> None:
+    with psycopg.connect(postgresql_server.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE of_few ENCODING LATIN1 TEMPLATE template0")
+    store = PostgresqlStore(postgresql_server.url.removesuffix("/postgres") + "/of_few", target())
+    await store.open()
+    with pytest.raises(RowsRefusedError, match="UntranslatableCharacter"):
+        await store.write(RowBatch((Step((), (ROW, ROW._replace(key="\u65e5"))),), {0: Move(0, 1)}))
+    await store.close()
+
+
 async def test_a_role_needs_no_right_to_create_once_the_tables_are_there(postgresql_server: PostgresqlServer) -> None:
     where = target()
     owner = postgresql_server.store(where)
