@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PROJECT = "stateloop-test"
 COMPOSE = str(Path(sys.executable).with_name("docker-compose"))
+COMMITS = "/var/lib/stateloop/checkpoint/flights/commits"
+"""Of the flights: each application of the suite has a checkpoint of its own."""
 BACK_S = 180.0
 
 
@@ -102,7 +104,7 @@ class Stack:
 
     def batches(self) -> int:
         """The number of the last batch that the job has committed."""
-        listed = self.compose("exec", "-T", "job", "ls", "/var/lib/stateloop/checkpoint/commits").split()
+        listed = self.compose("exec", "-T", "job", "ls", COMMITS).split()
         return max((int(name) for name in listed if name.isdecimal()), default=-1)
 
     def output(self, container: str) -> str:
