@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.compose.configured import variables
+from tests.compose.lab import layers, sinks
 from tests.compose.lab.commands import Commands
 from tests.compose.lab.court import Court
 from tests.compose.lab.engine import find
 from tests.compose.lab.errors import LabError
 from tests.compose.lab.images import Images
-from tests.compose.lab.layers import FILES, Layers
 from tests.compose.lab.scenario import Scenario
 from tests.compose.lab.stack import Stack
 from tests.compose.lab.steps import Steps
-from tests.services.broker.embedded import free_port_pair
+from tests.services.broker.embedded import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -37,7 +37,8 @@ OVERLAY = "tests/compose/lab/overlay.yaml"
 WITHOUT_GRAFANA = "tests/compose/lab/without-grafana.yaml"
 DAY, NEXT_DAY = "2013-01-01", "2013-01-02"
 VERSION = "compose-test"
-PARTS = ("stack", "layers")
+PORTS = ("KAFKA_PORT", "QUERY_PORT", "PROMETHEUS_PORT", "REDIS_PORT", "POSTGRESQL_PORT")
+PARTS = ("stack", "layers", "sink")
 INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
@@ -68,11 +69,11 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
     with steps.step("a Docker engine"):
         engine = find(folder, log)
         steps.report("one of its own, in a network of its own" if engine.own else "the one that runs here")
-    commands = Commands(log, engine.environment | settings(free_port_pair()))
+    commands = Commands(log, engine.environment | settings(free_ports(len(PORTS))))
     copy = checkout(folder)
     only_here = (OVERLAY,) if engine.own else ()
     with engine.building():
-        left_out = build(engine, Stack(commands, copy, only_here), folder, steps)
+        left_out = build(engine, Stack(commands, copy, only_here), folder, steps, parts)
     with engine.running():
         if "stack" in parts:
             stack = Stack(commands, copy, only_here)
@@ -80,9 +81,13 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
                 Scenario(stack, steps, Court(stack, steps, engine.inside())).run()
         if "layers" in parts:
             commands.environment["REPLAY_FROM"] = NEXT_DAY
-            layered = Stack(commands, copy, (*only_here, *FILES, *left_out))
+            layered = Stack(commands, copy, (*only_here, *layers.FILES, *left_out))
             with taken_down(layered):
-                Layers(layered, steps, Court(layered, steps, engine.inside())).run()
+                layers.Layers(layered, steps, Court(layered, steps, engine.inside())).run()
+        if "sink" in parts:
+            stored = Stack(commands, copy, (*only_here, *sinks.FILES))
+            with taken_down(stored):
+                sinks.Sinks(stored, steps, Court(stored, steps, engine.inside())).run()
 
 
 @contextmanager
@@ -97,7 +102,7 @@ def taken_down(stack: Stack) -> Iterator[None]:
         stack.remove()
 
 
-def build(engine: Engine, stack: Stack, folder: Path, steps: Steps) -> tuple[str, ...]:
+def build(engine: Engine, stack: Stack, folder: Path, steps: Steps, parts: Collection[str]) -> tuple[str, ...]:
     """The images that the stack starts from, and ours; gives the files that leave out what cannot be had."""
     images = Images(stack.commands, folder, steps.report, host_network=engine.own)
     pinned = variables()
@@ -105,10 +110,16 @@ def build(engine: Engine, stack: Stack, folder: Path, steps: Steps) -> tuple[str
         images.require_debian(pinned["DEBIAN_TAG"])
     with steps.step(f"apache/kafka:{pinned['KAFKA_TAG']}"):
         images.require_broker(pinned["KAFKA_TAG"], pinned["DEBIAN_TAG"])
-    with steps.step(f"prom/prometheus:{pinned['PROMETHEUS_TAG']}"):
-        images.require_prometheus(pinned["PROMETHEUS_TAG"], pinned["DEBIAN_TAG"])
-    with steps.step(f"grafana/grafana:{pinned['GRAFANA_TAG']}"):
-        left_out = () if images.has_grafana(pinned["GRAFANA_TAG"]) else (WITHOUT_GRAFANA,)
+    left_out: tuple[str, ...] = ()
+    if "layers" in parts:
+        with steps.step(f"prom/prometheus:{pinned['PROMETHEUS_TAG']}"):
+            images.require_prometheus(pinned["PROMETHEUS_TAG"], pinned["DEBIAN_TAG"])
+        with steps.step(f"grafana/grafana:{pinned['GRAFANA_TAG']}"):
+            left_out = () if images.has_grafana(pinned["GRAFANA_TAG"]) else (WITHOUT_GRAFANA,)
+    if "sink" in parts:
+        for name, tag in (("redis", pinned["REDIS_TAG"]), ("postgres", pinned["POSTGRESQL_TAG"])):
+            with steps.step(f"{name}:{tag}"):
+                images.require_store(name, tag, pinned["DEBIAN_TAG"])
     with steps.step("docker compose build"):
         stack.compose("build")
         for line in sizes(stack.commands):
@@ -122,12 +133,11 @@ def sizes(commands: Commands) -> list[str]:
     return sorted(line for line in listed if "<none>" not in line)
 
 
-def settings(port: int) -> dict[str, str]:
+def settings(first_port: int) -> dict[str, str]:
     """What the test sets otherwise than .env: a fast day, short batches, and names of its own."""
     return {
         "STATELOOP_VERSION": VERSION,
-        "KAFKA_PORT": str(port),
-        "PROMETHEUS_PORT": str(port + 1),
+        **{name: str(first_port + number) for number, name in enumerate(PORTS)},
         "JOB_BATCH": "PT5S",
         "REPLAY_FROM": DAY,
         "REPLAY_DAYS": "1",

@@ -32,7 +32,7 @@ class Court:
         seen = json.loads(self._judge("--patience=30").splitlines()[-1])
         self._steps.report(", ".join(f"{what} {count}" for what, count in seen.items()))
 
-    def beside(self, module: str, *arguments: str) -> str:
+    def run_module(self, module: str, *arguments: str) -> str:
         """Run a module of this checkout where the published ports are; gives what it printed."""
         command = (*self._inside, sys.executable, "-m", module, *arguments)
         return self._stack.commands.run(*command, cwd=CHECKOUT)
@@ -40,4 +40,4 @@ class Court:
     def _judge(self, *arguments: str) -> str:
         set_to = self._stack.commands.environment
         where = (f"--kafka=127.0.0.1:{set_to['KAFKA_PORT']}", f"--day={set_to['REPLAY_FROM']}")
-        return self.beside("tests.compose.lab.judge", *where, *arguments)
+        return self.run_module("tests.compose.lab.judge", *where, *arguments)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[3]
 BROKER = Path(__file__).with_name("broker")
 PROMETHEUS = Path(__file__).with_name("prometheus")
+STORES = {"redis": Path(__file__).with_name("redis"), "postgres": Path(__file__).with_name("postgresql")}
 JARS = CHECKOUT / ".stateloop" / "jars" / "broker"
 AUTHORITIES = Path("/usr/local/share/ca-certificates")
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
@@ -70,6 +71,13 @@ class Images:
             return
         self._build(shutil.copytree(PROMETHEUS, self._folder / "prometheus"), f"prom/prometheus:{tag}", debian)
         self._stands_in(f"prom/prometheus:{tag}", "Debian's package of it, another version")
+
+    def require_store(self, name: str, tag: str, debian: str) -> None:
+        """Have redis:TAG or postgres:TAG."""
+        if self._official(f"{name}:{tag}"):
+            return
+        self._build(shutil.copytree(STORES[name], self._folder / name), f"{name}:{tag}", debian)
+        self._stands_in(f"{name}:{tag}", "Debian's package of it, another version")
 
     def has_grafana(self, tag: str) -> bool:
         """Whether there is grafana/grafana:TAG; nothing can stand in for it."""
