@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import (
@@ -83,6 +83,7 @@ class Variables:
 
 
 @given(st.lists(record, max_size=8))
+@example([([("set", ("a", 0))], False, True, False), ([("remove", "a")], False, True, True)])
 def test_buffered_variables_have_the_content_of_sparks_without_the_undone_records(records: list[Any]) -> None:
     store, expected = in_memory().handle, Variables(in_memory().handle)
     handle = BufferedHandle(store, SCHEMAS)
@@ -102,9 +103,25 @@ def test_buffered_variables_have_the_content_of_sparks_without_the_undone_record
         if reads:
             assert buffered.content() == expected.content()
             value, items, found, _ = expected.content()
-            variables = buffered.value, buffered.list, buffered.map
-            assert [one.exists() for one in variables] == [value is not None, bool(items), bool(found)]
+            assert [one.exists() for one in (buffered.value, buffered.list)] == [value is not None, bool(items)]
+            in_store = Variables(store).map.exists()  # also if it is empty: PySpark's in memory, unlike Spark's own
+            assert buffered.map.exists() in {bool(found), in_store}
     assert buffered.content() == expected.content()
+
+
+def test_a_map_without_the_key_that_the_store_has_does_not_exist() -> None:
+    handle = BufferedHandle(in_memory().handle, SCHEMAS)
+    variables = Variables(handle)
+    assert not variables.map.exists()
+    variables.write("set", ("a", 3))
+    handle.flush()
+    assert variables.map.exists()
+    variables.write("remove", "a")
+    assert not variables.map.exists()
+    variables.write("set", ("b", 3))
+    assert variables.map.exists()
+    variables.write("clear_map", None)
+    assert not variables.map.exists()
 
 
 def test_the_own_timer_of_a_window_is_hidden_and_makes_way() -> None:
