@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.compose.lab.stack import Stack
     from tests.compose.lab.steps import Steps
 
@@ -23,6 +25,13 @@ class Court:
     def seen(self, count: int) -> None:
         """Wait until so many snapshots were published."""
         self._judge(f"--seen={count}")
+
+    def crash_each(self, crashes: Iterable[tuple[str, int]]) -> None:
+        """Each container crashes once after so many snapshots, while the day is replayed, and comes back by itself."""
+        for service, count in crashes:
+            with self._steps.step(f"{service} crashes after {count} snapshots and comes back by itself"):
+                self.seen(count)
+                self._stack.crash(service)
 
     def agree(self) -> None:
         """Every flight of the day agrees, and goes on doing so when the job has ended two more batches."""

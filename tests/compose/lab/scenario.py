@@ -37,7 +37,7 @@ class Scenario:
         """All of it."""
         with self._steps.step("docker compose up"):
             self._stack.up()
-        self.crashes()
+        self._court.crash_each(CRASHES)
         self.down_and_up()
         with self._steps.step("every flight of the day is as in the tables"):
             self._court.agree()
@@ -47,13 +47,6 @@ class Scenario:
         self.code_change()
         with self._steps.step("docker compose down --volumes leaves nothing"):
             self._stack.remove()
-
-    def crashes(self) -> None:
-        """Each container crashes once while the day flows, and comes back by itself."""
-        for service, seen in CRASHES:
-            with self._steps.step(f"{service} crashes after {seen} snapshots and comes back by itself"):
-                self._court.seen(seen)
-                self._stack.crash(service)
 
     def down_and_up(self) -> None:
         """The stack goes down in the middle of the day, and goes on where it was."""

@@ -27,10 +27,7 @@ class Sinks:
         with self._steps.step("docker compose up, from nothing, with both stores and their sinks"):
             self._stack.up()
             self._stack.await_well(*STORES, *SINKS)
-        for service, seen in CRASHES:
-            with self._steps.step(f"{service} crashes after {seen} snapshots and comes back by itself"):
-                self._court.seen(seen)
-                self._stack.crash(service)
+        self._court.crash_each(CRASHES)
         with self._steps.step("every flight of the day is as in the tables"):
             self._court.agree()
         with self._steps.step("both stores have the rows that the query service answers"):
