@@ -79,8 +79,7 @@ def archive(  # noqa: PLR0913  # two of them are options of the command
             checkpoint.write_new(TOPIC, topic.id)
         elif checkpoint.read(TOPIC) != topic.id:
             raise ArchiveReplacedError(folder, topic.name)
-        deleted = _deleted(settings, topic, checkpoint)
-        if deleted and not skips_deleted:
+        if not skips_deleted and (deleted := _deleted(settings, topic, checkpoint)):
             raise SnapshotsDeletedError(topic.name, deleted)
         source = own.readStream.format("kafka").options(**connector(settings.client()), **CONSUMER)
         source = source.option("failOnDataLoss", str(not skips_deleted)).option("maxOffsetsPerTrigger", str(batch))
