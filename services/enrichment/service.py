@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from services.enrichment.calls.assembly import assemble, assemble_webhook, utc_now
-from services.enrichment.calls.headers import reveal
-from services.enrichment.calls.transport import Bounds, HttpTransport
+from services.enrichment.calls.assembly import assemble, assemble_webhook, http_transport, utc_now
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.health import patience
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
     from contracts import Application, Policy, Webhook
     from services.enrichment.calls.assembly import ApiCalls
+    from services.enrichment.calls.transport import HttpTransport
     from services.enrichment.planner import RequestPlanner
     from services.enrichment.settings import AlertDelivery, EnrichmentSettings
     from services.enrichment.tracing import Tracing
@@ -176,16 +175,8 @@ def open_tracing(settings: EnrichmentSettings, groups: Iterable[str]) -> Tracing
 
 
 async def _transport(resources: _Resources, api: str, policy: Policy) -> HttpTransport:
-    settings, tracing = resources.settings, resources.tracing
-    bounds = Bounds(
-        connections=policy.concurrency,
-        largest=policy.largest_answer,
-        redirects=policy.redirects,
-        allowed=settings.allowed_networks,
-        headers=reveal(settings.api_headers.get(api, {})),
-    )
-    transport = HttpTransport(settings.apis[api], bounds, clock=time.monotonic, span=tracing.call if tracing else None)
-    return await resources.stack.enter_async_context(transport)
+    span = resources.tracing.call if resources.tracing else None
+    return await resources.stack.enter_async_context(http_transport(resources.settings, api, policy, span))
 
 
 def tune_gc() -> None:

@@ -46,8 +46,8 @@ class AlertDelivery(NamedTuple):
     webhook: Webhook
 
 
-class EnrichmentSettings(KafkaSettings):
-    """One worker. Times are durations: a number of seconds, or ISO 8601."""
+class ApiSettings(KafkaSettings):
+    """The addresses of the APIs of an application, and how calls are authorized."""
 
     application: str
     """The application, or the suite of applications, as package.module:name."""
@@ -59,6 +59,11 @@ class EnrichmentSettings(KafkaSettings):
     """The secret by which the calls of a webhook are signed, by API, as {"pager": "whsec_…"}; or file:/path."""
     allowed_networks: tuple[IPvAnyNetwork, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
     """Networks whose addresses may be called although they are not public, as ["10.1.0.0/16"]."""
+
+
+class EnrichmentSettings(ApiSettings):
+    """One worker. Times are durations: a number of seconds, or ISO 8601."""
+
     group: str | None = None
     """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load. With a
     suite of several applications, the first part of their names: `<group>-<application>`."""

@@ -17,10 +17,12 @@ from services.enrichment.calls.batches import BatchedCalls
 from services.enrichment.calls.breaker_report import BreakerReport
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.circuit_breaker import CircuitBreaker
+from services.enrichment.calls.headers import reveal
 from services.enrichment.calls.permits import ApiAvailability, PermitSource, Unrestricted
 from services.enrichment.calls.response_cache import ResponseCache
 from services.enrichment.calls.retrier import Retrier
 from services.enrichment.calls.signature import Signer
+from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.calls.webhook import WebhookCaller
 
 if TYPE_CHECKING:
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     from contracts.metrics.counts import Counts
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.calls.circuit_breaker import CallLater
-    from services.enrichment.calls.transport import Transport
+    from services.enrichment.calls.transport import OpenSpan, Transport
+    from services.enrichment.settings import ApiSettings
 
 
 def utc_now() -> datetime:
@@ -103,6 +106,18 @@ def assemble_webhook(  # noqa: PLR0913  # it connects these parts
     signer = None if secret is None else Signer(api, secret, runtime.now)
     caller = WebhookCaller(webhook, client, _retrier(api, alerts, policy, counts, runtime), signer)
     return ApiCalls(caller, ApiAvailability({api: permits}))
+
+
+def http_transport(settings: ApiSettings, api: str, policy: Policy, span: OpenSpan | None = None) -> HttpTransport:
+    """Return the transport to an API at its address in the settings. Raises HeaderUnreadableError."""
+    bounds = Bounds(
+        connections=policy.concurrency,
+        largest=policy.largest_answer,
+        redirects=policy.redirects,
+        allowed=settings.allowed_networks,
+        headers=reveal(settings.api_headers.get(api, {})),
+    )
+    return HttpTransport(settings.apis[api], bounds, clock=time.monotonic, span=span)
 
 
 def _retrier(api: str, enrichment: str, policy: Policy, counts: Counts, runtime: Runtime) -> Retrier:

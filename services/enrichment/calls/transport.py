@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from services.enrichment.calls.addresses import Network
     from services.enrichment.calls.response import Response
 
+    OpenSpan = Callable[[str, str], AbstractContextManager["CallSpan"]]
+    """Opens the trace of a call, by its method and host."""
+
 HEADERS = {"Accept": "application/json", "User-Agent": "stateloop"}
 MOVED = frozenset({301, 302, 303, 307, 308})
 MOST_ORIGINS = 16
@@ -97,7 +100,7 @@ class HttpTransport:
         clock: Callable[[], float],
         resolver: AbstractResolver | None = None,
         trusted: ssl.SSLContext | None = None,
-        span: Callable[[str, str], AbstractContextManager[CallSpan]] | None = None,
+        span: OpenSpan | None = None,
     ) -> None:
         base = URL(base_url)
         self._origin = base.origin()
