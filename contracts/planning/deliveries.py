@@ -25,6 +25,11 @@ def deliveries(alerts: str, record: AlertRecord) -> list[DeliveryRequest]:
     return [_delivery(one, record) for one in events(alerts, record)]
 
 
+def delivery(alerts: str, record: AlertRecord, idempotency_key: str | None) -> DeliveryRequest | None:
+    """Return the delivery of the event with this key; None if this record has no such event."""
+    return next((one for one in deliveries(alerts, record) if one.fingerprint == idempotency_key), None)
+
+
 def events(alerts: str, record: AlertRecord) -> list[AlertEvent]:
     """Return what has happened to the alerts of this record, in the order of the record."""
     return [

@@ -185,7 +185,8 @@ class DeadLetter(TopicRecord):
     head: str | None = None
     """The beginning of the record's value."""
     enrichment: str | None = None
-    """The enrichment that failed; this and all below is only in dead letters of a worker's failed requests."""
+    """The enrichment that failed, or the alerts with the webhook; this and all below is only in dead letters of a
+    worker's failed requests."""
     first_seen: AwareDatetime | None = None
     version: int | None = None
     """With `first_seen`, `epoch` and the record's key: the snapshot that the request was planned on."""
@@ -195,6 +196,8 @@ class DeadLetter(TopicRecord):
     """How many calls were made."""
     response: str | None = None
     """The beginning of the last response, if one came."""
+    idempotency_key: str | None = None
+    """Names the event that a webhook did not accept; null without a webhook."""
 
 
 def decode_snapshot(value: bytes) -> Snapshot:

@@ -49,7 +49,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "verify": Command(
             "services.cli.verify", "compare the state in the checkpoint, the topic and the query service"
         ),
-        "redrive": Command("services.redrive", "list dead letters, or send them into the loop again"),
+        "redrive": Command("services.redrive", "list dead letters, or send them again"),
     },
     "Describe an application": {
         "graph": Command("services.graph", "print the graph of its enrichments, or write it as a picture"),

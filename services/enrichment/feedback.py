@@ -60,9 +60,10 @@ def failed_request(record: ConsumedRecord, topic: str, request: Request, outcome
 
 
 def failed_delivery(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
-    """Return the dead letter of an event that was not delivered."""
+    """Return the dead letter of an event that was not delivered, with everything that a redrive needs."""
     detail = f"{outcome.reason}: {request.inputs['event']} {request.inputs['id']}"
-    return _dead_letter(record, topic, Reason.DELIVERY_FAILED, detail[:DETAIL], _facts(request, outcome))
+    facts = _facts(request, outcome) | {"idempotency_key": request.fingerprint}
+    return _dead_letter(record, topic, Reason.DELIVERY_FAILED, detail[:DETAIL], facts)
 
 
 def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:

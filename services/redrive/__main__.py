@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.settings import read
+from services.enrichment.redelivery import Redelivery
+from services.enrichment.settings import ApiSettings
 from services.redrive.action import RedriveAction
 from services.redrive.arguments import arguments, selection
 from services.redrive.dead_letters import StoredDeadLetter, dead_letters
+from services.redrive.deliverer import NoDeliverer, WebhookDeliverer
 from services.redrive.origins import Origins
 from services.redrive.rate_limiter import RateLimiter
 from services.redrive.redrive import Redrive
-from services.redrive.settings import RedriveSettings
 from services.redrive.writer import KafkaWriter, NoWriter
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def main(given: Sequence[str]) -> int:
     """Run the command: 0. Return 1 after an error, which is printed in one line."""
     options = arguments(given)
     try:
-        settings = read(RedriveSettings)
+        settings = read(ApiSettings)
         applications, matches = load_suite(settings.application).applications, selection(options).matches
         if options.command == "list":
             found = chain.from_iterable(_dead_letters(settings, one) for one in applications)
@@ -49,7 +51,7 @@ def main(given: Sequence[str]) -> int:
     return 0
 
 
-def _dead_letters(settings: RedriveSettings, application: Application) -> Iterator[StoredDeadLetter]:
+def _dead_letters(settings: ApiSettings, application: Application) -> Iterator[StoredDeadLetter]:
     return dead_letters(settings.client(), application.topics.dead_letters)
 
 
@@ -70,7 +72,7 @@ def _list(chosen: Iterator[StoredDeadLetter]) -> None:
 
 def _redrive(
     options: Namespace,
-    settings: RedriveSettings,
+    settings: ApiSettings,
     applications: Sequence[Application],
     matches: Callable[[StoredDeadLetter], bool],
 ) -> Counter[RedriveAction]:
@@ -84,11 +86,18 @@ def _redrive(
     try:
         for one in applications:
             chosen = filter(matches, _dead_letters(settings, one))
-            counts += Redrive(one, origins, writer, lambda: datetime.now(UTC), pace, report, sent).run(chosen)
+            with Redelivery(settings, one) as redelivery:
+                deliverer = NoDeliverer(redelivery) if options.dry_run else WebhookDeliverer(redelivery, _report)
+                redrive = Redrive(one, origins, writer, deliverer, lambda: datetime.now(UTC), pace, report, sent)
+                counts += redrive.run(chosen)
         writer.close()
     finally:
         origins.close()
     return counts
+
+
+def _report(refusal: str) -> None:
+    print(refusal, file=sys.stderr, flush=True)
 
 
 class ProgressReport:

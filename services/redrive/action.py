@@ -12,23 +12,29 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
+    from contracts.wire import DeadLetter
     from services.redrive.dead_letters import StoredDeadLetter
 
 
 class RedriveAction(StrEnum):
-    """The action for one dead letter; only the first two write a record."""
+    """The action for one dead letter. The first two write a record; the third one makes a call."""
 
     SENT_AGAIN = "sent again"
     """The whole refused record is sent to its topic again."""
     REQUESTED_AGAIN = "requested again"
     """The slot that the failure closed is reopened, so that a worker repeats the request."""
+    DELIVERED_AGAIN = "delivered again"
+    """The event is sent to its webhook again, and was accepted."""
+    REFUSED_AGAIN = "refused again by their webhook"
+    NOT_ADDRESSED = "not delivered, as STATELOOP_APIS has no address of their webhook"
     NOT_RETAINED = "not retained in their topics"
     """The topic has deleted the record."""
     DUPLICATE = "refused more than once, and sent again for their first dead letter"
+    """A record or an event has several dead letters."""
     EXPIRED = "of expired windows"
     """The job would refuse an answer as late."""
     NOT_REDRIVABLE = "not redrivable"
-    """The record was empty, or the cause is not a record of events, of feedback or of a raw source."""
+    """The record was empty, or it is not one of events, of feedback, of a raw source, or of alerts with a webhook."""
     UNREADABLE = "unreadable"
 
 
@@ -39,6 +45,8 @@ def action_for(application: Application, found: StoredDeadLetter, now: datetime)
         return RedriveAction.UNREADABLE
     if letter.reason == Reason.ENRICHMENT_FAILED:
         return _action_for_failure(application, found, now)
+    if letter.reason == Reason.DELIVERY_FAILED:
+        return _action_for_delivery(application, letter)
     if letter.reason == Reason.PROCESSOR_FAILED and application.deduplicate:
         return RedriveAction.NOT_REDRIVABLE  # the job would drop it as a copy
     topics, raw = application.topics, [one.topic for one in application.raw]
@@ -80,3 +88,9 @@ def _action_for_failure(application: Application, found: StoredDeadLetter, now: 
     if not application.topics.replay and now - letter.first_seen > application.kept_for:
         return RedriveAction.EXPIRED
     return RedriveAction.REQUESTED_AGAIN
+
+
+def _action_for_delivery(application: Application, letter: DeadLetter) -> RedriveAction:
+    topics = {one.name: application.topics.derived(one.name) for one in application.alerts if one.webhook}
+    is_known = letter.enrichment in topics and letter.topic == topics[letter.enrichment]
+    return RedriveAction.DELIVERED_AGAIN if is_known and letter.idempotency_key else RedriveAction.NOT_REDRIVABLE

@@ -23,7 +23,7 @@ def arguments(given: Sequence[str]) -> Namespace:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", help="count them by reason, enrichment and origin")
-    back = commands.add_parser("back", help="send refused records again, and repeat failed requests")
+    back = commands.add_parser("back", help="send refused records again, repeat failed requests and deliveries")
     for one in (listing, back):
         _add_selection(one)
     back.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
@@ -40,7 +40,10 @@ def _add_selection(parser: ArgumentParser) -> None:
     reasons = [reason.value for reason in Reason]
     parser.add_argument("--reason", action="append", default=[], choices=reasons, help="may be given more than once")
     parser.add_argument(
-        "--enrichment", action="append", default=[], help="only failures of it; may be given more than once"
+        "--enrichment",
+        action="append",
+        default=[],
+        help="only failures of it, or of these alerts; may be given more than once",
     )
     parser.add_argument("--since", type=_time, help="written at or after this time, as 2026-01-31T12:00:00Z")
     parser.add_argument("--until", type=_time, help="written before it")

@@ -6,7 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pydantic import ValidationError
+
+from contracts.planning.deliveries import delivery
 from contracts.types.origin import Origin
+from contracts.wire.alerts import AlertRecord
 from services.redrive.action import RedriveAction, action_for, reopening
 
 if TYPE_CHECKING:
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from contracts import Application
+    from contracts.planning.deliveries import DeliveryRequest
+    from contracts.wire import DeadLetter
     from services.redrive.dead_letters import StoredDeadLetter
 
     Headers = Mapping[str, str | bytes | None]
@@ -37,18 +43,31 @@ class Writer(Protocol):
         ...
 
 
+class Deliverer(Protocol):
+    """Delivers events of alerts to their webhooks."""
+
+    def has_address(self, alerts: str) -> bool:
+        """Return whether events of the alerts of this name can be delivered."""
+        ...
+
+    def deliver(self, request: DeliveryRequest) -> bool:
+        """Deliver an event. Return whether the webhook has accepted it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Redrive:
-    """Redrives dead letters. `wait` waits before each record; `progress` receives the counts so far."""
+    """Redrives dead letters. `wait` waits before each record and event; `progress` receives the counts so far."""
 
     application: Application
     origins: Reader
     writer: Writer
+    deliverer: Deliverer
     now: Callable[[], datetime]
     wait: Callable[[], None]
     progress: Callable[[Counter[RedriveAction]], None]
     sent: set[str] = field(default_factory=set)
-    """The places of the origins of all records that were sent again."""
+    """The places of the origins of all records that were sent again, and the events that were delivered again."""
 
     def run(self, chosen: Iterable[StoredDeadLetter]) -> Counter[RedriveAction]:
         """Return the number of dead letters by action."""
@@ -64,6 +83,8 @@ class Redrive:
             return self._send(found)
         if taken is RedriveAction.REQUESTED_AGAIN:
             self._request(found)
+        if taken is RedriveAction.DELIVERED_AGAIN and found.dead_letter:
+            return self._deliver(found.dead_letter)
         return taken
 
     def _send(self, found: StoredDeadLetter) -> RedriveAction:
@@ -86,3 +107,26 @@ class Redrive:
         self.wait()
         at = round(feedback.first_seen.timestamp() * 1000)
         self.writer.write(self.application.topics.feedback, found.key, feedback.encode(), at, {})
+
+    def _deliver(self, letter: DeadLetter) -> RedriveAction:
+        """Deliver an event again, once, however many dead letters it has."""
+        if not self.deliverer.has_address(letter.enrichment or ""):
+            return RedriveAction.NOT_ADDRESSED
+        event = f"{letter.topic}/{letter.idempotency_key}"
+        if event in self.sent:
+            return RedriveAction.DUPLICATE
+        request = self._delivery(letter)
+        if request is None:
+            return RedriveAction.NOT_RETAINED
+        self.sent.add(event)
+        self.wait()
+        return RedriveAction.DELIVERED_AGAIN if self.deliverer.deliver(request) else RedriveAction.REFUSED_AGAIN
+
+    def _delivery(self, letter: DeadLetter) -> DeliveryRequest | None:
+        """The delivery that failed. The record at its place is another one if the topic was recreated."""
+        record = self.origins.record(letter.topic, letter.partition, letter.offset)
+        try:
+            alerts = AlertRecord.model_validate_json((record and record.value()) or b"")
+        except ValidationError:
+            return None
+        return delivery(letter.enrichment or "", alerts, letter.idempotency_key)

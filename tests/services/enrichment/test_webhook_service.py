@@ -44,6 +44,14 @@ SECRET = base64.b64encode(bytes(32)).decode()
 SESSION = '{"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}'
 
 
+def calling(url: str) -> dict[str, str]:
+    """The settings of the webhook."""
+    return {
+        "STATELOOP_APIS": json.dumps({"pager": url}),
+        "STATELOOP_WEBHOOK_SECRETS": json.dumps({"pager": SECRET}),
+    }
+
+
 class Pagers:
     """The topics of the alerts on a broker, and workers of one group that deliver them."""
 
@@ -66,11 +74,10 @@ class Pagers:
 
     def worker(self, url: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
         """A process that delivers alerts."""
-        hidden = {"STATELOOP_WEBHOOK_SECRETS": json.dumps({"pager": SECRET})}
-        return self.process("services.enrichment", {"STATELOOP_APIS": json.dumps({"pager": url}), **hidden})
+        return self.process("services.enrichment", calling(url))
 
     @contextmanager
-    def process(self, module: str, settings: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    def process(self, module: str, settings: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         """A process; killed at the end if it still runs."""
         self.started += 1
         environment = os.environ | {
@@ -84,7 +91,7 @@ class Pagers:
             **settings,
         }
         path = self._log()
-        command = [sys.executable, "-m", module]
+        command = [sys.executable, "-m", module, *arguments]
         with path.open("wb") as log:
             process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
         try:
@@ -98,8 +105,12 @@ class Pagers:
 
     def has_partitions(self) -> bool:
         """Whether the worker that started last has some."""
-        lines = self._log().read_text("utf-8").splitlines()
+        lines = self.output().splitlines()
         return any(json.loads(one).get("partitions") for one in lines if '"message":"stats"' in one and one[-1] == "}")
+
+    def output(self) -> str:
+        """The output of the process that started last."""
+        return self._log().read_text("utf-8")
 
     def _log(self) -> Path:
         return self.folder / f"worker-{self.started}.log"

@@ -138,6 +138,7 @@ async def test_a_delivery_that_is_refused_is_a_dead_letter_and_the_next_one_of_t
     (letter,) = one.dead_letters()
     assert (letter.detail, letter.offset) == (f"status 404: opened {refused.id}", 2)
     assert (letter.topic, letter.enrichment, letter.attempts) == (APP.topics.derived("too_high"), "too_high", 1)
+    assert letter.idempotency_key == refused.idempotency_key
 
 
 async def test_an_event_that_two_records_have_is_delivered_once_and_rubbish_is_a_dead_letter() -> None:

@@ -23,8 +23,10 @@ class Kept:
         *,
         headers: Sequence[tuple[str, str | bytes]] | None = None,
         error: KafkaError | None = None,
+        value: bytes | None = None,
     ) -> None:
         self._topic, self._offset, self._headers, self._error = topic, offset, headers, error
+        self._value = b"%d" % offset if value is None else value
 
     def topic(self) -> str:
         return self._topic
@@ -42,7 +44,7 @@ class Kept:
         return b"d1"
 
     def value(self) -> bytes:
-        return b"%d" % self._offset
+        return self._value
 
     def timestamp(self) -> tuple[int, int]:
         return 1, KEPT_MS + self._offset

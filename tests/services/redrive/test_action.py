@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts import FromKey, Raw
+from contracts import Alerts, FromKey, Raw
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
@@ -18,19 +18,85 @@ from contracts.records.record import Delta, Reason, Record
 from contracts.wire import Answer, DeadLetter
 from services.redrive.action import RedriveAction, action_for, reopening
 from services.redrive.dead_letters import Selection, StoredDeadLetter
+from tests.services.enrichment.alerted import LIMITS, WEBHOOK, above
 from tests.services.enrichment.fleet import Car, Seen, app, owner, quote, street
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = START + timedelta(minutes=1)
 RAW = Raw("monitors", lambda _: {}, {"device_id": FromKey()})
-LIVE = type(app)(name="live", event=Seen, state=Car, enrichments=(owner, quote, street), raw=(RAW,))
-"""As the fleet, but no replay: its lives end. And it decodes raw records."""
+LIVE = type(app)(
+    name="live",
+    event=Seen,
+    state=Car,
+    enrichments=(owner, quote, street),
+    raw=(RAW,),
+    tables=(LIMITS,),
+    alerts=(Alerts("too_high", LIMITS, above, webhook=WEBHOOK), Alerts("silent", LIMITS, above)),
+)
+"""As the fleet, but no replay: its lives end. It decodes raw records, and delivers one of its two kinds of alerts."""
+ACTIONS = {
+    Reason.EMPTY: RedriveAction.NOT_REDRIVABLE,
+    Reason.OVERSIZED: RedriveAction.SENT_AGAIN,
+    Reason.NOT_UTF8: RedriveAction.SENT_AGAIN,
+    Reason.MALFORMED: RedriveAction.SENT_AGAIN,
+    Reason.INVALID_FIELD: RedriveAction.SENT_AGAIN,
+    Reason.WRONG_KEY: RedriveAction.SENT_AGAIN,
+    Reason.INCREDIBLE_TIME: RedriveAction.SENT_AGAIN,
+    Reason.LATE: RedriveAction.SENT_AGAIN,
+    Reason.PROCESSOR_FAILED: RedriveAction.NOT_REDRIVABLE,
+    Reason.UNDECODABLE: RedriveAction.SENT_AGAIN,
+    Reason.LARGE_SNAPSHOT: RedriveAction.NOT_REDRIVABLE,
+    Reason.UNDECODABLE_SNAPSHOT: RedriveAction.NOT_REDRIVABLE,
+    Reason.ENRICHMENT_FAILED: RedriveAction.REQUESTED_AGAIN,
+    Reason.DELIVERY_FAILED: RedriveAction.DELIVERED_AGAIN,
+    Reason.INVALID_ROW: RedriveAction.NOT_REDRIVABLE,
+    Reason.NOT_DERIVED: RedriveAction.NOT_REDRIVABLE,
+    Reason.NOT_STORED: RedriveAction.NOT_REDRIVABLE,
+}
+"""The action for each reason, of a dead letter that its part writes."""
+TOPICS = {
+    Reason.UNDECODABLE: "monitors",
+    Reason.LARGE_SNAPSHOT: "snapshots",
+    Reason.UNDECODABLE_SNAPSHOT: "snapshots",
+    Reason.ENRICHMENT_FAILED: "snapshots",
+    Reason.DELIVERY_FAILED: "too_high",
+    Reason.INVALID_ROW: "limits",
+    Reason.NOT_DERIVED: "snapshots",
+    Reason.NOT_STORED: "snapshots",
+}
+"""The topics of the refused records, where that is not the topic of events."""
 
 
 def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> StoredDeadLetter:
     given = {"topic": "snapshots", "partition": 0, "offset": 7, "timestamp": START, "reason": reason.value}
-    failed = {"enrichment": "owner", "first_seen": START, "version": 3} if reason is Reason.ENRICHMENT_FAILED else {}
+    failed: dict[str, object] = {}
+    if reason is Reason.ENRICHMENT_FAILED:
+        failed = {"enrichment": "owner", "first_seen": START, "version": 3}
+    elif reason is Reason.DELIVERY_FAILED:
+        failed = {"enrichment": "too_high", "topic": "too_high", "idempotency_key": "9f59e056"}
     return StoredDeadLetter(DeadLetter.model_validate(given | failed | facts), b"d1", LATER)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_reason_has_one_action(reason: Reason) -> None:
+    letter = found(reason, topic=TOPICS.get(reason, "events"))
+    assert action_for(LIVE, letter, LATER) is ACTIONS[reason]
+
+
+@given(
+    reason=st.sampled_from(Reason),
+    topic=st.sampled_from(["events", "feedback", "monitors", "snapshots", "too_high", "silent", "other"]),
+    named=st.sampled_from([None, "", "owner", "too_high", "silent", "removed"]),
+    idempotency_key=st.sampled_from([None, "", "9f59e056"]),
+)
+def test_only_a_failed_delivery_of_alerts_with_a_webhook_is_delivered(
+    reason: Reason, topic: str, named: str | None, idempotency_key: str | None
+) -> None:
+    """And it is never sent to a topic."""
+    taken = action_for(LIVE, found(reason, topic=topic, enrichment=named, idempotency_key=idempotency_key), LATER)
+    is_delivery = reason is Reason.DELIVERY_FAILED and topic == named == "too_high" and bool(idempotency_key)
+    assert (taken is RedriveAction.DELIVERED_AGAIN) == is_delivery
+    assert is_delivery or reason is not Reason.DELIVERY_FAILED or taken is RedriveAction.NOT_REDRIVABLE
 
 
 @pytest.mark.parametrize(
@@ -52,6 +118,11 @@ def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> StoredD
         (found(first_seen=None), RedriveAction.NOT_REDRIVABLE),
         (replace(found(), key=None), RedriveAction.NOT_REDRIVABLE),
         (replace(found(), key=b""), RedriveAction.NOT_REDRIVABLE),
+        (found(Reason.DELIVERY_FAILED), RedriveAction.DELIVERED_AGAIN),
+        (found(Reason.DELIVERY_FAILED, topic="snapshots"), RedriveAction.NOT_REDRIVABLE),
+        (found(Reason.DELIVERY_FAILED, idempotency_key=None), RedriveAction.NOT_REDRIVABLE),
+        (found(Reason.DELIVERY_FAILED, enrichment="silent", topic="silent"), RedriveAction.NOT_REDRIVABLE),
+        (found(Reason.DELIVERY_FAILED, enrichment="removed", topic="removed"), RedriveAction.NOT_REDRIVABLE),
         (StoredDeadLetter(None, b"d1", START), RedriveAction.UNREADABLE),
     ],
 )

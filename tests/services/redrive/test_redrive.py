@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.planning.deliveries import events
 from contracts.records.record import Reason
 from contracts.types.origin import PLACE, TIME
 from services.redrive.action import RedriveAction
 from services.redrive.redrive import Redrive
+from tests.services.enrichment.alerted import crossing
 from tests.services.redrive.in_memory import KEPT_MS, Kept
 from tests.services.redrive.test_action import LATER, LIVE, START, found
 
@@ -17,6 +23,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from contracts.planning.deliveries import DeliveryRequest
+    from contracts.wire.alerts import AlertRecord
     from services.redrive.dead_letters import StoredDeadLetter
 
 
@@ -38,6 +46,10 @@ class Loop:
         self.written: list[Written] = []
         self.paced = 0
         self.progress: list[int] = []
+        self.calls: list[str] = []
+        self.refuses: set[str] = set()
+        self.calls_left = 1 << 30
+        self.is_addressed = True
 
     def record(self, topic: str, _: int, offset: int) -> Message | None:
         return cast("Message | None", self.kept.get((topic, offset)))
@@ -46,13 +58,26 @@ class Loop:
         self.written.append(Written(*told))  # type: ignore[arg-type]
         assert self.paced == len(self.written), "each waits for its turn"
 
+    def has_address(self, alerts: str) -> bool:
+        assert alerts == "too_high"
+        return self.is_addressed
+
+    def deliver(self, request: DeliveryRequest) -> bool:
+        """Note the key of the event. Once no calls are left, the process is killed: before or after it was received."""
+        if not self.calls_left:
+            raise KeyboardInterrupt
+        self.calls_left -= 1
+        self.calls.append(request.fingerprint)
+        assert self.paced == len(self.calls), "each waits for its turn"
+        return request.fingerprint not in self.refuses
+
     def pace(self) -> None:
         self.paced += 1
 
     def back(self, *letters: StoredDeadLetter) -> dict[RedriveAction, int]:
         """How many went which way."""
         note = self.progress.append
-        redrive = Redrive(LIVE, self, self, lambda: LATER, self.pace, lambda counts: note(counts.total()))
+        redrive = Redrive(LIVE, self, self, self, lambda: LATER, self.pace, lambda counts: note(counts.total()))
         return dict(redrive.run(letters))
 
 
@@ -97,3 +122,79 @@ def test_a_failed_request_is_repeated_in_its_window() -> None:
     (written,) = loop.written
     assert (written.topic, written.key, written.headers) == (LIVE.topics.feedback, b"d1", {})
     assert written.timestamp == round(START.timestamp() * 1000), "not late, and not ahead"
+
+
+RECORDS = [record for number in range(4) for record in crossing(f"sensor-{number}", 1)]
+"""An alert of each of four devices opens, and closes."""
+KEYS = [event.idempotency_key for record in RECORDS for event in events("too_high", record)]
+
+
+def stored(record: AlertRecord, offset: int) -> Kept:
+    return Kept("too_high", offset, value=record.encode())
+
+
+def alerted() -> Loop:
+    """A loop that has these records at the offsets of their places in the list."""
+    return Loop(*(stored(record, offset) for offset, record in enumerate(RECORDS)))
+
+
+def undelivered(number: int) -> StoredDeadLetter:
+    return found(Reason.DELIVERY_FAILED, offset=number, idempotency_key=KEYS[number])
+
+
+def test_a_failed_delivery_is_made_again_for_its_event_only() -> None:
+    record = crossing("sensor-1", 1)[0]
+    other = record.alerts[0].model_copy(update={"id": "other"})
+    both = record.model_copy(update={"alerts": (*record.alerts, other), "changed": (*record.changed, "other")})
+    loop, (_, event) = Loop(stored(both, 9)), events("too_high", both)
+    key = event.idempotency_key
+    letter = found(Reason.DELIVERY_FAILED, offset=9, idempotency_key=key)
+    assert loop.back(letter) == {RedriveAction.DELIVERED_AGAIN: 1}
+    assert (loop.calls, loop.written) == ([key], [])
+
+
+def test_an_event_that_failed_more_than_once_is_delivered_once_and_one_may_be_refused_again() -> None:
+    loop = alerted()
+    loop.refuses = {KEYS[1]}
+    assert loop.back(undelivered(0), undelivered(1), undelivered(0), undelivered(1)) == {
+        RedriveAction.DELIVERED_AGAIN: 1,
+        RedriveAction.REFUSED_AGAIN: 1,
+        RedriveAction.DUPLICATE: 2,
+    }
+    assert loop.calls == KEYS[:2]
+
+
+@pytest.mark.parametrize("record", [None, Kept("too_high", 0), Kept("too_high", 0, value=b""), stored(RECORDS[1], 0)])
+def test_an_event_whose_record_is_gone_is_not_delivered(record: Kept | None) -> None:
+    loop = Loop(*([record] if record else []))
+    assert loop.back(undelivered(0)) == {RedriveAction.NOT_RETAINED: 1}
+    assert (loop.calls, loop.paced) == ([], 0)
+
+
+def test_an_event_is_not_delivered_without_the_address_of_its_webhook() -> None:
+    loop = alerted()
+    loop.is_addressed = False
+    assert loop.back(undelivered(0), undelivered(1)) == {RedriveAction.NOT_ADDRESSED: 2}
+    assert loop.calls == []
+
+
+@given(
+    failed=st.lists(st.integers(0, len(KEYS) - 1), unique=True).map(sorted),
+    repeated=st.integers(0, 3),
+    killed_after=st.integers(0, len(KEYS)),
+)
+def test_a_killed_redrive_that_is_started_again_delivers_each_event_in_order_and_no_other(
+    failed: list[int], repeated: int, killed_after: int
+) -> None:
+    """A worker that was killed has written some dead letters twice."""
+    letters, loop = [*map(undelivered, failed), *map(undelivered, failed[:repeated])], alerted()
+    loop.calls_left = killed_after
+    if killed_after < len(failed):
+        with pytest.raises(KeyboardInterrupt):
+            loop.back(*letters)
+    else:
+        loop.back(*letters)
+    first, loop.calls, loop.calls_left, loop.paced = loop.calls, [], len(failed), 0
+    assert loop.back(*letters).get(RedriveAction.DELIVERED_AGAIN, 0) == len(failed)
+    assert first == [KEYS[number] for number in failed][:killed_after]
+    assert loop.calls == [KEYS[number] for number in failed], "the order of an alert is that of its dead letters"

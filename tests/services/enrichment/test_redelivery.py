@@ -1,0 +1,57 @@
+"""Deliveries outside a worker, to a receiver over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from contracts import Breaker, Policy, Webhook
+from contracts.planning.deliveries import deliveries
+from services.enrichment.redelivery import Redelivery
+from services.enrichment.settings import ApiSettings
+from tests.services.enrichment.alerted import MOMENT, application, crossing
+from tests.services.enrichment.receiver import ACCEPTED, Receiver
+
+if TYPE_CHECKING:
+    from services.enrichment.calls.caller import Outcome
+
+(OPENED,), (CLOSED,) = (deliveries("too_high", one) for one in crossing("sensor-1", 1))
+POLICY = Policy(attempts=2, backoff=MOMENT, breaker=Breaker(failures=1, calls=1, open_for=timedelta(hours=1)))
+APP = application(Webhook("pager", "/hooks", POLICY))
+
+
+async def deliver(receiver: Receiver) -> list[Outcome]:
+    """Deliver both events of an alert."""
+    addresses = {"apis": {"pager": receiver.url}, "allowed_networks": ["127.0.0.0/8"]}
+    settings = ApiSettings.model_validate({"application": "x:y", "api_headers": {"pager": {"X-Team": "a"}}} | addresses)
+
+    def both() -> list[Outcome]:
+        with Redelivery(settings, APP) as redelivery:
+            assert (redelivery.has_address("too_high"), redelivery.has_address("other")) == (True, False)
+            return [redelivery.deliver(OPENED), redelivery.deliver(CLOSED)]
+
+    return await asyncio.to_thread(both)
+
+
+async def test_events_are_delivered_one_after_the_other_with_retries_and_the_headers_of_a_worker() -> None:
+    statuses = iter((503, ACCEPTED, ACCEPTED))
+    async with Receiver(lambda: next(statuses)).serving() as receiver:
+        assert [one.status for one in await deliver(receiver)] == ["result", "result"]
+    assert [one.key for one in receiver.attempts] == [OPENED.fingerprint, OPENED.fingerprint, CLOSED.fingerprint]
+    assert {one.headers["X-Team"] for one in receiver.attempts} == {"a"}
+    receiver.assert_ordered()
+
+
+async def test_a_receiver_that_is_down_ends_a_delivery_and_a_refusal_is_not_retried() -> None:
+    """The breaker of a worker would wait until the receiver is back."""
+    statuses = iter((503, 503, 410))
+    async with Receiver(lambda: next(statuses)).serving() as receiver:
+        down, refused = await deliver(receiver)
+    assert (down.status, refused.status, refused.reason) == ("failure", "failure", "status 410")
+    assert len(receiver.attempts) == 3
+
+
+def test_without_an_address_nothing_can_be_delivered() -> None:
+    with Redelivery(ApiSettings.model_validate({"application": "x:y"}), APP) as redelivery:
+        assert not redelivery.has_address("too_high")
