@@ -10,13 +10,13 @@ from contracts.sinks.errors import (
     StoreMismatchError,
     StoreUnavailableError,
 )
-from contracts.sinks.store import Move, Removal, Row, RowBatch, SinkStore, Step, StoreFactory, Target, Windows
+from contracts.sinks.store import Deletion, Move, Row, RowBatch, SinkStore, Step, StoreFactory, Target, Windows
 
 __all__ = [
+    "Deletion",
     "Move",
     "PositionConflictError",
     "RefusedRow",
-    "Removal",
     "Row",
     "RowBatch",
     "RowsRefusedError",

@@ -57,7 +57,7 @@ class Row(NamedTuple):
         return self.key, self.window_start if windows is Windows.ALL else 0
 
 
-class Removal(NamedTuple):
+class Deletion(NamedTuple):
     """Removes the row of a key if it is of this window; of any window if that is None, which `Windows.ALL` excludes."""
 
     key: str
@@ -65,9 +65,9 @@ class Removal(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Removals, and then rows, each of another row key."""
+    """Deletions, and then rows, each of another row key."""
 
-    removals: tuple[Removal, ...]
+    deletions: tuple[Deletion, ...]
     rows: tuple[Row, ...]
 
 

@@ -9,7 +9,7 @@ from contracts.sinks import PositionConflictError, Windows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contracts.sinks import Removal, Row, RowBatch, Step, Target
+    from contracts.sinks import Deletion, Row, RowBatch, Step, Target
     from contracts.sinks.store import RowKey
 
 
@@ -55,11 +55,11 @@ class MemoryStore:
         """See `SinkStore.close`."""
 
     def _apply(self, step: Step) -> int:
-        return sum(map(self._remove, step.removals)) + sum(map(self._put, step.rows))
+        return sum(map(self._remove, step.deletions)) + sum(map(self._put, step.rows))
 
-    def _remove(self, removal: Removal) -> bool:
-        window = removal.window_start
-        key = removal.key, window if self._windows is Windows.ALL and window is not None else 0
+    def _remove(self, deletion: Deletion) -> bool:
+        window = deletion.window_start
+        key = deletion.key, window if self._windows is Windows.ALL and window is not None else 0
         found = self.state.rows.get(key)
         if found is None or window not in {None, found.window_start}:
             return False

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from contracts.records.state_record import SOURCE_BYTES
 from contracts.sinks import (
+    Deletion,
     Move,
     PositionConflictError,
-    Removal,
     Row,
     RowBatch,
     RowsRefusedError,
@@ -96,7 +96,7 @@ async def check_newest_row(harness: StoreHarness, windows: Windows, seed: int = 
 
 
 async def check_steps(harness: StoreHarness, windows: Windows, seed: int = 0) -> None:
-    """Removals and rows have the effect that they have in memory, step by step."""
+    """Deletions and rows have the effect that they have in memory, step by step."""
     random, target = Random(seed), _target(windows)  # noqa: S311
     reference = MemoryStore(target)
     async with _Writer(harness, target) as writer:
@@ -141,8 +141,8 @@ async def check_reopening(harness: StoreHarness, windows: Windows) -> None:
     async with _Writer(harness, target) as writer:
         await _expect_positions(writer.store, {0: 1})
         await _expect(harness, target, [row], "opened again")
-    elsewhere = Target(target.name, "another topic", windows)
-    async with _Writer(harness, elsewhere) as writer:
+    other_topic = Target(target.name, "another topic", windows)
+    async with _Writer(harness, other_topic) as writer:
         await _expect_positions(writer.store, {})
     async with _Writer(harness, _target(windows)) as writer:
         await _expect_positions(writer.store, {})
@@ -151,16 +151,16 @@ async def check_reopening(harness: StoreHarness, windows: Windows) -> None:
 async def check_expiry(harness: StoreHarness, windows: Windows) -> None:
     """Rows go when they expire; a newer row of the key has its own expiry."""
     target, random, now = _target(windows), Random(0), time.time_ns() // 1000  # noqa: S311
-    gone, kept, lasting = (_row(random, key=key) for key in "gkl")
-    renewed = _row(random, key="r")._replace(version=1)
+    expired, kept, permanent = (_row(random, key=key) for key in "gkl")
+    extended = _row(random, key="r")._replace(version=1)
     soon = now + 100_000
-    rows = [gone._replace(expires_at=soon), kept._replace(expires_at=now + DAY), lasting]
-    renewal = renewed._replace(version=2, expires_at=None)
+    rows = [expired._replace(expires_at=soon), kept._replace(expires_at=now + DAY), permanent]
+    renewal = extended._replace(version=2, expires_at=None)
     async with _Writer(harness, target) as writer:
-        await writer.write([*rows, renewed._replace(expires_at=soon)])
+        await writer.write([*rows, extended._replace(expires_at=soon)])
         await writer.write([renewal])
         deadline = time.monotonic() + EXPIRY_S
-        while any(one.key == gone.key for one in await harness.rows(target)):
+        while any(one.key == expired.key for one in await harness.rows(target)):
             if time.monotonic() > deadline:
                 raise AssertionError("an expired row is still there")
             await asyncio.sleep(POLL_S)
@@ -234,11 +234,11 @@ def _row(random: Random, key: str | None = None) -> Row:
 
 def _step(random: Random, windows: Windows) -> Step:
     keys = random.sample(KEYS, random.randint(0, 2))
-    removals = [Removal(key, _row(random).window_start) for key in keys]
+    deletions = [Deletion(key, _row(random).window_start) for key in keys]
     if windows is Windows.NEWEST and random.random() < 0.3:  # noqa: PLR2004
-        removals = [Removal(key, None) for key in keys]
+        deletions = [Deletion(key, None) for key in keys]
     rows = {row.row_key(windows): row for row in (_row(random) for _ in range(random.randint(0, 4)))}
-    return Step(tuple(removals), tuple(rows.values()))
+    return Step(tuple(deletions), tuple(rows.values()))
 
 
 async def _expect(harness: StoreHarness, target: Target, rows: Iterable[Row], when: str) -> None:

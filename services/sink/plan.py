@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.records.state_record import MICROSECOND, StateRecordDecoder, UndecodableRecordError
-from contracts.sinks import Removal, Row, Step, Windows
+from contracts.sinks import Deletion, Row, Step, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +53,7 @@ class Planner:
         steps, refused, expired = _Steps(self._windows), [], 0
         for record in records:
             try:
-                found = self._removal(record) if record.value is None else self._row(record, record.value)
+                found = self._deletion(record) if record.value is None else self._row(record, record.value)
             except UndecodableRecordError as error:
                 refused.append(RefusedRecord(record, error.reason))
                 continue
@@ -63,7 +63,7 @@ class Planner:
                 else:
                     steps.add_row(found)
             elif found is not None:
-                steps.add_removal(found)
+                steps.add_deletion(found)
         return WritePlan(steps.finish(), tuple(refused), steps.superseded, expired)
 
     def _row(self, record: ConsumedRecord, value: bytes) -> Row:
@@ -73,9 +73,9 @@ class Planner:
         expires_at = self._expiry(found.window_start)
         return Row(*found[:5], value, expires_at, record.partition, record.offset, found.source)
 
-    def _removal(self, record: ConsumedRecord) -> Removal | None:
+    def _deletion(self, record: ConsumedRecord) -> Deletion | None:
         found = self._decoder.tombstone(record.key)
-        return None if found is None else Removal(*found)
+        return None if found is None else Deletion(*found)
 
     def _expiry(self, window_start: int) -> int | None:
         """Return when the row expires; None for never."""
@@ -86,12 +86,12 @@ class Planner:
 
 
 class _Steps:
-    """Collects rows and removals in as few steps as their order allows."""
+    """Collects rows and deletions in as few steps as their order allows."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
         self._steps: list[Step] = []
-        self._removals: dict[Removal, None] = {}
+        self._deletions: dict[Deletion, None] = {}
         self._rows: dict[RowKey, Row] = {}
         self.superseded = 0
 
@@ -103,17 +103,17 @@ class _Steps:
         if present is None or row.order > present.order:
             self._rows[key] = row
 
-    def add_removal(self, removal: Removal) -> None:
-        window = removal.window_start if self._windows is Windows.ALL else 0
-        if (removal.key, window) in self._rows:  # it follows that row
+    def add_deletion(self, deletion: Deletion) -> None:
+        window = deletion.window_start if self._windows is Windows.ALL else 0
+        if (deletion.key, window) in self._rows:  # it follows that row
             self._close()
-        self._removals[removal] = None
+        self._deletions[deletion] = None
 
     def finish(self) -> tuple[Step, ...]:
         self._close()
         return tuple(self._steps)
 
     def _close(self) -> None:
-        if self._rows or self._removals:
-            self._steps.append(Step(tuple(self._removals), tuple(self._rows.values())))
-            self._removals, self._rows = {}, {}
+        if self._rows or self._deletions:
+            self._steps.append(Step(tuple(self._deletions), tuple(self._rows.values())))
+            self._deletions, self._rows = {}, {}

@@ -247,7 +247,7 @@ class SinkWorker:
 
 
 def _changes(plan: WritePlan) -> int:
-    return sum(len(step.rows) + len(step.removals) for step in plan.steps)
+    return sum(len(step.rows) + len(step.deletions) for step in plan.steps)
 
 
 def _place(routed: RoutedRecord) -> tuple[int, int]:

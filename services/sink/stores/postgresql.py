@@ -28,7 +28,7 @@ from services.sink.stores import postgresql_queries as queries
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from contracts.sinks import Move, Removal, Row, RowBatch, Target
+    from contracts.sinks import Deletion, Move, Row, RowBatch, Target
 
 LONGEST_NAME = 63
 """In bytes: PostgreSQL cuts longer names."""
@@ -88,7 +88,7 @@ class PostgresqlStore:
                 try:
                     async with self._connection.transaction():
                         await self._move(batch.moves)
-                        return sum([await self._remove(s.removals) + await self._write(s.rows) for s in batch.steps])
+                        return sum([await self._remove(s.deletions) + await self._write(s.rows) for s in batch.steps])
                 except _NotMovedError:
                     await self._check_positions(batch.moves)
                 except REFUSALS as error:
@@ -139,8 +139,8 @@ class PostgresqlStore:
     async def _move(self, moves: Mapping[int, Move]) -> None:
         """Move the positions. Raises _NotMovedError if one is not as expected, or not there."""
         expected, reached = [one.expected for one in moves.values()], [one.position for one in moves.values()]
-        places = (list(moves), expected, reached, self._target, self._topic)
-        done = await self._connection.execute(queries.MOVE_POSITIONS, places)
+        parameters = (list(moves), expected, reached, self._target, self._topic)
+        done = await self._connection.execute(queries.MOVE_POSITIONS, parameters)
         if done.rowcount < len(moves):
             raise _NotMovedError
 
@@ -152,8 +152,8 @@ class PostgresqlStore:
         if any(present.get(partition, 0) != move.expected for partition, move in moves.items()):
             raise PositionConflictError({partition: present.get(partition, 0) for partition in moves})
 
-    async def _remove(self, removals: Sequence[Removal]) -> int:
-        possible = [(one.key, _time(one.window_start)) for one in removals if NUL not in one.key]
+    async def _remove(self, deletions: Sequence[Deletion]) -> int:
+        possible = [(one.key, _time(one.window_start)) for one in deletions if NUL not in one.key]
         if not possible:
             return 0
         return (await self._connection.execute(self._queries.remove, _columns(possible))).rowcount

@@ -75,9 +75,9 @@ CREATE TABLE {table} (
 ) WITH (fillfactor = 85)"""
 CREATE_INDEX = "CREATE INDEX ON {table} (expires_at)"
 REMOVE = """
-DELETE FROM {table} AS present USING unnest(%s::text[], %s::timestamptz[]) AS removal (key, window_start)
-WHERE present.key = removal.key
-  AND (removal.window_start IS NULL OR present.window_start = removal.window_start)"""
+DELETE FROM {table} AS present USING unnest(%s::text[], %s::timestamptz[]) AS deletion (key, window_start)
+WHERE present.key = deletion.key
+  AND (deletion.window_start IS NULL OR present.window_start = deletion.window_start)"""
 WRITE = """
 INSERT INTO {table} AS present (key, window_start, epoch, version, source, event_time, value, expires_at)
 SELECT key, window_start, epoch, version, source, event_time, value, expires_at FROM json_to_recordset(%s) AS new (

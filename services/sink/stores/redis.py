@@ -31,7 +31,7 @@ from contracts.wire.window_key import window_key
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
-    from contracts.sinks import Removal, RowBatch, Target
+    from contracts.sinks import Deletion, RowBatch, Target
 
 T = TypeVar("T")
 
@@ -66,21 +66,21 @@ class RedisStore:
     async def positions(self) -> Mapping[int, int]:
         """See `SinkStore.positions`."""
         found = await _answered(self._redis.hgetall(self._positions_key))
-        places = ((*field.decode().rpartition("/"), int(position)) for field, position in found.items())
-        return {int(partition): position for topic, _, partition, position in places if topic == self._topic}
+        parts = ((*field.decode().rpartition("/"), int(position)) for field, position in found.items())
+        return {int(partition): position for topic, _, partition, position in parts if topic == self._topic}
 
     async def write(self, batch: RowBatch) -> int:
         """See `SinkStore.write`."""
         keys, arguments = [self._positions_key], [str(len(batch.moves)).encode()]
         for partition, move in batch.moves.items():
             arguments += [f"{self._topic}/{partition}".encode(), b"%d" % move.expected, b"%d" % move.position]
-        changes: list[Row | Removal] = []
+        changes: list[Row | Deletion] = []
         for step in batch.steps:
-            for removal in step.removals:
-                arguments += _removal_arguments(removal)
+            for deletion in step.deletions:
+                arguments += _deletion_arguments(deletion)
             for row in step.rows:
                 arguments += _row_arguments(row)
-            changes += [*step.removals, *step.rows]
+            changes += [*step.deletions, *step.rows]
         keys += [self._key(one.key, one.window_start) for one in changes]
         status, *found = await _answered(self._script(keys, arguments))
         if status == b"conflict":
@@ -111,8 +111,8 @@ def _row_arguments(row: Row) -> list[bytes]:
     return [b"write", order, row.value, expiry]
 
 
-def _removal_arguments(removal: Removal) -> list[bytes]:
-    return [b"remove", b"" if removal.window_start is None else _digits(removal.window_start), b"", b""]
+def _deletion_arguments(deletion: Deletion) -> list[bytes]:
+    return [b"remove", b"" if deletion.window_start is None else _digits(deletion.window_start), b"", b""]
 
 
 def _digits(number: int) -> bytes:

@@ -77,12 +77,12 @@ class Forgetful(MemoryStore):
 
 
 class RemovesFirst(MemoryStore):
-    """Applies the removals of all steps before all rows."""
+    """Applies the deletions of all steps before all rows."""
 
     @override
     async def write(self, batch: RowBatch) -> int:
         ordered = [step._replace(rows=()) for step in batch.steps] + [
-            step._replace(removals=()) for step in batch.steps
+            step._replace(deletions=()) for step in batch.steps
         ]
         return await super().write(RowBatch(tuple(ordered), batch.moves))
 

@@ -30,14 +30,14 @@ NOW_US = 1_767_225_600_000_000
 
 
 class Change(NamedTuple):
-    """A record of a windowed state: a version of a key's window, or the removal of the window."""
+    """A record of a windowed state: a version of a key's window, or the deletion of the window."""
 
     key: str
     window: int = 0
     """In hours after START."""
     epoch: int = 0
     version: int | None = 1
-    """None for a removal."""
+    """None for a deletion."""
     padding: str = ""
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.sinks import Move, Removal, RowBatch, Target, Windows
+from contracts.sinks import Deletion, Move, RowBatch, Target, Windows
 from contracts.testing.memory_store import MemoryStore
 from contracts.testing.stores import StoredRow
 from services.runtime.source import ConsumedRecord
@@ -148,7 +148,7 @@ def test_a_tombstone_of_a_state_without_windows_removes_the_key() -> None:
     plan = Planner(TABLE, Windows.NEWEST, NONE).plan(records, NOW_US)
     first, second = plan.steps
     assert [(one.version, one.window_start) for one in first.rows] == [(5, 0)]
-    assert second.removals == (Removal("a", None),)
+    assert second.deletions == (Deletion("a", None),)
 
 
 def test_a_tombstone_of_a_derived_state_has_no_effect() -> None:

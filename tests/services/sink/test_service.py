@@ -121,8 +121,8 @@ class Loop:
 
     def committed(self, name: str) -> int:
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"{self.prefix}{name}-flights"})
-        places = [TopicPartition(f"{self.prefix}snapshots", number) for number in range(PARTITIONS)]
-        found = sum(max(0, one.offset) for one in consumer.committed(places, DEADLINE_S))
+        partitions = [TopicPartition(f"{self.prefix}snapshots", number) for number in range(PARTITIONS)]
+        found = sum(max(0, one.offset) for one in consumer.committed(partitions, DEADLINE_S))
         consumer.close()
         return found
 

@@ -211,8 +211,8 @@ async def test_a_store_that_goes_back_gets_what_it_lost() -> None:
 
 
 async def test_two_sinks_that_both_take_a_partition_for_theirs_leave_the_right_rows() -> None:
-    removals = [Change("a", version=1), Change("a", version=None), Change("a", version=2), Change("b", version=None)]
-    changes = [one for part in range(20) for one in (*CHANGES[5 * part : 5 * part + 5], *removals)]
+    further = [Change("a", version=1), Change("a", version=None), Change("a", version=2), Change("b", version=None)]
+    changes = [one for part in range(20) for one in (*CHANGES[5 * part : 5 * part + 5], *further)]
     store = ControlledStore()
     other = ControlledStore(store.state)
     async with running(topic(changes), store, sink_batch=3) as one, running(topic(changes), other, sink_batch=5) as two:

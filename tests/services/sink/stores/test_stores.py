@@ -13,8 +13,8 @@ from psycopg import sql
 
 from contracts import StateloopError
 from contracts.sinks import (
+    Deletion,
     Move,
-    Removal,
     Row,
     RowBatch,
     RowsRefusedError,
@@ -55,8 +55,8 @@ async def test_a_key_of_redis_that_is_no_row_is_refused_and_left_as_it_is(redis_
     with redis_server.client() as client:
         client.set(f"{where.name}:a", "of somebody else")
         await store.open()
-        removal = RowBatch((Step((Removal("a", None),), ()),), {0: Move(0, 0)})
-        assert await store.write(removal) == 0
+        deletion = RowBatch((Step((Deletion("a", None),), ()),), {0: Move(0, 0)})
+        assert await store.write(deletion) == 0
         with pytest.raises(RowsRefusedError) as error:
             await store.write(BATCH)
         assert [one.row for one in error.value.refused] == [ROW]
@@ -171,7 +171,7 @@ async def test_a_constraint_of_the_operator_refuses_its_rows_only(postgresql_ser
         connection.execute(sql.SQL(check).format(sql.Identifier(where.name)))
     rows = (ROW, ROW._replace(key="b"), ROW._replace(key="nul\0"))
     with pytest.raises(RowsRefusedError) as error:
-        await store.write(RowBatch((Step((Removal("nul\0", None),), rows),), {0: Move(0, 1)}))
+        await store.write(RowBatch((Step((Deletion("nul\0", None),), rows),), {0: Move(0, 1)}))
     assert {one.row.key for one in error.value.refused} == {"b", "nul\0"}
     await store.close()
 
