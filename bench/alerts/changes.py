@@ -93,7 +93,7 @@ class RuleChangeTimes:
             memory = {"own_mb": running.own_mb(), "rss_mb": running.rss_mb()}
         show("checking every alert", 1.0)
         opened = self._opened(changes)
-        verdict = check(
+        report = check(
             (
                 Transition(f"d{key}", one.number, "open")
                 for one in changes.values()
@@ -102,7 +102,7 @@ class RuleChangeTimes:
             (Transition(one.device, one.number, "open") for one in opened),
         )
         found = figures(one for one in opened if one.number >= WARM_CHANGES) | memory | {"cpu_s": used / size.changes}
-        return RunResult(size.name, job.name, run, found, verdict, size=self._plan.size(size))
+        return RunResult(size.name, job.name, run, found, report, size=self._plan.size(size))
 
     def _await(self, running: RunningEngine, counter: topics.Counter, alerts: int) -> None:
         running.until(lambda: counter.count() >= alerts, "alerts", PATIENCE_S)

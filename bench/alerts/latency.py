@@ -63,10 +63,10 @@ class AlertLatency:
         show("checking every alert", 1.0)
         alerts = [(at, one.transition) for at, value in topics.records(boot, ALERTS) for one in decode(value)]
         alerts = [one for one in alerts if one[1][:2] in since]  # before, a rule may have come after events
-        verdict = check(late, (one for _, one in alerts))
+        report = check(late, (one for _, one in alerts))
         measured = [one for one in alerts if since[one[1][:2]] < end]
         figures = self._figures(measured, since, sent, engine.reads == SNAPSHOTS) | {"cores": cores}
-        return RunResult(stream.name, job.name, run, figures, verdict, size=self._plan.size(stream))
+        return RunResult(stream.name, job.name, run, figures, report, size=self._plan.size(stream))
 
     def _figures(
         self,

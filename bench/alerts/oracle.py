@@ -30,11 +30,11 @@ def transitions(readings: Iterable[SensorReading], change: float) -> Iterator[Tr
     for one in readings:
         before = last.get(one.device)
         last[one.device] = one.temperature
-        holds = before is not None and abs(one.temperature - before) >= change
-        if holds and one.device not in is_open:
+        is_change = before is not None and abs(one.temperature - before) >= change
+        if is_change and one.device not in is_open:
             is_open.add(one.device)
             yield Transition(one.device, one.number, "open")
-        elif not holds and one.device in is_open:
+        elif not is_change and one.device in is_open:
             is_open.remove(one.device)
             yield Transition(one.device, one.number, "closed")
 

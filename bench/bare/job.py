@@ -52,10 +52,12 @@ def read(spark: SparkSession, kafka: str, topic: str, schema: str) -> DataFrame:
 def deltas(events: DataFrame, feedback: DataFrame) -> DataFrame:
     """Both topics' records as rows of the same columns."""
     nothing = F.lit(None).cast("string")
-    life = ("device_id", "first_seen", "ts", "timestamp")
-    ours = events.select(*life, F.lit(1).alias("event"), "temperature", nothing.alias("geo"), nothing.alias("weather"))
+    identity = ("device_id", "first_seen", "ts", "timestamp")
+    ours = events.select(
+        *identity, F.lit(1).alias("event"), "temperature", nothing.alias("geo"), nothing.alias("weather")
+    )
     answers = feedback.select(
-        *life,
+        *identity,
         F.lit(None).cast("int").alias("event"),
         F.lit(None).cast("double").alias("temperature"),
         F.when(F.col("name") == "geo", F.col("result")).alias("geo"),

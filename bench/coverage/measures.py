@@ -25,8 +25,8 @@ class CoverageCost(WindowCounts):
         return self.events // 5
 
     @override
-    def readings(self, ends: float) -> Iterator[SensorReading]:
-        return islice(self._readings(int(ends // HOUR_S * HOUR_S)), self.events)
+    def readings(self, end: float) -> Iterator[SensorReading]:
+        return islice(self._readings(int(end // HOUR_S * HOUR_S)), self.events)
 
     def _readings(self, begins: int) -> Iterator[SensorReading]:
         random, sent = Random(SEED), [0] * self.keys  # noqa: S311  # a load keeps no secret

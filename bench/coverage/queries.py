@@ -80,11 +80,11 @@ class CoverageLookups:
             show("querying", 0.3)
             self._query(client, patients, queries.seconds / 4)  # a service that has just started is slower
             used = running.group.cpu_s()
-            took, verdict = self._query(client, patients, queries.seconds)
+            took, report = self._query(client, patients, queries.seconds)
             used = running.group.cpu_s() - used
             running.require_running()
         figures: Figures = percentiles(took) | {"us_per_query": 1e6 * used / len(took)}
-        return RunResult(queries.name, job.name, run, figures, verdict, size=self._plan.size(queries))
+        return RunResult(queries.name, job.name, run, figures, report, size=self._plan.size(queries))
 
     def _fill(self) -> list[Patient]:
         """Put the snapshots of all patients on the topic. The last hour is the one before the present one."""

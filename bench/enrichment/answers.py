@@ -12,23 +12,23 @@ from bench.harness.oracle import OracleReport
 
 def check(answers: Iterable[bytes], snapshots: int) -> OracleReport:
     """Compare all that a worker answered with all that it should have: one answer for each of so many snapshots."""
-    verdict = OracleReport(events=snapshots, given="snapshots", gives="answer")
+    report = OracleReport(events=snapshots, given="snapshots", gives="answer")
     seen = bytearray(snapshots)
     for value in answers:
-        verdict.snapshots += 1
+        report.snapshots += 1
         answer = _read(value)
         number = _number(answer)
         if number is None or not 0 <= number < snapshots:
-            verdict.unknown += 1
+            report.unknown += 1
         else:
-            verdict.duplicates += seen[number]
+            report.duplicates += seen[number]
             seen[number] = 1
             if not _is_wrong(answer, number):
                 continue
-            verdict.wrong += 1
-        verdict.example = verdict.example or repr(value[:300])
-    verdict.missing = seen.count(0)
-    return verdict
+            report.wrong += 1
+        report.example = report.example or repr(value[:300])
+    report.missing = seen.count(0)
+    return report
 
 
 def _is_wrong(answer: dict[str, Any], number: int) -> bool:

@@ -45,7 +45,7 @@ class BenchmarkApi:
     def __init__(self, port: int, behaviour: Behaviour) -> None:
         self._port, self._behaviour = port, behaviour
         self._ledger = CallLedger()
-        self._places: set[int] = set()
+        self._locations: set[int] = set()
         self._connections: set[asyncio.Transport] = set()
         self._waiting: dict[float, deque[tuple[float, asyncio.Transport, bytes]]] = {}
         self._quota = Quota(behaviour.quota) if behaviour.quota else None
@@ -67,7 +67,7 @@ class BenchmarkApi:
     def on_request(self, transport: asyncio.Transport, path: bytes) -> None:
         """Answer a call when it is due."""
         if path == PATH.encode():
-            self._ledger.places = len(self._places)
+            self._ledger.locations = len(self._locations)
             transport.write(answer(HTTPStatus.OK, self._ledger.encode()))
             return
         now = time.time()
@@ -79,7 +79,7 @@ class BenchmarkApi:
         self._ledger.calls += 1
         self._ledger.last = now
         number = int(path.rpartition(b"/")[2])
-        self._places.add(number)
+        self._locations.add(number)
         delay = self._behaviour.delay(number)
         response = answer(HTTPStatus.OK, orjson.dumps(place(number)))
         self._waiting.setdefault(delay, deque()).append((now + delay, transport, response))

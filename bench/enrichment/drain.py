@@ -49,11 +49,11 @@ class WorkerDrain:
             worker_run = self._run(job, name, port, seen, show)
         show("checking every answer", 1.0)
         expected = 0 if calls.answered else calls.events
-        verdict = answers.check((value for _, value in topics.records(boot, "feedback")), expected)
+        report = answers.check((value for _, value in topics.records(boot, "feedback")), expected)
         found = worker_run.figures(calls)
         if calls.fault:  # what was in flight is done again
-            found["repeated_answers"], verdict.duplicates = verdict.duplicates, 0
-        return RunResult(calls.name, job.name, run, found, verdict, size=self._plan.size(calls))
+            found["repeated_answers"], report.duplicates = report.duplicates, 0
+        return RunResult(calls.name, job.name, run, found, report, size=self._plan.size(calls))
 
     def _fill(self, show: Show) -> None:
         topics.renew(self._site.boot, TOPICS)

@@ -21,8 +21,8 @@ class CallLedger:
 
     calls: int = 0
     """Accepted calls."""
-    places: int = 0
-    """Different places among them."""
+    locations: int = 0
+    """Different locations among them."""
     refused: int = 0
     """Answered with 429."""
     first: float = 0.0
@@ -33,7 +33,7 @@ class CallLedger:
     @property
     def repeated(self) -> int:
         """Calls for a place that was requested before."""
-        return self.calls - self.places
+        return self.calls - self.locations
 
     def encode(self) -> bytes:
         """As JSON."""

@@ -28,7 +28,7 @@ class Drain:
 
     def __init__(self, backlog: BacklogPlan, plan: Plan, site: Site) -> None:
         self._backlog, self._plan, self._site = backlog, plan, site
-        self._ends = 0.0
+        self._filled_at = 0.0
         self._oracle: Oracle | None = None
 
     def measure(self, job: Job, run: int, show: Show) -> RunResult:
@@ -42,15 +42,15 @@ class Drain:
             used, commits = running.group.cpu_s(), running.commits()
         show("checking every snapshot", 1.0)
         times = array("d")
-        verdict = oracle.check(stamped_values(self._site.boot, "snapshots", times), job)
+        report = oracle.check(stamped_values(self._site.boot, "snapshots", times), job)
         figures = self._figures(sorted(times), running.began, commits, used)
-        return RunResult(self._backlog.name, job.name, run, figures, verdict, size=self._plan.size(self._backlog))
+        return RunResult(self._backlog.name, job.name, run, figures, report, size=self._plan.size(self._backlog))
 
     def _filled(self, show: Show) -> Oracle:
         """What each of the events in the topic must give; sends them, if they are not there, or too old."""
-        if self._oracle and time.time() - self._ends < FRESH_S:
+        if self._oracle and time.time() - self._filled_at < FRESH_S:
             return self._oracle
-        self._oracle, self._ends = None, time.time()  # one at a time: it is large
+        self._oracle, self._filled_at = None, time.time()  # one at a time: it is large
         topics.renew(self._site.boot, (*topics.INPUTS, *topics.OUTPUTS))
         events = self._backlog.events
         load = ((reading.device, reading.encode()) for reading in self._readings())
@@ -60,7 +60,7 @@ class Drain:
         return self._oracle
 
     def _readings(self) -> Iterator[SensorReading]:
-        return readings(self._backlog.events, self._backlog.devices, self._ends)
+        return readings(self._backlog.events, self._backlog.devices, self._filled_at)
 
     def _await(self, running: RunningJob, show: Show) -> None:
         """Return when there are as many snapshots as events. Raises JobExitedError, JobStalledError."""

@@ -53,9 +53,9 @@ class Latency:
             self._settle(len(sent), running)
             received, commits = receiver.finish(), running.commits()
         show("checking every snapshot", 1.0)
-        verdict = Oracle(one.reading for one in sent).check((value for _, value in received), job)
+        report = Oracle(one.reading for one in sent).check((value for _, value in received), job)
         figures = Match(sent, received, commits, SnapshotDecoder(job)).figures(begin, end) | {"cores": cores}
-        return RunResult(stream.name, job.name, run, figures, verdict, size=self._plan.size(stream))
+        return RunResult(stream.name, job.name, run, figures, report, size=self._plan.size(stream))
 
     def warm_up(self, running: RunningJob, show: Show) -> float:
         """Wait until it answers, is warm, and its first batch is over; gives when, in seconds of the epoch."""

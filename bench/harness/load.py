@@ -97,10 +97,10 @@ def skewed(devices: int, hot: float) -> list[float]:
     return list(itertools.accumulate((one * weight for weight in weights[:-1]), initial=hot))
 
 
-def readings(count: int, devices: int, ends: float, step_s: float = STEP_S) -> Iterator[SensorReading]:
+def readings(count: int, devices: int, end: float, step_s: float = STEP_S) -> Iterator[SensorReading]:
     """So many readings, one each step, the last of them taken at `ends`."""
-    fleet, begins = Fleet("d", devices), ends - count * step_s
-    return (fleet.reading(begins + index * step_s) for index in range(count))
+    fleet, begin = Fleet("d", devices), end - count * step_s
+    return (fleet.reading(begin + index * step_s) for index in range(count))
 
 
 def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], report: Callable[[int], None]) -> None:

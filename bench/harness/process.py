@@ -114,8 +114,8 @@ class RunningJob:
             "batch_s": str(plan.batch_s),
             **more,
         }
-        asked = job.environment | (job.batch if plan.batch_s else {})
-        environment = {name: value.format(**facts) for name, value in asked.items()} | {
+        templates = job.environment | (job.batch if plan.batch_s else {})
+        environment = {name: value.format(**facts) for name, value in templates.items()} | {
             "BOOT": site.boot,
             "CKPT": str(self._checkpoint),
             "SPARK_LOCAL_DIRS": str(scratch),

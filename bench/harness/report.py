@@ -18,7 +18,7 @@ LATE_MS = 5.0
 
 def described(result: RunResult) -> str:
     """A run in a line."""
-    why = result.problem or str(result.verdict)
+    why = result.problem or str(result.report)
     head = f"{'ok    ' if result.right else 'FAILED'} {result.measure}, {result.job} {result.run}: "
     return head + "; ".join(part for part in (line(result.figures), why, late(result)) if part)
 

@@ -22,7 +22,7 @@ class RunResult:
     job: str
     run: int
     figures: Figures = field(default_factory=dict)
-    verdict: OracleReport | None = None
+    report: OracleReport | None = None
     problem: str | None = None
     size: str = ""
     """How much was measured: figures of another size are of another measure."""
@@ -30,7 +30,7 @@ class RunResult:
     @property
     def right(self) -> bool:
         """Whether the run counts: it gave exactly one correct snapshot for each event."""
-        return self.verdict is not None and self.verdict.right
+        return self.report is not None and self.report.right
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,6 @@ def values(results: Iterable[RunResult], measure: str, job: str, figure: str) ->
 
 def _result(line: dict[str, Any]) -> RunResult:
     figures = {name: value for name, value in line["figures"].items() if value is not None}  # null was not a number
-    verdict = OracleReport(**line["verdict"]) if line["verdict"] else None
-    return RunResult(line["measure"], line["job"], line["run"], figures, verdict, line["problem"], line["size"])
+    stored = line.get("report", line.get("verdict"))  # the name in files of earlier versions
+    report = OracleReport(**stored) if stored else None
+    return RunResult(line["measure"], line["job"], line["run"], figures, report, line["problem"], line["size"])

@@ -107,16 +107,16 @@ def turns(measure: Measure, jobs: Sequence[Job], runs: int) -> Iterator[Run]:
 
 def estimate(run: Run, plan: Plan) -> float:
     """Return how long a run takes, in seconds, without the filling of the topic."""
-    measure, around = run.measure, START_S + plan.settle_s + STOP_S
+    measure, overhead = run.measure, START_S + plan.settle_s + STOP_S
     if isinstance(measure, Calls | Keys | AlertStream | RuleChanges | RawChunks | CoverageQueries | ChunkVisibility):
-        return around + measure.estimate_s
+        return overhead + measure.estimate_s
     if isinstance(measure, WindowCounts):
-        return 2 * around + measure.estimate_s
+        return 2 * overhead + measure.estimate_s
     if isinstance(measure, BacklogPlan):
-        return around + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
+        return overhead + measure.events / DRAIN_PER_S + measure.events / CHECK_PER_S
     batch = (plan.batch_s or BATCH_S) if run.job.commits else 0
     took = max(measure.warm_s, batch) + measure.seconds
-    return around + took + took * measure.rate / CHECK_PER_S
+    return overhead + took + took * measure.rate / CHECK_PER_S
 
 
 class Rounds:

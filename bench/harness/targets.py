@@ -47,8 +47,8 @@ class Goal:
         what += HEADINGS[self.figure][0] + (f" over that of {self.over.name}" if self.over else "")
         what += f" over that of {self.relative_to}" if self.relative_to else ""
         bound = f"{'goal' if self.goal else 'target'} {'≥' if self.least else '≤'} {self.bound:g}"
-        verdict = ("reached" if met else "beyond") if self.goal else ("met" if met else "NOT MET")
-        return met, f"{verdict:7} {self.measure}: {what} {value:.2f} ({bound})"
+        outcome = ("reached" if met else "beyond") if self.goal else ("met" if met else "NOT MET")
+        return met, f"{outcome:7} {self.measure}: {what} {value:.2f} ({bound})"
 
     @property
     def _size(self) -> str:

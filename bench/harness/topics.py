@@ -74,15 +74,17 @@ def records(boot: str, topic: str) -> Iterator[tuple[int, bytes]]:
     """Each record's time, in milliseconds of the epoch, and value."""
     consumer = _consumer(boot)
     try:
-        ends = {one.partition: consumer.get_watermark_offsets(one, timeout=ANSWER_S)[1] for one in _partitions(topic)}
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
-        left = {partition for partition, end in ends.items() if end}
+        end_offsets = {
+            one.partition: consumer.get_watermark_offsets(one, timeout=ANSWER_S)[1] for one in _partitions(topic)
+        }
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in end_offsets])
+        left = {partition for partition, end in end_offsets.items() if end}
         while left:
             for message in consumer.consume(MANY, 1.0):
                 if message.error():
                     continue
                 yield message.timestamp()[1], message.value() or b""
-                if (message.offset() or 0) + 1 >= ends[message.partition() or 0]:
+                if (message.offset() or 0) + 1 >= end_offsets[message.partition() or 0]:
                     left.discard(message.partition() or 0)
     finally:
         consumer.close()

@@ -38,8 +38,8 @@ def library(report: Callable[[str], None], folder: Path = FOLDER) -> Path:
 
 def option(agent: Path, samples: Path) -> str:
     """Java's option that samples every thread, Java and native, each 2 ms of its CPU, into one file for each JVM."""
-    asked = "event=itimer,interval=2ms,threads,collapsed"
-    return f"-agentpath:{agent}=start,{asked},file={samples}/%p.collapsed"
+    options = "event=itimer,interval=2ms,threads,collapsed"
+    return f"-agentpath:{agent}=start,{options},file={samples}/%p.collapsed"
 
 
 def _member(system: str, machine: str) -> str:

@@ -76,8 +76,8 @@ def main() -> None:
 
 
 def _print(name: str, waits: list[float]) -> None:
-    told = percentiles(waits)
-    figures = "".join(f"{told[one]:10.1f}" for one in ("p50_ms", "p99_ms", "max_ms"))
+    summary = percentiles(waits)
+    figures = "".join(f"{summary[one]:10.1f}" for one in ("p50_ms", "p99_ms", "max_ms"))
     print(f"{name:12}{len(waits):10}{figures}", flush=True)  # noqa: T201  # a command prints
 
 

@@ -24,22 +24,22 @@ PATIENCE_S = 20.0
 def watching(knock: Callable[[int], StoreClient], port: int, keys: int, stop: Flag) -> OracleReport:
     """While others load the service: ask for keys, some of them often, and see that none goes back."""
     store_client = knock(port)
-    verdict = OracleReport(events=0, given="answers", gives="version of its key, never an earlier one")
-    random, highest = Random(3), dict[int, int]()  # noqa: S311  # a load keeps no secret
+    report = OracleReport(events=0, given="answers", gives="version of its key, never an earlier one")
+    random, newest = Random(3), dict[int, int]()  # noqa: S311  # a load keeps no secret
     often = [random.randrange(keys) for _ in range(BATCH)]
     while not stop.is_set():
         number = random.choice(often) if random.random() < 0.5 else random.randrange(keys)  # noqa: PLR2004
         answer = store_client.read(key(number))
         version = checked(number, answer or b"")
-        verdict.events += 1
-        verdict.snapshots += 1
-        if version is None or version < highest.get(number, FIRST):
-            verdict.wrong += 1
-            verdict.example = verdict.example or f"{key(number)} after {highest.get(number)}: {(answer or b'')[:200]!r}"
-        highest[number] = max(version or 0, highest.get(number, 0))
+        report.events += 1
+        report.snapshots += 1
+        if version is None or version < newest.get(number, FIRST):
+            report.wrong += 1
+            report.example = report.example or f"{key(number)} after {newest.get(number)}: {(answer or b'')[:200]!r}"
+        newest[number] = max(version or 0, newest.get(number, 0))
         time.sleep(PAUSE_S)
     store_client.close()
-    return verdict
+    return report
 
 
 def final(store_client: StoreClient, keys: int, versions: Mapping[int, int]) -> OracleReport:
@@ -47,19 +47,19 @@ def final(store_client: StoreClient, keys: int, versions: Mapping[int, int]) -> 
     random = Random(4)  # noqa: S311  # a load keeps no secret
     wanted = {random.randrange(keys): FIRST for _ in range(min(OTHERS, keys))} | dict(versions)
     wanted = {number: versions.get(number, FIRST) for number in wanted}
-    verdict = OracleReport(events=len(wanted), given="keys", gives="answer with the last version")
+    report = OracleReport(events=len(wanted), given="keys", gives="answer with the last version")
     numbers, deadline = list(wanted), time.monotonic() + PATIENCE_S
     for at in range(0, len(numbers), BATCH):
         some = numbers[at : at + BATCH]
         while (found := _versions(store_client, some)) != [wanted[one] for one in some] and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
-        verdict.snapshots += len(found)
+        report.snapshots += len(found)
         for number, version in zip(some, found, strict=True):
-            verdict.missing += version is None
-            verdict.wrong += version not in (None, wanted[number])
+            report.missing += version is None
+            report.wrong += version not in (None, wanted[number])
             if version != wanted[number]:
-                verdict.example = verdict.example or f"{key(number)} is {version}, not {wanted[number]}"
-    return verdict
+                report.example = report.example or f"{key(number)} is {version}, not {wanted[number]}"
+    return report
 
 
 def _versions(store_client: StoreClient, numbers: list[int]) -> list[int | None]:

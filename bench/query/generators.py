@@ -58,7 +58,7 @@ class Wrk:
     def _run(self, seconds: float, batch: int, pause_ms: float) -> Load:
         command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--latency", "-s", str(SCRIPT)]
         url = f"http://127.0.0.1:{self.port}/"
-        return wrk_says(_output([*command, url, "--", str(self.keys), str(batch), f"{pause_ms:.0f}"], seconds))
+        return parse_wrk(_output([*command, url, "--", str(self.keys), str(batch), f"{pause_ms:.0f}"], seconds))
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class RedisBenchmark:
 
     def _made(self, requests: int, words: list[str]) -> Load:
         command = ["redis-benchmark", "-p", str(self.port), "-c", str(CONNECTIONS), "-n", str(requests)]
-        return redis_says(_output([*command, "-r", str(self.keys), "--csv", *words], CLOSE_S), requests)
+        return parse_redis(_output([*command, "-r", str(self.keys), "--csv", *words], CLOSE_S), requests)
 
 
-def wrk_says(output: str) -> Load:
+def parse_wrk(output: str) -> Load:
     """Raises LoadFailedError if a request was refused, or not answered with a key's entry."""
     bad = re.search(r"Non-2xx or 3xx responses: \d+|Socket errors: (?!connect 0, read 0, write 0,).*", output)
     over = re.search(r"Socket errors: .*timeout (\d+)", output)
@@ -99,7 +99,7 @@ def wrk_says(output: str) -> Load:
     return Load(int(done[1]), seconds, float(late[1]) * MILLISECONDS[late[2]], int(over[1]) if over else 0)
 
 
-def redis_says(output: str, requests: int) -> Load:
+def parse_redis(output: str, requests: int) -> Load:
     """Its CSV: the last line has requests a second, and latencies, the 99th of a hundred before the largest."""
     fields = [field.strip('"') for field in last_line(output).rsplit('","', 7)]
     try:

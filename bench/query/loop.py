@@ -98,8 +98,8 @@ class EventVisibility:
             commits, received = running.commits(), receiver.finish()
         figures = outside(events, commits, published(received, SnapshotDecoder(job)))
         figures["boundaries"] = within(commits, begin, events[-1].at)
-        verdict = OracleReport(events=len(events), snapshots=len(events), gives="answer that shows it")
-        return RunResult(loop.name, job.name, run, figures, verdict, size=self._plan.size(loop))
+        report = OracleReport(events=len(events), snapshots=len(events), gives="answer that shows it")
+        return RunResult(loop.name, job.name, run, figures, report, size=self._plan.size(loop))
 
 
 def measure_visibility(boot: str, store_client: Reads, seconds: float) -> list[VisibleEvent]:

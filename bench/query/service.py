@@ -55,8 +55,8 @@ class KeyQueries:
         require(server.needs, lambda what: show(what, 0.0))
         began = self._fill(show)
         with cores.left_to(self._core, os.getpid(), *self._site.pids), service_facts(self._site, name) as facts:
-            figures, verdict = self._run(server, name, facts | {"core": str(self._core)}, began, show)
-        return RunResult(self._keys.name, job.name, run, figures, verdict, size=self._plan.size(self._keys))
+            figures, report = self._run(server, name, facts | {"core": str(self._core)}, began, show)
+        return RunResult(self._keys.name, job.name, run, figures, report, size=self._plan.size(self._keys))
 
     def _run(
         self, server: Server, name: str, facts: dict[str, str], began: str, show: Show
@@ -64,13 +64,13 @@ class KeyQueries:
         show("reading the topic", 0.2)
         with RunningJob(server.job, self._plan, self._site, f"{name}-1", facts) as running:
             figures = {"rebuild_s": self._await(running, server, facts, self._last, LOAD_S)}
-            more, verdict = self._query_keys(server, running, facts, began, show)
+            more, report = self._query_keys(server, running, facts, began, show)
             figures |= more | self._footprint(running, facts)
             running.group.kill()
         show("starting again", 0.9)
         with RunningJob(server.job, self._plan, self._site, f"{name}-2", facts) as running:
             figures["restart_s"] = self._await(running, server, facts, [0], RESTART_S)
-        return figures, verdict
+        return figures, report
 
     def _query_keys(
         self, server: Server, running: RunningJob, facts: dict[str, str], began: str, show: Show
@@ -86,16 +86,16 @@ class KeyQueries:
             figures, versions = ({}, {}) if keys.pushes_only else self._read(server, running, port, began, show)
             if server.pushes:
                 show("pushing", 0.8)
-                told = pushed(boot, began, port, keys.subscribers, keys.seconds)
-                figures |= {f"push_{name}": value for name, value in percentiles(told.latencies).items()}
-                versions |= told.versions
+                pushes = pushed(boot, began, port, keys.subscribers, keys.seconds)
+                figures |= {f"push_{name}": value for name, value in percentiles(pushes.latencies).items()}
+                versions |= pushes.versions
             watched = watch.finish()
             versions |= updates.finish()
             show("checking", 0.85)
-            verdict = final(store_client, keys.keys, versions)
-        verdict.wrong, verdict.example = verdict.wrong + watched.wrong, verdict.example or watched.example
-        figures["checked"] = verdict.events + watched.events
-        return figures, verdict
+            report = final(store_client, keys.keys, versions)
+        report.wrong, report.example = report.wrong + watched.wrong, report.example or watched.example
+        figures["checked"] = report.events + watched.events
+        return figures, report
 
     def _read(
         self, server: Server, running: RunningJob, port: int, began: str, show: Show

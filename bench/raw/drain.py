@@ -51,9 +51,9 @@ class RawDrain:
         with RunningJob(job, self._plan, self._site, f"{raw.name}-{job.name}-{run}") as running:
             samples = self._follow(running, show)
         show("checking every event", 1.0)
-        verdict = chunks.check(value for _, value in topics.records(boot, EVENTS))
+        report = chunks.check(value for _, value in topics.records(boot, EVENTS))
         found = figures(samples, raw, form.size) | {"decoder_us": decoder_us(form, chunks)}
-        return RunResult(raw.name, job.name, run, found, verdict, size=self._plan.size(raw))
+        return RunResult(raw.name, job.name, run, found, report, size=self._plan.size(raw))
 
     def _follow(self, running: RunningJob, show: Show) -> list[DecodeProgress]:
         """Wait until all is decoded. Raises JobExitedError, JobStalledError."""

@@ -39,7 +39,7 @@ class Drained:
 
     seconds: float
     cpu_s: float
-    verdict: OracleReport
+    report: OracleReport
 
 
 class WindowDrain:
@@ -48,20 +48,20 @@ class WindowDrain:
     def __init__(self, engines: Mapping[str, WindowEngine], counts: WindowCounts, plan: Plan, site: Site) -> None:
         """`engines` has those that are measured, by the names of their jobs."""
         self._counts, self._engines, self._plan, self._site = counts, engines, plan, site
-        self._ends = 0.0
+        self._end = 0.0
         self._oracles: dict[str, WindowOracle] = {}
 
     def measure(self, job: Job, run: int, show: Show) -> RunResult:
         """One run of one job. Raises RunFailedError."""
         if not self._oracles:
-            self._ends = time.time() // HOUR_S * HOUR_S - OPEN_HOURS * HOUR_S
+            self._end = time.time() // HOUR_S * HOUR_S - OPEN_HOURS * HOUR_S
             self._oracles = {backlog: self._filled(backlog, show) for backlog in (SHORT, LONG)}
         engine, name = replace(self._engines[job.name], job=job), f"{self._counts.name}-{job.name}-{run}"
         short = self._drain(engine, SHORT, f"{name}-{SHORT}", show)
         long = self._drain(engine, LONG, f"{name}-{LONG}", show)
-        verdict = long.verdict if short.verdict.right else short.verdict
+        report = long.report if short.report.right else short.report
         found = figures(self._counts, short, long)
-        return RunResult(self._counts.name, job.name, run, found, verdict, size=self._plan.size(self._counts))
+        return RunResult(self._counts.name, job.name, run, found, report, size=self._plan.size(self._counts))
 
     def _filled(self, backlog: str, show: Show) -> WindowOracle:
         """What each count of a backlog must be; sends its events, stamped with their times."""
@@ -77,7 +77,7 @@ class WindowDrain:
 
     def _readings(self, backlog: str) -> Iterator[SensorReading]:
         """Both begin with the same whole hour."""
-        return islice(self._counts.readings(self._ends), self._events(backlog))
+        return islice(self._counts.readings(self._end), self._events(backlog))
 
     def _events(self, backlog: str) -> int:
         return self._counts.short_events if backlog == SHORT else self._counts.events
@@ -90,10 +90,10 @@ class WindowDrain:
             samples = self._follow(running, output, oracle.least(engine.emit), show)
         show("checking every count", 1.0)
         times = array("d")
-        verdict = oracle.check(stamped_values(self._site.boot, output, times), engine)
+        report = oracle.check(stamped_values(self._site.boot, output, times), engine)
         ended = max(times)
         used = next((cpu_s for at, cpu_s in samples if at >= ended), samples[-1][1])
-        return Drained(ended - running.began, used, verdict)
+        return Drained(ended - running.began, used, report)
 
     def _follow(self, running: RunningJob, output: str, least: int, show: Show) -> list[tuple[float, float]]:
         """Wait for the last count, and for duplicates; gives times and the CPU seconds used until then.
@@ -122,7 +122,7 @@ def figures(counts: WindowCounts, short: Drained, long: Drained) -> Figures:
     """
     events = counts.events - counts.short_events
     seconds, cpu_s = long.seconds - short.seconds, long.cpu_s - short.cpu_s
-    found = {"cpu_s": long.cpu_s, "counts_per_record": long.verdict.snapshots / counts.events}
+    found = {"cpu_s": long.cpu_s, "counts_per_record": long.report.snapshots / counts.events}
     if seconds > 0:
         found["records_per_s"] = events / seconds
     if cpu_s > 0:

@@ -39,9 +39,9 @@ class WindowCounts:
         """About how long both backlogs take, without the starts."""
         return (self.events + self.short_events) / RECORDS_PER_S
 
-    def readings(self, ends: float) -> Iterator[SensorReading]:
+    def readings(self, end: float) -> Iterator[SensorReading]:
         """All events in order, those of the short backlog first. They end half an hour after a whole one."""
-        return readings(self.events, self.keys, ends, self.step_s)
+        return readings(self.events, self.keys, end, self.step_s)
 
     def __str__(self) -> str:
         return f"{self.events:,} events of {self.keys:,} keys in {self.hours} hours"

@@ -17,25 +17,25 @@ RIGHT = OracleReport(events=10, snapshots=10)
 WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 
 
-def said(*arguments: str) -> Plan:
+def parsed(*arguments: str) -> Plan:
     return plan(parser().parse_args(arguments))
 
 
-def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
-    return RunResult("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
+def drain(job: str, rate: float, report: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
+    return RunResult("drain-2m", job, 1, {"records_per_s": rate}, report, size=size)
 
 
 def code(*results: RunResult) -> int:
     return exit_code(results, Console(quiet=True))
 
 
-def test_what_the_command_line_says() -> None:
-    assert said() == FULL
-    assert said("--quick") == QUICK
-    assert said("--runs", "5").runs == 5
-    assert said("--batch-s", "10").batch_s == 10
-    assert [one.name for one in said("--measures", "latency-1k", "drain-2m").measures] == ["drain-2m", "latency-1k"]
-    assert {said().size(one) for one in said("--runs", "1").measures} == set(SIZES.values())
+def test_the_options_of_the_command_line() -> None:
+    assert parsed() == FULL
+    assert parsed("--quick") == QUICK
+    assert parsed("--runs", "5").runs == 5
+    assert parsed("--batch-s", "10").batch_s == 10
+    assert [one.name for one in parsed("--measures", "latency-1k", "drain-2m").measures] == ["drain-2m", "latency-1k"]
+    assert {parsed().size(one) for one in parsed("--runs", "1").measures} == set(SIZES.values())
 
 
 def test_which_jobs() -> None:

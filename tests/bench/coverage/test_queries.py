@@ -55,7 +55,7 @@ def test_queries_are_measured(broker: EmbeddedBroker, tmp_path: Path) -> None:
     lookups = CoverageLookups(queries, Plan((queries,), runs=1), Site(broker.bootstrap, tmp_path, tmp_path))
     result = lookups.measure(COVERAGE_SERVICE, 1, ignore)
     assert result.right, result
-    assert result.verdict is not None
-    assert result.verdict.events > 1
+    assert result.report is not None
+    assert result.report.events > 1
     assert 0 < result.figures["p50_ms"] <= result.figures["p99_ms"]
     assert result.figures["us_per_query"] > 0

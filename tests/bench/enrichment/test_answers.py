@@ -22,9 +22,9 @@ def answer(number: int, **otherwise: Any) -> bytes:
 
 
 def test_one_right_answer_for_each_snapshot() -> None:
-    verdict = check([answer(1), answer(0)], 2)
-    assert verdict.right, verdict
-    assert str(verdict) == "each of 2 snapshots gave one correct answer"
+    report = check([answer(1), answer(0)], 2)
+    assert report.right, report
+    assert str(report) == "each of 2 snapshots gave one correct answer"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_one_right_answer_for_each_snapshot() -> None:
     ],
 )
 def test_a_worker_that_is_wrong_once_fails_its_run(values: list[bytes], what: str) -> None:
-    verdict = check(values, 2)
-    assert not verdict.right
-    assert getattr(verdict, what) == 1
-    assert f"1 {what}" in str(verdict)
+    report = check(values, 2)
+    assert not report.right
+    assert getattr(report, what) == 1
+    assert f"1 {what}" in str(report)

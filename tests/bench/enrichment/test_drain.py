@@ -61,8 +61,8 @@ def test_snapshots_without_calls_are_counted_by_commits(site: Site) -> None:
 def test_a_worker_that_is_wrong_once_fails_its_run(site: Site, spoil: str, what: str) -> None:
     result = WorkerDrain(CALLS, PLAN, site).measure(worker(spoil), 3, ignore)
     assert not result.right
-    assert result.verdict is not None
-    assert getattr(result.verdict, what) == 1
+    assert result.report is not None
+    assert getattr(result.report, what) == 1
     assert result.figures["repeated"] == (1 if spoil == "repeats" else 0)
 
 

@@ -18,13 +18,13 @@ def sample(at: float, answers: int, rss_mb: float = 100.0) -> Sample:
 
 def test_rates_are_those_of_the_steady_part() -> None:
     samples = [sample(0, 0), sample(5, 100), sample(6, 500), sample(7, 960), sample(99, 1_000)]
-    figures = WorkerRun(answered=False, samples=samples, ledger=CallLedger(calls=1_001, places=1_000)).figures(CALLS)
+    figures = WorkerRun(answered=False, samples=samples, ledger=CallLedger(calls=1_001, locations=1_000)).figures(CALLS)
     assert figures["calls_per_s"] == 430
     assert figures["calls_per_cpu_s"] == 860
     assert figures["repeated"] == 1
 
 
-def test_commits_tell_of_snapshots_without_answers() -> None:
+def test_commits_count_snapshots_without_answers() -> None:
     samples = [Sample(at, at, 1.0, 0, done) for at, done in ((1, 0), (2, 200), (4, 1_000))]
     assert WorkerRun(answered=True, samples=samples).figures(CALLS)["records_per_s"] == 400
 
@@ -34,7 +34,7 @@ def test_repeated_calls_after_kill_9_are_compared_with_those_in_flight_or_uncomm
     repeated: int, beyond: int
 ) -> None:
     run = WorkerRun(answered=False, killed=sample(5, 500), ledger_killed=CallLedger(calls=550))
-    run.ledger = CallLedger(calls=1_000 + repeated, places=1_000)
+    run.ledger = CallLedger(calls=1_000 + repeated, locations=1_000)
     assert run.figures(CALLS) == {"repeated": repeated, "beyond": beyond}
 
 

@@ -23,7 +23,7 @@ def test_each_event_is_one_of_the_application() -> None:
         assert event.ts.timestamp() <= NOW
 
 
-def test_a_device_says_when_it_was_first_seen_and_counts_its_events() -> None:
+def test_a_device_sends_when_it_was_first_seen_and_counts_its_events() -> None:
     first: dict[str, str] = {}
     last: dict[str, int] = {}
     for reading in readings(500, 20, NOW):

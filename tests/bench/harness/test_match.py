@@ -8,7 +8,7 @@ from bench.harness.match import Match
 from bench.harness.oracle import SnapshotDecoder
 from tests.bench.harness.snapshots import encoded, honest
 
-LOAD = list(readings(100, 5, ends=1_800_000_000.0))
+LOAD = list(readings(100, 5, end=1_800_000_000.0))
 
 
 def sent(reading: SensorReading, at: float) -> Sent:

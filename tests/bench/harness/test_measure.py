@@ -61,8 +61,8 @@ def test_an_honest_job_is_measured(drain: Drain) -> None:
 def test_a_job_that_is_wrong_once_fails_its_run(drain: Drain, spoil: str, what: str) -> None:
     result = drain.measure(job(spoil), 1, ignore)
     assert not result.right
-    assert result.verdict is not None
-    assert getattr(result.verdict, what) == 1
+    assert result.report is not None
+    assert getattr(result.report, what) == 1
 
 
 def test_a_job_that_exits_is_reported_with_its_log(drain: Drain, site: Site) -> None:

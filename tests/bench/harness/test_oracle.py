@@ -11,7 +11,7 @@ from bench.harness.oracle import Oracle, OracleReport
 from tests.bench.harness.snapshots import encoded, honest
 
 EVENTS, DEVICES = 500, 20
-LOAD = list(readings(EVENTS, DEVICES, ends=1_800_000_000.0))
+LOAD = list(readings(EVENTS, DEVICES, end=1_800_000_000.0))
 
 
 def judge(snapshots: list[dict[str, Any]], *, in_order: bool = True) -> OracleReport:
@@ -19,9 +19,9 @@ def judge(snapshots: list[dict[str, Any]], *, in_order: bool = True) -> OracleRe
 
 
 def test_one_correct_snapshot_for_each_event_is_right() -> None:
-    verdict = judge(honest(LOAD))
-    assert verdict.right
-    assert (verdict.events, verdict.snapshots) == (EVENTS, EVENTS)
+    report = judge(honest(LOAD))
+    assert report.right
+    assert (report.events, report.snapshots) == (EVENTS, EVENTS)
 
 
 def test_the_order_of_snapshots_does_not_matter() -> None:
@@ -34,8 +34,8 @@ def test_the_state_may_be_at_the_top() -> None:
 
 
 def test_a_missing_snapshot() -> None:
-    verdict = judge(honest(LOAD)[1:])
-    assert (verdict.missing, verdict.right) == (1, False)
+    report = judge(honest(LOAD)[1:])
+    assert (report.missing, report.right) == (1, False)
 
 
 def test_no_snapshots_at_all() -> None:
@@ -44,8 +44,8 @@ def test_no_snapshots_at_all() -> None:
 
 def test_a_snapshot_given_twice() -> None:
     snapshots = honest(LOAD)
-    verdict = judge([*snapshots, snapshots[7]])
-    assert (verdict.duplicates, verdict.missing, verdict.right) == (1, 0, False)
+    report = judge([*snapshots, snapshots[7]])
+    assert (report.duplicates, report.missing, report.right) == (1, 0, False)
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_a_snapshot_given_twice() -> None:
 def test_a_wrong_field(field: str, wrong: object, index: int) -> None:
     snapshots = honest(LOAD)
     snapshots[index]["state"][field] = wrong
-    verdict = judge(snapshots)
-    assert (verdict.wrong, verdict.right) == (1, False)
-    assert verdict.example is not None
-    assert verdict.example.startswith(field)
+    report = judge(snapshots)
+    assert (report.wrong, report.right) == (1, False)
+    assert report.example is not None
+    assert report.example.startswith(field)
 
 
 def test_a_lost_field() -> None:
@@ -71,19 +71,19 @@ def test_a_lost_field() -> None:
 def test_a_wrong_count_is_a_missing_and_an_unknown_or_repeated_one() -> None:
     snapshots = honest(LOAD)
     snapshots[-1]["state"]["events"] = EVENTS
-    verdict = judge(snapshots)
-    assert (verdict.missing, verdict.unknown, verdict.right) == (1, 1, False)
+    report = judge(snapshots)
+    assert (report.missing, report.unknown, report.right) == (1, 1, False)
 
 
 @pytest.mark.parametrize(
     "value", [b"", b"{", b"null", b"[]", b'{"device_id":"d1"}', b'{"device_id":"d1","state":{"events":"1"}}']
 )
 def test_what_is_no_snapshot(value: bytes) -> None:
-    verdict = Oracle(LOAD).check([*encoded(honest(LOAD)), value], STATELOOP)
-    assert (verdict.unknown, verdict.missing, verdict.right) == (1, 0, False)
+    report = Oracle(LOAD).check([*encoded(honest(LOAD)), value], STATELOOP)
+    assert (report.unknown, report.missing, report.right) == (1, 0, False)
 
 
-def test_a_snapshot_of_nobody() -> None:
+def test_a_snapshot_of_an_unknown_device() -> None:
     stranger = honest(LOAD)[0] | {"device_id": "stranger"}
     assert judge([*honest(LOAD), stranger]).unknown == 1
 
@@ -97,6 +97,6 @@ def test_of_a_job_that_reorders_events_the_last_snapshot_of_each_device_counts()
     assert not EXACT.in_order
 
 
-def test_a_report_says_what_is_wrong() -> None:
+def test_a_report_counts_the_errors() -> None:
     assert str(OracleReport(events=3)) == "each of 3 events gave one correct snapshot"
     assert "2 missing" in str(OracleReport(events=3, missing=2))

@@ -16,8 +16,8 @@ RIGHT = OracleReport(events=10, snapshots=10)
 WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 
 
-def drain(job: str, rate: float, verdict: OracleReport = RIGHT, measure: str = "drain-2m") -> RunResult:
-    return RunResult(measure, job, 1, {"records_per_s": rate}, verdict, size="small")
+def drain(job: str, rate: float, report: OracleReport = RIGHT, measure: str = "drain-2m") -> RunResult:
+    return RunResult(measure, job, 1, {"records_per_s": rate}, report, size="small")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_what_is_kept_is_read_back(file: Path) -> None:
     assert kept(file) == results
 
 
-def test_beside_each_stands_what_the_machine_was_like(file: Path) -> None:
+def test_each_result_has_the_figures_of_the_machine(file: Path) -> None:
     keep([drain("flink", 1.0)], file, Session("today", wake_us=75.2, cpus=2))
     assert b'"session":"today","wake_us":75.2,"cpus":2' in file.read_bytes()
     assert str(Session("today", wake_us=75.2, cpus=2)) == "2 CPU; one wakes another in 75 µs"

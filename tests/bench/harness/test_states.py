@@ -6,7 +6,7 @@ from bench.harness.load import SensorReading, readings
 from bench.harness.states import States
 from tests.bench.harness.snapshots import honest
 
-LOAD = list(readings(300, 20, ends=1_800_000_000.0))
+LOAD = list(readings(300, 20, end=1_800_000_000.0))
 
 
 def test_the_state_after_each_reading() -> None:

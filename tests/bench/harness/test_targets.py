@@ -12,8 +12,8 @@ BATCHED = next(one for one in TARGETS if one.of.name == "stateloop-batch")
 BESIDE = next(one for one in TARGETS if one.measure == "worker-slow")
 
 
-def drain(job: str, rate: float, verdict: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
-    return RunResult("drain-2m", job, 1, {"records_per_s": rate}, verdict, size=size)
+def drain(job: str, rate: float, report: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
+    return RunResult("drain-2m", job, 1, {"records_per_s": rate}, report, size=size)
 
 
 def latency(job: str, p99: float) -> RunResult:
@@ -51,7 +51,7 @@ def test_without_a_run_that_counts_it_is_not_met() -> None:
     assert missed([drain("stateloop", 2.0), drain("flink", 1.0, WRONG)]) == [RATIO]
 
 
-def test_it_binds_at_its_size_and_beside_its_job() -> None:
+def test_it_binds_at_its_size_and_compared_with_its_job() -> None:
     assert not missed([drain("stateloop", 1.0), drain("bare", 2.0)])
     assert not missed([drain("stateloop", 1.0, size="small"), drain("flink", 2.0, size="small")])
     assert missed([drain("stateloop", 1.0), drain("flink", 2.0)]) == [RATIO]

@@ -54,17 +54,17 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def batch(request: web.Request) -> web.Response:
-    asked: Mapping[str, list[str]] = await request.json()
-    return web.Response(body=b'{"answers":[%b]}' % b",".join(answer(key) for key in asked["keys"]))
+    body: Mapping[str, list[str]] = await request.json()
+    return web.Response(body=b'{"answers":[%b]}' % b",".join(answer(key) for key in body["keys"]))
 
 
 async def watch(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    shown = b""
+    sent = b""
     while True:
-        if shown != (now := answer(request.match_info["key"])):
-            shown = now
+        if sent != (now := answer(request.match_info["key"])):
+            sent = now
             await response.write(b"event: state\ndata: %b\n\n" % now)
         async with CHANGED:
             await CHANGED.wait()

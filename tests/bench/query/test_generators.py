@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.query.generators import Load, LoadFailedError, redis_says, wrk_says
+from bench.query.generators import Load, LoadFailedError, parse_redis, parse_wrk
 
 WRK = """\
 Running 20s test @ http://127.0.0.1:8080/
@@ -36,14 +36,14 @@ REDIS = """\
     ],
 )
 def test_wrk_is_understood(late: str, took: str, load: Load) -> None:
-    said = wrk_says(WRK.format(late=late, took=took))
+    said = parse_wrk(WRK.format(late=late, took=took))
     assert said.requests == load.requests
     assert said.seconds == pytest.approx(load.seconds)
     assert said.p99_ms == pytest.approx(load.p99_ms)
 
 
 def test_what_took_very_long_is_counted() -> None:
-    said = wrk_says(
+    said = parse_wrk(
         WRK.format(late="1.00ms", took="20.00s") + "  Socket errors: connect 0, read 0, write 0, timeout 22\n"
     )
     assert said.over_2s == 22
@@ -55,19 +55,19 @@ def test_what_took_very_long_is_counted() -> None:
 )
 def test_an_answer_that_is_none_fails_the_run(worse: str) -> None:
     with pytest.raises(LoadFailedError, match=worse.strip()):
-        wrk_says(WRK.format(late="1.00ms", took="20.00s") + worse)
+        parse_wrk(WRK.format(late="1.00ms", took="20.00s") + worse)
 
 
-def test_what_says_nothing_failed() -> None:
+def test_an_output_without_figures_is_a_failure() -> None:
     with pytest.raises(LoadFailedError, match="unable to connect"):
-        wrk_says("unable to connect to 127.0.0.1:1 Connection refused")
+        parse_wrk("unable to connect to 127.0.0.1:1 Connection refused")
     with pytest.raises(LoadFailedError, match="Connection refused"):
-        redis_says("Could not connect to Redis at 127.0.0.1:1: Connection refused", 10)
+        parse_redis("Could not connect to Redis at 127.0.0.1:1: Connection refused", 10)
 
 
 def test_redis_benchmark_is_understood() -> None:
-    said = redis_says(REDIS, 41_969)
+    said = parse_redis(REDIS, 41_969)
     assert said.rate == pytest.approx(41_969)
     assert said.p99_ms == 5.1
     long = REDIS.replace("GET k__rand_int__", "MGET " + "k__rand_int__ " * 100)
-    assert redis_says(long, 10).p99_ms == 5.1
+    assert parse_redis(long, 10).p99_ms == 5.1

@@ -22,11 +22,11 @@ class Answers:
 
     def __init__(self, more: int) -> None:
         self.more = more
-        self.asked = set[str]()
+        self.requested = set[str]()
 
     def read(self, key: str) -> bytes:
         device, _, query = key.partition("?")
-        self.asked.add(device)
+        self.requested.add(device)
         number = int(parse_qs(query)["min_version"][0])
         return orjson.dumps({"value": {"state": {"events": number + self.more}}})
 
@@ -60,7 +60,7 @@ def test_each_event_is_read(broker: EmbeddedBroker) -> None:
     topics.renew(broker.bootstrap, topics.INPUTS)
     store_client = Answers(0)
     found = measure_visibility(broker.bootstrap, store_client, 0.3)
-    assert store_client.asked >= {"probe0", "probe1", "probe2"}
+    assert store_client.requested >= {"probe0", "probe1", "probe2"}
     with topics.Counter(broker.bootstrap, "events") as counter:
         assert counter.count() == len(found)
 

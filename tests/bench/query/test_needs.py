@@ -15,7 +15,7 @@ def test_what_is_there_is_not_installed() -> None:
     require((), ignore)
 
 
-def test_without_root_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda _: None)
     with pytest.raises(ProgramMissingError, match=r"wrk, redis-benchmark missing .* apt-get install redis-tools wrk"):

@@ -70,8 +70,8 @@ def test_an_honest_service_is_measured(meter: KeyQueries, monkeypatch: pytest.Mo
 def test_one_that_answers_an_earlier_version_fails_its_run(meter: KeyQueries, monkeypatch: pytest.MonkeyPatch) -> None:
     result = meter.measure(service(monkeypatch, "lies"), 2, ignore)
     assert not result.right
-    assert result.verdict
-    assert result.verdict.wrong
+    assert result.report
+    assert result.report.wrong
 
 
 def test_a_service_that_exits_is_reported(meter: KeyQueries, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,11 +27,11 @@ class FakeService:
 
     def __init__(self) -> None:
         self.port = 0
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
         self.writers: list[asyncio.StreamWriter] = []
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.asked.append(await reader.readuntil(b"\r\n\r\n"))
+        self.requests.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(HEAD)
         self.writers.append(writer)
 
@@ -44,16 +44,16 @@ class FakeService:
 
 
 @asynccontextmanager
-async def telling() -> AsyncIterator[tuple[FakeService, Watchers]]:
-    told = FakeService()
-    async with await asyncio.start_server(told.connected, "127.0.0.1", 0) as server:
-        told.port = server.sockets[0].getsockname()[1]
-        with Watchers(told.port, "/v1/states/keys/k1/watch", MANY) as watchers:
+async def watching() -> AsyncIterator[tuple[FakeService, Watchers]]:
+    service = FakeService()
+    async with await asyncio.start_server(service.connected, "127.0.0.1", 0) as server:
+        service.port = server.sockets[0].getsockname()[1]
+        with Watchers(service.port, "/v1/states/keys/k1/watch", MANY) as watchers:
             async with asyncio.timeout(WITHIN_S):
-                while len(told.writers) < MANY:  # noqa: ASYNC110  # no event reports it
+                while len(service.writers) < MANY:  # noqa: ASYNC110  # no event reports it
                     await asyncio.sleep(0.01)
-            yield told, watchers
-        for writer in told.writers:
+            yield service, watchers
+        for writer in service.writers:
             writer.transport.abort()
             with suppress(ConnectionError):
                 await writer.wait_closed()
@@ -65,33 +65,33 @@ def state(version: int) -> bytes:
 
 
 async def test_what_comes_is_noted_for_each_whatever_pieces_it_comes_in() -> None:
-    async with telling() as (told, watchers):
+    async with watching() as (service, watchers):
         began = time.monotonic()
-        await told.send(state(1)[:40], state(1)[40:] + MARK + state(2), state(3)[:-1])
+        await service.send(state(1)[:40], state(1)[40:] + MARK + state(2), state(3)[:-1])
         assert await asyncio.to_thread(watchers.have, 2, WITHIN_S)
         assert not await asyncio.to_thread(watchers.have, 3, 0.1), "its end has not come"
-        await told.send(b"\n")
+        await service.send(b"\n")
         assert await asyncio.to_thread(watchers.have, 3, WITHIN_S)
         came = await asyncio.to_thread(watchers.arrivals)
         assert {version: len(times) for version, times in came.items()} == {1: MANY, 2: MANY, 3: MANY}
         assert all(began <= at <= time.monotonic() for times in came.values() for at in times)
-        assert all(one.startswith(b"GET /v1/states/keys/k1/watch HTTP/1.1\r\n") for one in told.asked)
+        assert all(one.startswith(b"GET /v1/states/keys/k1/watch HTTP/1.1\r\n") for one in service.requests)
 
 
 async def test_a_version_that_one_does_not_have_is_not_there() -> None:
-    async with telling() as (told, watchers):
-        *most, late = told.writers
+    async with watching() as (service, watchers):
+        *most, late = service.writers
         for writer in most:
             writer.write(state(1))
         assert not await asyncio.to_thread(watchers.have, 1, 0.2)
         late.write(MARK)
-        await told.send(state(2))
+        await service.send(state(2))
         assert await asyncio.to_thread(watchers.have, 1, WITHIN_S), "a later one stands for it"
 
 
 async def test_a_connection_that_closes_is_reported() -> None:
-    async with telling() as (told, watchers):
-        told.writers[0].close()
+    async with watching() as (service, watchers):
+        service.writers[0].close()
         with pytest.raises(LoadFailedError, match="a connection: the service ended it"):
             await asyncio.to_thread(watchers.have, 1, WITHIN_S)
 

@@ -97,7 +97,7 @@ def test_a_decoder_is_measured(broker: EmbeddedBroker, tmp_path: Path, spoil: st
     plan = Plan((RAW,), runs=1)
     result = RawDrain(RAW, plan, Site(broker.bootstrap, tmp_path, tmp_path)).measure(job, 1, ignore)
     assert result.right == (spoil == "right"), result
-    assert result.verdict is not None
-    assert result.verdict.wrong == (spoil == "wrong")
+    assert result.report is not None
+    assert result.report.wrong == (spoil == "wrong")
     assert result.size == "200 chunks"
     assert result.figures["cpu_s"] > 0

@@ -86,11 +86,11 @@ class Blobs:
     """A client behind which each blob has its chunks, once it has been asked for a second time."""
 
     def __init__(self) -> None:
-        self.asked = list[str]()
+        self.requested = list[str]()
 
     def read(self, key: str) -> bytes | None:
-        self.asked.append(key)
-        if len(self.asked) % 2:
+        self.requested.append(key)
+        if len(self.requested) % 2:
             return None
         patient, _, at = key.partition("?at=")
         start = chunks_of(patient, at, [0])[0].second
@@ -104,7 +104,7 @@ def test_a_probe_reads_until_the_blob_has_its_chunk(broker: EmbeddedBroker) -> N
     topics.renew(broker.bootstrap, (TOPIC,))
     client = Blobs()
     took = Probe(broker.bootstrap, client, ()).read_for(0.2)
-    assert len(client.asked) == 2 * len(took) > 2
+    assert len(client.requested) == 2 * len(took) > 2
     with topics.Counter(broker.bootstrap, TOPIC) as counter:
         assert counter.count() == len(took)
 

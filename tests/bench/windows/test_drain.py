@@ -45,8 +45,8 @@ def engine(emit: Emit, spoil: str, monkeypatch: pytest.MonkeyPatch) -> Job:
 def test_the_short_backlog_is_the_begin_of_the_long_one() -> None:
     short, whole = COUNTS.short_events, COUNTS.events
     assert short / whole == pytest.approx(1.5 / 3.5, rel=1e-3)
-    ends = 1_800_001_800.0
-    times = [one.ts for one in readings(whole, COUNTS.keys, ends, COUNTS.step_s)]
+    end = 1_800_001_800.0
+    times = [one.ts for one in readings(whole, COUNTS.keys, end, COUNTS.step_s)]
     assert times[0].endswith(":00:00.000000+00:00")
     assert times[short - 1][14:16] == "29"
     assert times[-1][14:16] == "29"
@@ -67,8 +67,8 @@ def test_jobs_that_count_are_measured(site: Site, monkeypatch: pytest.MonkeyPatc
 def test_a_count_that_is_wrong_in_the_short_backlog_fails_the_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     result = WindowDrain(ENGINES, COUNTS, PLAN, site).measure(engine(Emit.EVENT, "short", monkeypatch), 1, ignore)
     assert not result.right
-    assert result.verdict is not None
-    assert result.verdict.wrong == 1
+    assert result.report is not None
+    assert result.report.wrong == 1
 
 
 def drained(seconds: float, cpu_s: float) -> Drained:
