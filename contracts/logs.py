@@ -58,8 +58,8 @@ class Repeats(logging.Filter):
         self._every_s = every_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._let: OrderedDict[str, float] = OrderedDict()
-        self._held: dict[str, int] = {}
+        self._logged_at: OrderedDict[str, float] = OrderedDict()
+        self._suppressed: dict[str, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether it is logged."""
@@ -67,15 +67,15 @@ class Repeats(logging.Filter):
             return True
         kind, now = _kind(record), self._clock()
         with self._lock:
-            let = self._let.get(kind)
-            if let is not None and now - let < self._every_s:
-                self._held[kind] = self._held.get(kind, 0) + 1
+            logged_at = self._logged_at.get(kind)
+            if logged_at is not None and now - logged_at < self._every_s:
+                self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
                 return False
-            self._let[kind] = now
-            self._let.move_to_end(kind)
-            record.repeated = self._held.pop(kind, 0)
-            if len(self._let) > MOST_KINDS:
-                self._held.pop(self._let.popitem(last=False)[0], None)
+            self._logged_at[kind] = now
+            self._logged_at.move_to_end(kind)
+            record.repeated = self._suppressed.pop(kind, 0)
+            if len(self._logged_at) > MOST_KINDS:
+                self._suppressed.pop(self._logged_at.popitem(last=False)[0], None)
         return True
 
 

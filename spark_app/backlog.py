@@ -51,20 +51,20 @@ def measure(
     Raises BrokerUnreachableError.
     """
     offsets = TopicOffsets(settings, topics)
-    begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    positions = {part: max(begin.offset, (committed or {}).get(part, 0)) for part, begin in begins.items()}
+    begin_offsets, end_offsets = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    positions = {part: max(begin.offset, (committed or {}).get(part, 0)) for part, begin in begin_offsets.items()}
     newest = max((end.timestamp for end in offsets.at(OffsetSpec.max_timestamp()).values()), default=0)  # type: ignore[no-untyped-call]
     # A stamp from the future must not make all other records look old.
     recent = min(newest, _milliseconds(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
     first_recent = offsets.at(OffsetSpec.for_timestamp(max(0, recent)))
-    return compared(positions, ends, first_recent, is_first=committed is None)
+    return compared(positions, end_offsets, first_recent, is_first=committed is None)
 
 
 def offset_ranges(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[tuple[str, int], tuple[int, int]]:
     """Return the first and the end offset of each partition. Raises BrokerUnreachableError."""
     offsets = TopicOffsets(settings, topics)
-    begins, ends = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    return {part: (begins[part].offset, ends[part].offset) for part in begins}
+    begin_offsets, end_offsets = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    return {part: (begin_offsets[part].offset, end_offsets[part].offset) for part in begin_offsets}
 
 
 def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms: int) -> dict[tuple[str, int], int]:
@@ -73,19 +73,19 @@ def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms
     Raises BrokerUnreachableError.
     """
     offsets = TopicOffsets(settings, topics)
-    ends, found = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.for_timestamp(since_ms))  # type: ignore[no-untyped-call]
-    return {part: one.offset if one.offset >= 0 else ends[part].offset for part, one in found.items()}
+    end_offsets, found = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.for_timestamp(since_ms))  # type: ignore[no-untyped-call]
+    return {part: one.offset if one.offset >= 0 else end_offsets[part].offset for part, one in found.items()}
 
 
 def compared(
     positions: Positions,
-    ends: Mapping[tuple[str, int], ListOffsetsResultInfo],
+    end_offsets: Mapping[tuple[str, int], ListOffsetsResultInfo],
     first_recent: Mapping[tuple[str, int], ListOffsetsResultInfo],
     *,
     is_first: bool,
 ) -> Backlog:
     """Return the backlog of these positions. `first_recent` is the first record of each partition that is not old."""
-    unread = {part: max(0, ends[part].offset - position) for part, position in positions.items()}
+    unread = {part: max(0, end_offsets[part].offset - position) for part, position in positions.items()}
     # The offset is -1 where a partition has no recent record: then all that is unread is old.
     old = any(unread[part] and not positions[part] >= found.offset >= 0 for part, found in first_recent.items())
     return Backlog(sum(unread.values()), is_first, old)
@@ -124,9 +124,9 @@ class TopicOffsets:
 
     def at(self, spec: OffsetSpec) -> dict[tuple[str, int], Any]:
         """Return the offset, and its record's time, of each partition. Raises BrokerUnreachableError."""
-        asked = self._admin.list_offsets(dict.fromkeys(self._parts, spec), request_timeout=PATIENCE_S)
+        futures = self._admin.list_offsets(dict.fromkeys(self._parts, spec), request_timeout=PATIENCE_S)
         try:
-            return {(part.topic, part.partition): future.result() for part, future in asked.items()}
+            return {(part.topic, part.partition): future.result() for part, future in futures.items()}
         except KafkaException as error:
             raise BrokerUnreachableError(self._kafka, error.args[0].str()) from error
 

@@ -198,8 +198,8 @@ class QueryMetrics:
         read, there = (_offsets(one) for one in (source.endOffset, source.latestOffset))
         for topic, partitions in read.items():
             self._add(names.RECORDS, self.records(source.numInputRows), topic)
-            ends = there.get(topic, partitions)
-            behind = sum(max(0, ends.get(number, offset) - offset) for number, offset in partitions.items())
+            end_offsets = there.get(topic, partitions)
+            behind = sum(max(0, end_offsets.get(number, offset) - offset) for number, offset in partitions.items())
             self._set(names.LAG, behind, topic)
 
     def _operator(self, operator: StateOperatorProgress) -> None:

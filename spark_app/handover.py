@@ -55,7 +55,7 @@ class Handover:
         with _consumer(settings) as consumer:
             partitions = _partitions(consumer, name)
         offsets = TopicOffsets(settings, [TopicIdentity(name, "", partitions)])
-        ends, newest = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
+        end_offsets, newest = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
         last = max((one.timestamp for one in newest.values()), default=-1)
         found = StoredHandover(partitions=partitions, last_ms=last if last >= 0 else None)
         stored = folder.read(FILE)
@@ -63,7 +63,7 @@ class Handover:
             found = before
         else:
             folder.overwrite(FILE, found.model_dump_json())
-        return cls({part: one.offset for part, one in ends.items()}, found.last_ms)
+        return cls({part: one.offset for part, one in end_offsets.items()}, found.last_ms)
 
     @staticmethod
     def finish(folder: CheckpointFolder) -> None:

@@ -214,8 +214,8 @@ def random_event(rnd: random.Random, device: str, number: int) -> dict[str, Any]
         "due": NOW - timedelta(seconds=rnd.randrange(20), microseconds=rnd.randrange(3)),
     }
     identity = {"device_id": device, "event_id": str(number), "first_seen": NOW - timedelta(minutes=5)}
-    told = {name: value for name, value in fields.items() if rnd.random() < 0.6}
-    return identity | {"ts": NOW - timedelta(seconds=rnd.randrange(20), microseconds=rnd.randrange(3))} | told
+    known = {name: value for name, value in fields.items() if rnd.random() < 0.6}
+    return identity | {"ts": NOW - timedelta(seconds=rnd.randrange(20), microseconds=rnd.randrange(3))} | known
 
 
 def random_answer(rnd: random.Random, device: str, number: int) -> dict[str, Any]:

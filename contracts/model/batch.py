@@ -51,7 +51,7 @@ class Batch(Generic[M]):
         self._must("size", self.size >= 1, "size=50")
         self._must("wait", self.wait >= NO_TIME, "wait=timedelta(milliseconds=10)")
 
-    def _must(self, field: str, holds: bool, write: str) -> None:  # noqa: FBT001  # it is what is said
-        if not holds:
+    def _must(self, field: str, is_valid: bool, write: str) -> None:  # noqa: FBT001  # it is what is said
+        if not is_valid:
             where = f"Batch({field}={spelled(getattr(self, field))})"
             raise DeclarationError(where, "asks for nothing", f"Write {write}")

@@ -27,8 +27,8 @@ class Declared(BaseModel):
                 write = f"Write some of these: {', '.join(type(self).model_fields)}"
                 raise DeclarationError(where, first["msg"], write) from error
 
-    def _must(self, field: str, holds: bool, problem: str, write: str) -> None:  # noqa: FBT001  # it is what is said
-        if not holds:
+    def _must(self, field: str, is_valid: bool, problem: str, write: str) -> None:  # noqa: FBT001  # it is what is said
+        if not is_valid:
             where = f"{type(self).__name__}({field}={spelled(getattr(self, field))})"
             raise DeclarationError(where, problem, f"Write {write}")
 

@@ -92,9 +92,9 @@ class _Rule(NamedTuple):
 @cache
 def _rules(shape: type[BaseModel]) -> dict[str, _Rule]:
     """What each field must meet. To find that, or how to take it, costs as much as to read a record."""
-    held = bounds(shape)
+    limits = bounds(shape)
     return {
-        name: _Rule(without_none(field.annotation)[0] is datetime, needed(field), held[name])
+        name: _Rule(without_none(field.annotation)[0] is datetime, needed(field), limits[name])
         for name, field in shape.model_fields.items()
     }
 

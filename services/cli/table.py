@@ -128,8 +128,8 @@ def _value(table: Table, options: argparse.Namespace, author: str) -> bytes:
 
 def _line(key: str, row: TableRow) -> str:
     """A row as a line of JSON."""
-    shown = {"key": key, "version": row.version, "author": row.author, "changed_at": row.changed_at}
-    return orjson.dumps(shown | {"value": row.value.model_dump(mode="json", exclude_none=True)}).decode()
+    line = {"key": key, "version": row.version, "author": row.author, "changed_at": row.changed_at}
+    return orjson.dumps(line | {"value": row.value.model_dump(mode="json", exclude_none=True)}).decode()
 
 
 def _warn(line: str) -> None:

@@ -93,14 +93,14 @@ class Verification:
         content = self._topic(self._keys)
         keys = self._keys.keys - (checkpoint.unpublished if checkpoint else frozenset())
         is_live, topic, found = self._is_live(content), content.place.of(keys), []
-        places = [topic]
+        sources = [topic]
         if checkpoint:
             stored = place("checkpoint", checkpoint.snapshots).of(keys)
             committed = checkpoint.committed - CLOCKS if checkpoint.committed else None
             found.append(compare(stored, topic, is_live, committed))
-            places.insert(0, stored)
+            sources.insert(0, stored)
         if not self._options.no_query:
-            found += asyncio.run(self._against_query(places, keys, is_live))
+            found += asyncio.run(self._against_query(sources, keys, is_live))
         _report(console, self._application, checkpoint, len(keys), found)
         return sum(len(one.differences) for one in found)
 
@@ -134,15 +134,15 @@ class Verification:
         return lambda start: start + lifetime > now + CLOCKS
 
     async def _against_query(
-        self, places: list[StoredSnapshots], keys: frozenset[str], is_live: IsLive
+        self, sources: list[StoredSnapshots], keys: frozenset[str], is_live: IsLive
     ) -> list[ComparisonResult]:
         """Compare with the query service, which gets some time to read what the topic has."""
         deadline = time.monotonic() + self._options.patience
-        places = [self._queried(one) for one in places]
+        sources = [self._queried(one) for one in sources]
         async with Client(self._client.url.split(","), token=self._client.secret(None)) as client:
             while True:
                 query = await self._query(client, sorted(keys))
-                found = [compare(one, query, is_live) for one in places]
+                found = [compare(one, query, is_live) for one in sources]
                 if not any(one.differences for one in found) or time.monotonic() > deadline:
                     break
                 await asyncio.sleep(PAUSE_S)

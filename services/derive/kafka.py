@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 NAME = "derive"
 POLL_S = 0.2
 LISTED_S = 1.0
-TRIES = 30
+ATTEMPTS = 30
 LOOKS, AGAIN_S = 10, 0.3
 """The number of looks for a missing topic."""
 FRESH_S = 3.0
@@ -102,10 +102,10 @@ class RealKafka:
         self._read_at = clock()
         self._unsent = False
         self._failed: KafkaFailedError | None = None
-        self._held: list[Record] = []
-        self._held_before = False
+        self._unsettled: list[Record] = []
+        self._was_unsettled = False
         self._followed: AssignmentListener | None = None
-        self._ends: dict[int, int] = {}
+        self._next_offsets: dict[int, int] = {}
         self._committed_at: float | None = None
         self._is_behind = False
         """Whether a commit has failed since the last one that did not. It is repeated also if no snapshot comes."""
@@ -127,13 +127,13 @@ class RealKafka:
 
     def _known(self) -> dict[str, int]:
         """Return how many partitions each topic has that a broker knows, none while it is made. Waits for a broker."""
-        tries_left = TRIES
+        attempts_left = ATTEMPTS
         while not self._stopping():
-            tries_left -= 1
+            attempts_left -= 1
             try:
                 listed: dict[str, TopicMetadata] = self._consumer.list_topics(timeout=LISTED_S).topics
             except KafkaException as error:
-                if not tries_left:
+                if not attempts_left:
                     raise failed("no broker answers", error.args[0]) from error
             else:
                 return {name: len(topic.partitions) for name, topic in listed.items()}
@@ -152,35 +152,35 @@ class RealKafka:
         message = self._consumer.poll(wait_s)
         while message is not None:
             if _is_record(message):
-                self._held.append(record_of(message))
-            message = self._consumer.poll(0) if len(self._held) < self._most else None
-        records, self._held = self._held, []
+                self._unsettled.append(record_of(message))
+            message = self._consumer.poll(0) if len(self._unsettled) < self._most else None
+        records, self._unsettled = self._unsettled, []
         return records
 
     def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
         """See `Kafka.settle`. It does not poll meanwhile: after max.poll.interval.ms it loses its partitions."""
         if not records:
-            self._is_behind = self._is_behind and not self._commit(self._ends)
+            self._is_behind = self._is_behind and not self._commit(self._next_offsets)
             return True
         first = {one.partition: one.offset for one in reversed(records)}
-        late = self._held_before or self._clock() - self._read_at > FRESH_S
+        late = self._was_unsettled or self._clock() - self._read_at > FRESH_S
         if late and not self._commit(first):
-            return self._hold(records)
+            return self._read_again(records)
         if not self._written(said):
-            return self._hold(records) if self._unsent else False
-        ends = {one.partition: one.offset + 1 for one in records}
-        self._ends |= ends
+            return self._read_again(records) if self._unsent else False
+        next_offsets = {one.partition: one.offset + 1 for one in records}
+        self._next_offsets |= next_offsets
         now = self._clock()
-        self._is_behind = not self._commit(ends)
+        self._is_behind = not self._commit(next_offsets)
         self._committed_at = None if self._is_behind else now
-        self._held_before = False
+        self._was_unsettled = False
         return True
 
     def write(self, said: Sequence[OutputRecord]) -> bool:
         """See `Kafka.write`."""
         now = self._clock()
         if self._committed_at is None or now - self._committed_at > FRESH_S:
-            if not self._commit(self._ends):
+            if not self._commit(self._next_offsets):
                 return False
             self._committed_at, self._is_behind = now, False
         return self._written(said)
@@ -205,9 +205,9 @@ class RealKafka:
     def _gave_up(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
         """Drop what was read of these: the group gives it to the next owner, or again to this member."""
         gone = {one.partition for one in partitions}
-        self._held = [one for one in self._held if one.partition not in gone]
-        self._ends = {number: end for number, end in self._ends.items() if number not in gone}
-        self._is_behind = self._is_behind and bool(self._ends)
+        self._unsettled = [one for one in self._unsettled if one.partition not in gone]
+        self._next_offsets = {number: offset for number, offset in self._next_offsets.items() if number not in gone}
+        self._is_behind = self._is_behind and bool(self._next_offsets)
         if self._followed is not None:
             self._followed.revoked(gone)
 
@@ -223,17 +223,17 @@ class RealKafka:
             except KafkaException as error:
                 log_error(log, NAME, error.args[0])
         if offsets:
-            self._ends |= offsets
+            self._next_offsets |= offsets
             self._committed_at = None
             self._followed.assigned(offsets)
 
-    def _hold(self, records: Sequence[Record]) -> bool:
+    def _read_again(self, records: Sequence[Record]) -> bool:
         """Return these again with the next read, without those of partitions that are lost until then."""
-        self._held, self._held_before = list(records), True
+        self._unsettled, self._was_unsettled = list(records), True
         return False
 
-    def _commit(self, ends: Mapping[int, int]) -> bool:
-        return self._commits.commit([TopicPartition(self._topic, number, offset) for number, offset in ends.items()])
+    def _commit(self, offsets: Mapping[int, int]) -> bool:
+        return self._commits.commit([TopicPartition(self._topic, number, offset) for number, offset in offsets.items()])
 
     def _produce(self, one: OutputRecord) -> None:
         while True:

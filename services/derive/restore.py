@@ -30,8 +30,8 @@ def restored(
     began, names = time.monotonic(), [one.name for one in application.alerts]
     found = {number: AlertPartition(number, offset, names) for number, offset in offsets.items()}
     topic = application.topics.snapshots
-    ends = {(topic, number): offset for number, offset in offsets.items()}
-    for records in reader.read_to_end(list(ends), is_stopping, ends):
+    end_offsets = {(topic, number): offset for number, offset in offsets.items()}
+    for records in reader.read_to_end(list(end_offsets), is_stopping, end_offsets):
         for number in {one.partition for one in records}:
             found[number].fill(_snapshots([one for one in records if one.partition == number]))
     restore_alerts(application, reader, found, is_stopping)

@@ -319,8 +319,8 @@ class PartitionState:
         answered = self._answered.get(identity)
         if answered is None:
             return False
-        shown = snapshot.enrichments.get(request.enrichment)
-        if shown is None or shown.order < answered:
+        slot = snapshot.enrichments.get(request.enrichment)
+        if slot is None or slot.order < answered:
             return True
         self._answered.forget(identity)
         return False

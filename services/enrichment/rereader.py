@@ -123,8 +123,10 @@ def _read(consumer: Consumer, at: int, last: int) -> tuple[list[ConsumedRecord],
         messages = [first, *consumer.consume(min(last - at, MOST), 0)] if first else []
     except KafkaException as error:
         raise failed(error.args[0]) from error
-    ends = [end for message in messages if (end := _end(message)) is not None]
-    return [record(message) for message in messages if message.error() is None], ends[-1] if ends else None
+    end_offsets = [end for message in messages if (end := _end(message)) is not None]
+    return [record(message) for message in messages if message.error() is None], end_offsets[
+        -1
+    ] if end_offsets else None
 
 
 def _end(message: Message) -> int | None:

@@ -54,8 +54,8 @@ def kill(pid: int) -> None:
 def group_gone(pgid: int) -> bool:
     """Return whether all processes of a group have exited; zombies do not count."""
     if not (PROC / "self" / "stat").exists():
-        return _nobody(pgid)
-    if _nobody(pgid):
+        return _is_empty(pgid)
+    if _is_empty(pgid):
         return True
     return not any(_member(stat, pgid) for stat in PROC.glob("[0-9]*/stat"))
 
@@ -70,7 +70,7 @@ def wait_until(condition: Callable[[], bool], within_s: float) -> bool:
     return True
 
 
-def _nobody(pgid: int) -> bool:
+def _is_empty(pgid: int) -> bool:
     try:
         os.killpg(pgid, 0)
     except ProcessLookupError:

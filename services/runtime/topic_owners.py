@@ -142,8 +142,8 @@ class _Group:
         self._deadline = time.monotonic() + ANSWER_S
 
     def owners(self, topics: Sequence[str]) -> dict[str, TopicOwner]:
-        places = [TopicPartition(topic, 0) for topic in topics]
-        found = self._repeated(lambda: self._consumer.committed(places, TRY_S))
+        partitions = [TopicPartition(topic, 0) for topic in topics]
+        found = self._repeated(lambda: self._consumer.committed(partitions, TRY_S))
         return {one.topic: TopicOwner.parse(one.metadata) for one in found if one.metadata}
 
     def record(self, owners: Mapping[str, TopicOwner]) -> None:

@@ -44,20 +44,24 @@ class TopicReader:
         self,
         partitions: Partitions,
         is_stopping: Callable[[], bool] = lambda: False,
-        ends: Mapping[tuple[str, int], int] | None = None,
+        end_offsets: Mapping[tuple[str, int], int] | None = None,
     ) -> Iterator[list[Record]]:
         """Yield the records of these partitions from their beginning to their end, then go on with `poll`.
 
         `ends` has offsets at which a partition ends before its end. Raises KafkaException for a fatal error.
         """
-        ends = ends or {}
+        end_offsets = end_offsets or {}
         self._consumer.assign([TopicPartition(*one, OFFSET_BEGINNING) for one in partitions])
-        left = {one for one in partitions if ends.get(one) != 0}
+        left = {one for one in partitions if end_offsets.get(one) != 0}
         while left and not is_stopping():
             records, ended = self._batch(POLL_S)
-            yield [one for one in records if one.offset < ends.get((one.topic, one.partition), one.offset + 1)]
+            yield [one for one in records if one.offset < end_offsets.get((one.topic, one.partition), one.offset + 1)]
             left -= ended
-            left -= {place for one in records if ends.get(place := (one.topic, one.partition), LAST) <= one.offset + 1}
+            left -= {
+                partition
+                for one in records
+                if end_offsets.get(partition := (one.topic, one.partition), LAST) <= one.offset + 1
+            }
 
     def poll(self) -> list[Record]:
         """Return the records that have come since, without waiting. Raises KafkaException for a fatal error."""

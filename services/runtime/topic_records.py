@@ -25,17 +25,17 @@ def stored_records(client: Mapping[str, str], name: str, topic: str) -> Iterator
     # The client requires a group; it commits nothing.
     consumer = create_consumer(client, name, f"stateloop-{name}", {"auto.offset.reset": "earliest"})
     try:
-        ends = _offset_ranges(consumer, topic)
-        consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ends.items()])
-        while ends:
+        ranges = _offset_ranges(consumer, topic)
+        consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ranges.items()])
+        while ranges:
             for message in consumer.consume(BATCH, POLL_S):
                 partition, offset = _place(message, topic)
-                if partition in ends:
-                    if offset < ends[partition][1]:
+                if partition in ranges:
+                    if offset < ranges[partition][1]:
                         yield message
-                    if offset + 1 >= ends[partition][1]:
-                        del ends[partition]
-            ends = {p: end for p, end in ends.items() if not _is_past(consumer, topic, p, end[1])}
+                    if offset + 1 >= ranges[partition][1]:
+                        del ranges[partition]
+            ranges = {p: offsets for p, offsets in ranges.items() if not _is_past(consumer, topic, p, offsets[1])}
     except KafkaException as error:
         raise read_error(topic, error.args[0]) from error
     finally:
@@ -52,8 +52,8 @@ def _offset_ranges(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]
     listed = consumer.list_topics(topic, RESPONSE_S).topics[topic]
     if listed.error is not None:
         raise read_error(topic, listed.error)
-    ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), RESPONSE_S) for p in listed.partitions}
-    return {p: (low, high) for p, (low, high) in ends.items() if low < high}
+    offsets = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), RESPONSE_S) for p in listed.partitions}
+    return {p: (low, high) for p, (low, high) in offsets.items() if low < high}
 
 
 def _is_past(consumer: Consumer, topic: str, partition: int, end: int) -> bool:

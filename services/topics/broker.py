@@ -63,8 +63,7 @@ def watermarks(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]:
     while True:
         try:
             numbers = consumer.list_topics(topic, ANSWER_S).topics[topic].partitions
-            places = {number: TopicPartition(topic, number) for number in numbers}
-            return {number: consumer.get_watermark_offsets(place, ANSWER_S) for number, place in places.items()}
+            return {one: consumer.get_watermark_offsets(TopicPartition(topic, one), ANSWER_S) for one in numbers}
         except KafkaException:
             if time.monotonic() >= deadline:
                 raise

@@ -75,9 +75,9 @@ class ConsumerGroup:
 
         The broker accepts commits of a client that is no member only while there are no members.
         """
-        ends = self._end_offsets()
+        end_offsets = self._end_offsets()
         try:
-            committed = self._consumer.commit(offsets=ends, asynchronous=False)
+            committed = self._consumer.commit(offsets=end_offsets, asynchronous=False)
         except KafkaException as error:
             if error.args[0].name() in ("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"):
                 return False
@@ -89,9 +89,9 @@ class ConsumerGroup:
 
         Raises KafkaException.
         """
-        ends = self._end_offsets()
-        committed = {one.partition: one.offset for one in self._consumer.committed(ends, ANSWER_S)}
-        return max(committed.values()) < 0 or all(max(committed[one.partition], 0) >= one.offset for one in ends)
+        end_offsets = self._end_offsets()
+        committed = {one.partition: one.offset for one in self._consumer.committed(end_offsets, ANSWER_S)}
+        return max(committed.values()) < 0 or all(max(committed[one.partition], 0) >= one.offset for one in end_offsets)
 
     def close(self) -> None:
         """Close the client."""

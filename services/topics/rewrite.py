@@ -44,25 +44,25 @@ def rewrite(
     copier = _Copier(settings, state.topic)
     try:
         found = watermarks(consumer, state.topic).items()
-        ends = [TopicPartition(state.topic, number, end) for number, (begin, end) in found if begin < end]
-        _copy(consumer, ends, copier, RecordMover(state, partitions, model))
+        end_offsets = [TopicPartition(state.topic, number, end) for number, (begin, end) in found if begin < end]
+        _copy(consumer, end_offsets, copier, RecordMover(state, partitions, model))
     except KafkaException as error:
         raise NoBrokerError(settings.kafka, error.args[0].str()) from error
     finally:
         consumer.close()
     copier.flush()
     admin = create_admin_client(settings.client(), "topics")
-    for future in admin.delete_records(ends).values() if ends else ():
+    for future in admin.delete_records(end_offsets).values() if end_offsets else ():
         try:
             future.result()
         except KafkaException as error:
             raise refused(state.topic, settings.kafka, error.args[0]) from error
 
 
-def _copy(consumer: Consumer, ends: list[TopicPartition], copier: _Copier, mover: RecordMover) -> None:
+def _copy(consumer: Consumer, end_offsets: list[TopicPartition], copier: _Copier, mover: RecordMover) -> None:
     """Copy all records before these ends."""
-    unread = {one.partition: one.offset for one in ends}
-    consumer.assign([TopicPartition(one.topic, one.partition, 0) for one in ends])
+    unread = {one.partition: one.offset for one in end_offsets}
+    consumer.assign([TopicPartition(one.topic, one.partition, 0) for one in end_offsets])
     while unread:
         for message in consumer.consume(MOST, POLL_S):
             number, offset, error = message.partition() or 0, message.offset() or 0, message.error()

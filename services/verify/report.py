@@ -37,8 +37,8 @@ def differences(found: Sequence[Difference]) -> Table:
         table.add_column(name, overflow="fold")
     for one in found[:LISTED]:
         start = next(each.first_seen for each in one.versions if each is not None)
-        places = (one.earlier, one.later)
-        versions = ", ".join(f"{place} {_version(each)}" for place, each in zip(places, one.versions, strict=True))
+        sources = (one.earlier, one.later)
+        versions = ", ".join(f"{source} {_version(each)}" for source, each in zip(sources, one.versions, strict=True))
         table.add_row(Text(one.subject[0]), f"{start:%Y-%m-%d %H:%M:%S %Z}", versions, Text(one.problem, style="red"))
     return table
 

@@ -49,8 +49,8 @@ def services() -> dict[str, Service]:
     return configured()
 
 
-def offenders(services: dict[str, Service], holds: Callable[[Service], bool]) -> set[str]:
-    return {name for name, service in services.items() if not holds(service)}
+def offenders(services: dict[str, Service], is_met: Callable[[Service], bool]) -> set[str]:
+    return {name for name, service in services.items() if not is_met(service)}
 
 
 def environment(model: type[BaseSettings]) -> set[str]:
@@ -70,12 +70,12 @@ def test_every_service_is_known_here(services: dict[str, Service]) -> None:
     assert set(services) == {"kafka", *SETTINGS}
 
 
-def test_nobody_is_root(services: dict[str, Service]) -> None:
+def test_no_container_runs_as_root(services: dict[str, Service]) -> None:
     user = re.compile(r"[1-9]\d*:[1-9]\d*")
     assert offenders(services, lambda service: bool(user.fullmatch(service.get("user", "")))) == set()
 
 
-def test_nobody_gains_rights(services: dict[str, Service]) -> None:
+def test_no_container_gains_rights(services: dict[str, Service]) -> None:
     assert offenders(services, lambda service: service["cap_drop"] == ["ALL"]) == set()
     assert offenders(services, lambda service: "no-new-privileges:true" in service["security_opt"]) == set()
     assert offenders(services, lambda service: service.get("read_only", False)) == MAY_WRITE_ITS_ROOT
@@ -87,13 +87,13 @@ def test_memory_and_cpus_are_limited(services: dict[str, Service]) -> None:
     assert offenders(services, lambda service: float(service.get("cpus", 0)) > 0) == set()
 
 
-def test_whoever_stays_says_whether_it_is_well_and_comes_back(services: dict[str, Service]) -> None:
+def test_every_service_has_a_health_check_and_restarts(services: dict[str, Service]) -> None:
     assert offenders(services, lambda service: "test" in service.get("healthcheck", {})) == ONE_SHOT
     assert offenders(services, lambda service: service["restart"] == "unless-stopped") == ONE_SHOT
     assert {services[name]["restart"] for name in ONE_SHOT} <= {"no", "on-failure"}
 
 
-def test_nobody_is_waited_for_without_a_condition_that_means_something(services: dict[str, Service]) -> None:
+def test_every_dependency_has_a_condition(services: dict[str, Service]) -> None:
     waits = [(on, how["condition"]) for one in services.values() for on, how in one.get("depends_on", {}).items()]
     assert waits
     for on, condition in waits:
@@ -208,8 +208,8 @@ def test_the_build_receives_only_what_the_dockerfile_uses() -> None:
 
 
 def test_the_console_watches_every_component(services: dict[str, Service]) -> None:
-    told = services["query"]["environment"]
+    environment = services["query"]["environment"]
     assert all(
-        unmonitored(one, json.loads(told["STATELOOP_SCRAPE_TARGETS"])) == ()
-        for one in load_suite(told["STATELOOP_APPLICATION"]).applications
+        unmonitored(one, json.loads(environment["STATELOOP_SCRAPE_TARGETS"])) == ()
+        for one in load_suite(environment["STATELOOP_APPLICATION"]).applications
     )

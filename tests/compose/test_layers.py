@@ -58,7 +58,7 @@ def test_every_layer_is_as_closed_as_the_stack(layered: dict[str, Service]) -> N
         assert {port["host_ip"] for port in service.get("ports", ())} <= {"127.0.0.1"}, name
 
 
-def test_every_layer_says_whether_it_is_well_and_comes_back(layered: dict[str, Service]) -> None:
+def test_every_layer_has_a_health_check_and_restarts(layered: dict[str, Service]) -> None:
     staying = {name: service for name, service in layered.items() if name not in {"topics", "replay"}}
     assert {name for name, service in staying.items() if "test" not in service.get("healthcheck", {})} == set()
     assert {service["restart"] for service in staying.values()} == {"unless-stopped"}

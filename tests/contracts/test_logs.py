@@ -63,7 +63,7 @@ def test_a_line_is_one_object_with_its_facts(logged: Logged) -> None:
     assert "trace_id" not in line
 
 
-def test_a_line_within_a_trace_says_which(logged: Logged) -> None:
+def test_a_line_within_a_trace_has_its_id(logged: Logged) -> None:
     logged.trace = "0af7651916cd43dd8448eb211c80319c"
     logged.log.info("stats")
     assert logged.lines()[0]["trace_id"] == "0af7651916cd43dd8448eb211c80319c"

@@ -59,39 +59,39 @@ def answer(request: Request, error: int | None) -> Answer:
     return Answer(version=request.version, status=status, ts=NOW, fingerprint=request.fingerprint, result=result)
 
 
-def run(errors: list[int | None], x: int = 1, held: Answer | None = None) -> tuple[list[Request], Answer]:
+def run(errors: list[int | None], x: int = 1, previous: Answer | None = None) -> tuple[list[Request], Answer]:
     """The requests of the iteration, and the answer that it ends with: until then nothing else is asked."""
-    asked: list[Request] = []
-    while requests := plan(app, at(held.version + 1 if held else 1, x, **_slots(held)), NOW):
+    requested: list[Request] = []
+    while requests := plan(app, at(previous.version + 1 if previous else 1, x, **_slots(previous)), NOW):
         if [one.enrichment for one in requests] != ["fit"]:
             break
-        asked += requests
-        held = answer(requests[0], errors[min(len(asked), len(errors)) - 1])
-    assert held
-    return asked, held
+        requested += requests
+        previous = answer(requests[0], errors[min(len(requested), len(errors)) - 1])
+    assert previous
+    return requested, previous
 
 
-def _slots(held: Answer | None) -> dict[str, Answer]:
-    return {"fit": held} if held else {}
+def _slots(previous: Answer | None) -> dict[str, Answer]:
+    return {"fit": previous} if previous else {}
 
 
 def test_each_round_reads_the_result_of_the_one_before_and_the_last_is_the_declared_one() -> None:
-    asked, last = run([9, 7, 5, 3, 1])
-    assert [request.inputs["fit"] for request in asked] == [None, {"error": 9}, {"error": 7}, {"error": 5}]
-    assert [request.round for request in asked] == [1, 2, 3, 4]
-    assert len({request.fingerprint for request in asked}) == ROUNDS
+    requested, last = run([9, 7, 5, 3, 1])
+    assert [request.inputs["fit"] for request in requested] == [None, {"error": 9}, {"error": 7}, {"error": 5}]
+    assert [request.round for request in requested] == [1, 2, 3, 4]
+    assert len({request.fingerprint for request in requested}) == ROUNDS
     assert [one.inputs for one in plan(app, at(20, 1, fit=last), NOW)] == [{"fit": {"error": 3}}]
 
 
 def test_it_stops_when_its_result_repeats() -> None:
-    asked, last = run([9, 7, 7, 3])
-    assert len(asked) == 3
+    requested, last = run([9, 7, 7, 3])
+    assert len(requested) == 3
     assert enrichment_status(app, fit, at(20, 1, fit=last), NOW) is EnrichmentStatus.ANSWERED
 
 
 def test_an_absence_stops_it_and_skips_what_needs_it() -> None:
-    asked, last = run([9, None])
-    assert len(asked) == 2
+    requested, last = run([9, None])
+    assert len(requested) == 2
     assert [one.skipped for one in plan(app, at(20, 1, fit=last), NOW)] == ["fit: absence"]
 
 
@@ -105,11 +105,11 @@ def test_other_inputs_begin_it_anew_and_so_does_a_stale_end() -> None:
 
 @given(st.lists(st.none() | st.integers(0, 2), min_size=1, max_size=6), st.lists(st.integers(0, 3), max_size=4))
 def test_it_always_stops(errors: list[int | None], before: list[int]) -> None:
-    held = None
+    previous = None
     for x in before:
-        _, held = run(errors, x, held)
-    asked, last = run(errors, 7, held)
-    assert 1 <= len(asked) <= ROUNDS
+        _, previous = run(errors, x, previous)
+    requested, last = run(errors, 7, previous)
+    assert 1 <= len(requested) <= ROUNDS
     assert run(errors, 7, last) == ([], last)
 
 

@@ -48,9 +48,9 @@ def test_follow_yields_no_older_or_repeated_snapshot(broker: EmbeddedBroker, top
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     later = RIDE + timedelta(hours=2)
     first = ((RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 1), (RIDE, 1, 2), (RIDE, 1, 3), (later, 1, 1), (RIDE, 2, 4))
-    for life, epoch, version in (*first, (later, 1, 2), (later, 2, 1), (later, 1, 3), (later, 2, 2)):
-        snapshot = Snapshot(device_id="s7", first_seen=life, epoch=epoch, version=version, as_of=life, state={})
-        producer.produce(topic, snapshot.encode(), window_key("s7", life), partition(b"s7", PARTITIONS))
+    for window, epoch, version in (*first, (later, 1, 2), (later, 2, 1), (later, 1, 3), (later, 2, 2)):
+        snapshot = Snapshot(device_id="s7", first_seen=window, epoch=epoch, version=version, as_of=window, state={})
+        producer.produce(topic, snapshot.encode(), window_key("s7", window), partition(b"s7", PARTITIONS))
     assert producer.flush(30) == 0
     followed = follow(broker.bootstrap, topic, topic=topic)
     orders = [(one["epoch"], one["version"]) for one in (next(followed) for _ in range(7))]
@@ -59,9 +59,9 @@ def test_follow_yields_no_older_or_repeated_snapshot(broker: EmbeddedBroker, top
 
 async def test_a_consumer_of_a_compacted_topic_has_the_newer_window(broker: EmbeddedBroker, topics_prefix: str) -> None:
     table = Topic(broker.bootstrap, f"{topics_prefix}compacted", COMPACTED, 1)
-    for life, version in ((RIDE + timedelta(hours=2), 1), (RIDE, 1), (RIDE, 2)):  # the older window is written last
-        snapshot = Snapshot(device_id="s7", first_seen=life, version=version, as_of=life, state={}, enrichments={})
-        table.write((window_key("s7", life), snapshot.encode()))
+    for window, version in ((RIDE + timedelta(hours=2), 1), (RIDE, 1), (RIDE, 2)):  # the older window is written last
+        snapshot = Snapshot(device_id="s7", first_seen=window, version=version, as_of=window, state={}, enrichments={})
+        table.write((window_key("s7", window), snapshot.encode()))
     await compacted(table, 2)
     followed = next(follow(broker.bootstrap, table.name, topic=table.name))
     assert (followed["first_seen"], followed["version"]) == ("2026-05-01T10:00:00Z", 1)

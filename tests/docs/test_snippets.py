@@ -29,5 +29,5 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_the_page_shows_this_very_file(page: str, file: str) -> None:
-    shown = (ROOT / file).read_text(encoding="utf-8").strip()
-    assert f"```python\n{shown}\n```" in (ROOT / page).read_text(encoding="utf-8")
+    source = (ROOT / file).read_text(encoding="utf-8").strip()
+    assert f"```python\n{source}\n```" in (ROOT / page).read_text(encoding="utf-8")

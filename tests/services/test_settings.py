@@ -46,6 +46,6 @@ def test_a_misspelt_variable_is_refused_with_the_right_name(command: list[str]) 
         timeout=120,
     )
     assert done.returncode not in (0, None)
-    told = f"{done.stdout}{done.stderr}"
-    assert "STATELOOP_PARTITONS: no part of Stateloop reads it: write STATELOOP_PARTITIONS" in " ".join(told.split())
-    assert "Traceback" not in told
+    output = f"{done.stdout}{done.stderr}"
+    assert "STATELOOP_PARTITONS: no part of Stateloop reads it: write STATELOOP_PARTITIONS" in " ".join(output.split())
+    assert "Traceback" not in output

@@ -91,27 +91,27 @@ def weather(faa: str, hour: str) -> Weather | None:
     )
 
 
-def route(asked: RouteQuestion) -> Route:
+def route(query: RouteQuestion) -> Route:
     """The great circle between two places."""
-    ends = asked.from_lat, asked.from_lon, asked.to_lat, asked.to_lon
-    return Route(distance_miles=round(sphere.distance(*ends), 1), bearing_deg=round(sphere.bearing(*ends), 1))
+    endpoints = query.from_lat, query.from_lon, query.to_lat, query.to_lon
+    return Route(distance_miles=round(sphere.distance(*endpoints), 1), bearing_deg=round(sphere.bearing(*endpoints), 1))
 
 
-def performance(asked: PerformanceQuestion) -> Performance:
+def performance(query: PerformanceQuestion) -> Performance:
     """How a flight went."""
-    speed = round(asked.distance_miles * 60 / asked.air_minutes, 1)
+    speed = round(query.distance_miles * 60 / query.air_minutes, 1)
     return Performance(
-        block_minutes=round(asked.block_minutes),
-        ground_minutes=round(asked.block_minutes - asked.air_minutes),
+        block_minutes=round(query.block_minutes),
+        ground_minutes=round(query.block_minutes - query.air_minutes),
         ground_speed_mph=speed,
-        seat_miles_per_hour=round(asked.seats * speed, 1),
-        cruise_share=None if asked.cruise_mph is None else round(speed / asked.cruise_mph, 3),
-        headwind_mph=_headwind(asked),
+        seat_miles_per_hour=round(query.seats * speed, 1),
+        cruise_share=None if query.cruise_mph is None else round(speed / query.cruise_mph, 3),
+        headwind_mph=_headwind(query),
     )
 
 
-def _headwind(asked: PerformanceQuestion) -> float | None:
-    if asked.wind_mph is None or asked.wind_deg is None:
+def _headwind(query: PerformanceQuestion) -> float | None:
+    if query.wind_mph is None or query.wind_deg is None:
         return None
-    against = sphere.headwind(asked.bearing_deg, asked.wind_mph, asked.wind_deg)
+    against = sphere.headwind(query.bearing_deg, query.wind_mph, query.wind_deg)
     return round(against, 1) + 0.0  # a calm is 0.0, not -0.0

@@ -10,29 +10,29 @@ class Ledger:
 
     def __init__(self, largest: int = 100_000) -> None:
         self._largest = largest
-        self._asked: Counter[str] = Counter()
+        self._calls: Counter[str] = Counter()
         self._answered: defaultdict[str, Counter[int]] = defaultdict(Counter)
 
     def ask(self, path: str) -> int:
         """Count a call, and return its number among those of this path: the first is 1."""
-        known = path if path in self._asked or len(self._asked) < self._largest else OTHERS
-        self._asked[known] += 1
-        return self._asked[known]
+        known = path if path in self._calls or len(self._calls) < self._largest else OTHERS
+        self._calls[known] += 1
+        return self._calls[known]
 
     def answer(self, path: str, status: int) -> None:
         """Count the answer to a call."""
-        self._answered[path if path in self._asked else OTHERS][status] += 1
+        self._answered[path if path in self._calls else OTHERS][status] += 1
 
     def clear(self) -> None:
         """Begin anew."""
-        self._asked.clear()
+        self._calls.clear()
         self._answered.clear()
 
     def report(self) -> dict[str, object]:
         """The number of calls, the calls by path, and the answers by path and status."""
         return {
-            "calls": self._asked.total(),
-            "by_path": dict(self._asked),
+            "calls": self._calls.total(),
+            "by_path": dict(self._calls),
             "by_status": dict(sum(self._answered.values(), Counter())),
             "answers": {path: dict(counts) for path, counts in self._answered.items()},
         }

@@ -85,10 +85,10 @@ def _weather(request: web.Request) -> BaseModel | None:
 def _computed(question: type[Q], answer: Callable[[Q], BaseModel]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            asked = question.model_validate(dict(request.query))
+            query = question.model_validate(dict(request.query))
         except ValidationError as error:
             return _error(400, "; ".join(f"{wrong['loc'][0]}: {wrong['msg']}" for wrong in error.errors()))
-        return _json(answer(asked))
+        return _json(answer(query))
 
     return handle
 

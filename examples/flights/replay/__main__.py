@@ -47,8 +47,8 @@ def replay(options: argparse.Namespace, stopped: Flag) -> str:
     last = position.read()
     sender = Sender(connect(settings.kafka, app.topics.events), app.topics.events)
     run = Replay(sender, Pace(options.speed, time.monotonic), position, stopped.is_set)
-    ends = begin(days[0]), begin(days[-1] + timedelta(days=1))
-    with reporting(Console(), *ends, time.monotonic) as report:
+    period = begin(days[0]), begin(days[-1] + timedelta(days=1))
+    with reporting(Console(), *period, time.monotonic) as report:
         ended = run.run(stream_after(days, last), report)
     return closing_line(sender.sent, options, ended=ended)
 

@@ -73,7 +73,7 @@ class ApiClient:
         A probe that finds the API still down is no attempt of the request, which goes on waiting.
         """
         while True:
-            await self._limits.places.acquire()  # `async with` would be three coroutines for each call
+            await self._limits.slots.acquire()  # `async with` would be three coroutines for each call
             try:
                 permit = self._free_permit() or await self._wait_for_permit()
                 before, failed, pause_s, reason = effort.seconds, None, 0.0, ""
@@ -94,7 +94,7 @@ class ApiClient:
                 finally:
                     self._permits.release(permit, failed=failed, pause_s=pause_s, reason=reason)
             finally:
-                self._limits.places.release()
+                self._limits.slots.release()
 
     def _free_permit(self) -> Permit | None:
         """A permit, if the call need not wait; most calls need not."""
@@ -118,8 +118,8 @@ class ApiClient:
 
     def _requested_pause(self, failure: RetryableCallError) -> float:
         """The pause in seconds that the API requested. It applies to all calls of the API."""
-        asked = failure.retry_after
-        return 0.0 if asked is None else min(asked, self._policy.max_retry_after).total_seconds()
+        retry_after = failure.retry_after
+        return 0.0 if retry_after is None else min(retry_after, self._policy.max_retry_after).total_seconds()
 
     async def _call(
         self, enrichment: str, send: Send, read: Callable[[Response], T], effort: Effort

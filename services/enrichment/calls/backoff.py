@@ -28,8 +28,8 @@ def pause(
     """
     doubled = policy.backoff.total_seconds() * 2 ** min(calls - 1, MOST_DOUBLINGS)
     jitter = draw(0.0, min(doubled, policy.max_backoff.total_seconds()))
-    asked = min(retry_after, policy.max_retry_after).total_seconds() if retry_after else 0.0
-    return asked + jitter
+    minimum = min(retry_after, policy.max_retry_after).total_seconds() if retry_after else 0.0
+    return minimum + jitter
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:

@@ -38,8 +38,8 @@ class Connection(asyncio.Protocol):
         self._keep = keep
         self._response: asyncio.Future[Response] | None = None
         self._deadline: asyncio.TimerHandle | None = None
-        self._requests = self._received = self._besides = 0
-        self._is_whole = self._is_lasting = False
+        self._requests = self._received = self._since_body = 0
+        self._is_whole = self._is_persistent = False
         self._begin()
 
     def is_reusable(self) -> bool:
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._requests += 1
         self._response = loop.create_future()
         self._deadline = loop.call_at(until, self._fail, TimeoutError())
-        self._received = self._besides = 0  # the latter since the last of a body came
+        self._received = self._since_body = 0  # the latter since the last of a body came
         self._begin()
         self._transport.write(request)
         return self._response
@@ -77,15 +77,15 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         self._received += len(data)
-        self._besides += len(data)
+        self._since_body += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(BadResponseError(str(error)))
-        if self._besides > LONGEST_HEAD:
+        if self._since_body > LONGEST_HEAD:
             self._fail(BadResponseError(f"the headers or trailers are longer than {LONGEST_HEAD} bytes"))
         if self._is_whole and self._response is not None:
-            self._succeed(keep=self._is_lasting and not self._is_followed(data))
+            self._succeed(keep=self._is_persistent and not self._is_followed(data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`. A response without a length ends when the connection closes."""
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """See `httptools`."""
         self._size += len(body)
-        self._besides = 0
+        self._since_body = 0
         try:
             check_size(self._size, self._largest)
         except PermanentCallError as failure:
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         """See `httptools`. More bytes may follow in the present chunk, so the response waits for its end."""
         if self._status >= FINAL:
             self._is_whole = True
-            self._is_lasting = self._parser.should_keep_alive()
+            self._is_persistent = self._parser.should_keep_alive()
 
     @property
     def _is_framed(self) -> bool:
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._size = self._lines = 0
-        self._is_whole = self._is_lasting = False
+        self._is_whole = self._is_persistent = False
 
     def _text(self, header: bytes) -> str | None:
         value = self._headers.get(header)

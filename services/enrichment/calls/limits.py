@@ -18,7 +18,7 @@ class Limits:
     """The slots of running calls, and the rate of new ones."""
 
     def __init__(self, policy: Policy) -> None:
-        self.places = asyncio.Semaphore(policy.concurrency)
+        self.slots = asyncio.Semaphore(policy.concurrency)
         self._rate = None if policy.rate is None else limiter(policy.rate)
 
     @property

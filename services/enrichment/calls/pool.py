@@ -52,7 +52,7 @@ class ConnectionPool:
         self._open_socket = partial(_checked_socket, allowed=allowed)
         self._tls = trusted if origin.scheme == "https" else None
         self._idle: deque[tuple[float, Connection]] = deque()
-        self._places = asyncio.Semaphore(connections)
+        self._slots = asyncio.Semaphore(connections)
         self._found: tuple[float, deque[AddrInfoType]] = (0.0, deque())
         self._looking = asyncio.Lock()
         self._is_closed = False
@@ -63,15 +63,15 @@ class ConnectionPool:
 
         asyncio.timeout costs as much as a call, so only calls that must wait use it.
         """
-        if self._places.locked():
+        if self._slots.locked():
             async with asyncio.timeout_at(until):
-                await self._places.acquire()
+                await self._slots.acquire()
         else:
-            await self._places.acquire()
+            await self._slots.acquire()
         try:
             return await self._send(request, until)
         finally:
-            self._places.release()
+            self._slots.release()
 
     def close(self) -> None:
         """Close the idle connections now, and the others after their calls."""

@@ -44,8 +44,8 @@ def parse_json(response: Response, policy: Policy, now: Callable[[], datetime]) 
     orjson is stricter than pydantic's own parser: it rejects NaN. Proxies return HTML with status 200.
     """
     if response.status not in policy.success:
-        asked = parse_retry_after(response.retry_after, now())
-        raise status_error(response.status, policy, body=response.body, retry_after=asked)
+        delay = parse_retry_after(response.retry_after, now())
+        raise status_error(response.status, policy, body=response.body, retry_after=delay)
     try:
         return orjson.loads(response.body)
     except orjson.JSONDecodeError as error:
@@ -57,8 +57,8 @@ def check_accepted(response: Response, policy: Policy, now: Callable[[], datetim
     if response.status in ACCEPTED:
         return
     if response.status in policy.retryable:
-        asked = parse_retry_after(response.retry_after, now())
-        raise status_error(response.status, policy, body=response.body, retry_after=asked)
+        delay = parse_retry_after(response.retry_after, now())
+        raise status_error(response.status, policy, body=response.body, retry_after=delay)
     why = ": redirects are not followed" if response.status in REDIRECT else ""
     raise RefusedError(response.status, why, response=head(response.body))
 

@@ -155,8 +155,8 @@ class Own:
         while not answers(self._commands):
             if daemon.poll() is not None or time.monotonic() > deadline:
                 state = "does not answer" if daemon.poll() is None else f"ended with {daemon.returncode}"
-                told = self._log.read_text(encoding="utf-8", errors="replace")[-TAIL:]
-                raise NoEngineError(f"dockerd {state}, and its log ends with:\n{told}\n")
+                tail = self._log.read_text(encoding="utf-8", errors="replace")[-TAIL:]
+                raise NoEngineError(f"dockerd {state}, and its log ends with:\n{tail}\n")
             time.sleep(LOOK_S)
 
     def _stop(self, daemon: subprocess.Popen[bytes]) -> None:

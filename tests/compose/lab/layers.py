@@ -40,8 +40,8 @@ class Layers:
             self.require_shared_calls()
         with self._steps.step("Prometheus gives a value for every figure of the dashboard"):
             port = self._stack.commands.environment["PROMETHEUS_PORT"]
-            told = self._court.run_module("tests.compose.lab.dashboard", f"--prometheus=127.0.0.1:{port}")
-            self._steps.report(told.strip())
+            output = self._court.run_module("tests.compose.lab.dashboard", f"--prometheus=127.0.0.1:{port}")
+            self._steps.report(output.strip())
         with self._steps.step("docker compose down --volumes leaves nothing"):
             self._stack.remove()
 

@@ -80,7 +80,7 @@ def test_a_package_that_cannot_be_had_is_a_failure(programs: Path, monkeypatch: 
         packages.install(Commands(programs / "log", {}), ("dockerd",))
 
 
-def test_a_command_that_fails_tells_its_last_words(tmp_path: Path) -> None:
+def test_the_error_of_a_failed_command_has_the_end_of_its_output(tmp_path: Path) -> None:
     commands = Commands(tmp_path / "log", {"WORD": "nonsense"})
     with pytest.raises(CommandFailedError, match="nonsense"):
         commands.run("sh", "-c", 'echo "$WORD" >&2; exit 3')

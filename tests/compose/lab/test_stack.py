@@ -74,7 +74,7 @@ def test_a_container_that_stays_away_is_wrong(tmp_path: Path, monkeypatch: pytes
         ({"Running": True, "Health": {"Status": "unhealthy"}}, False),
     ],
 )
-def test_well_is_what_runs_and_says_so(state: dict[str, Any], *, is_well: bool) -> None:
+def test_a_container_is_well_if_it_runs_and_is_healthy(state: dict[str, Any], *, is_well: bool) -> None:
     assert well({"State": state}) is is_well
 
 

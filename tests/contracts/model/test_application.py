@@ -193,8 +193,8 @@ def test_a_need_that_is_rounded_or_exact_is_taken(reducer: Reducer, field: Any, 
 
 def test_an_unknown_need_is_refused_with_the_names_that_there_are() -> None:
     @enrichment(api="a")
-    async def rank(api: Api, nobody: str) -> Rank:
-        return await api.get("/{n}", Rank, n=nobody)
+    async def rank(api: Api, unknown: str) -> Rank:
+        return await api.get("/{n}", Rank, n=unknown)
 
     with pytest.raises(DeclarationError, match="Name one of these: name, owner, rank"):
         of(Thing, owner, rank)

@@ -88,7 +88,7 @@ def test_a_skip_costs_nothing_and_forgets_nothing() -> None:
     assert plan(app, at(10, {"x": 5}, a=answer(skip, NOW)), NOW) == []
 
 
-def test_what_no_slot_tells_yet_counts_too() -> None:
+def test_requests_that_no_slot_has_yet_count_too() -> None:
     snapshot = at(9, {"x": 99, "y": 1})
     called_for = wanted(app, snapshot, NOW)
     admission = admit(app, snapshot, NOW, called_for, {"a": LastRequest(NOW, 2)})
@@ -100,8 +100,8 @@ def test_what_no_slot_tells_yet_counts_too() -> None:
 
 def test_an_interval_delays_new_inputs() -> None:
     (request,) = plan(app, at(1, {"y": 1}), NOW)
-    held = answer(request, NOW)
-    changed = at(2, {"y": 2}, b=held)
+    answered = answer(request, NOW)
+    changed = at(2, {"y": 2}, b=answered)
     assert plan(app, changed, NOW + MINUTE - timedelta(seconds=1)) == []
     assert enrichment_status(app, b, changed, NOW) is EnrichmentStatus.TOO_SOON
     assert [one.inputs for one in plan(app, changed, NOW + MINUTE)] == [{"y": 2}]

@@ -69,16 +69,16 @@ def answer(request: Request, **result: Any) -> Answer:
 def test_while_it_is_false_nothing_is_called_and_that_is_reported_once_whatever_the_inputs() -> None:
     first = due(at(1, {"speed": 5.0}))
     assert {name: one.skipped for name, one in first.items()} == {"place": "moving is false", "rule": "place: skipped"}
-    told = {name: answer(one) for name, one in first.items()}
-    still = at(2, {"speed": 6.0}, **told)
+    skipped = {name: answer(one) for name, one in first.items()}
+    still = at(2, {"speed": 6.0}, **skipped)
     assert settled(app, still, NOW)
     assert enrichment_status(app, place, still, NOW) is EnrichmentStatus.SKIPPED
-    called = due(at(3, {"speed": 11.0}, **told))
+    called = due(at(3, {"speed": 11.0}, **skipped))
     assert called["place"].skipped is None
     assert called["place"].inputs == {"speed": 11.0, "since": None}
 
 
-def test_when_it_becomes_false_again_the_slot_says_so() -> None:
+def test_when_it_becomes_false_again_the_slot_is_skipped() -> None:
     found = answer(due(at(1, {"speed": 11.0}))["place"], street="Oak", cars=1)
     assert due(at(2, {"speed": 11.0}, place=found)).keys() == {"rule"}
     assert due(at(3, {"speed": 3.0}, place=found))["place"].skipped == "moving is false"

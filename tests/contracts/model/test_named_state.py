@@ -68,9 +68,9 @@ def test_name_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [{"history": 0}, {"indexes": ("",)}, {"indexes": ("a..b",)}, {"stale_after": timedelta(-1)}],
 )
-def test_query_options_are_refused(asked: dict[str, Any]) -> None:
+def test_query_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(DeclarationError, match="Write"):
-        QueryOptions(**asked)
+        QueryOptions(**options)

@@ -38,12 +38,12 @@ def test_a_topic_that_keeps_its_records_longer_is_as_good() -> None:
         topic.require(topic.config() | {"retention.ms": "-1"}, "kafka:9092")
 
 
-def test_the_order_of_a_list_says_nothing() -> None:
+def test_the_order_of_a_list_has_no_meaning() -> None:
     _, _, snapshots, _ = Topics().catalogue(Everything)
     snapshots.require(snapshots.config() | {"cleanup.policy": "delete, compact"}, "kafka:9092")
 
 
-def test_a_topic_that_means_something_else_is_refused_with_the_command_that_mends_it() -> None:
+def test_a_topic_of_another_configuration_is_refused_with_the_command_that_fixes_it() -> None:
     _, _, snapshots, _ = Topics(prefix="a.").catalogue(Everything)
     found = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
     with pytest.raises(TopicConfigError) as differs:

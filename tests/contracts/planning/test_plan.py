@@ -167,9 +167,9 @@ def test_what_is_skipped_is_reported_once_with_the_reason() -> None:
     answers |= {name: answer(one) for name, one in skips.items()}
     assert due(snapshot(state, **answers)).keys() == {"d", "f"}, "and is not told again"
     answers["b"] = answer(first["b"], "failure").model_copy(update={"version": 8})
-    told = due(snapshot(state, **answers))
-    assert told["c"].skipped == "b: failure", "but the new reason is"
-    assert "e" not in told, "whose own is the same"
+    again = due(snapshot(state, **answers))
+    assert again["c"].skipped == "b: failure", "but the new reason is"
+    assert "e" not in again, "whose own is the same"
 
 
 def test_what_was_skipped_is_requested_when_its_need_is_found_after_all() -> None:
@@ -216,13 +216,13 @@ def test_an_answer_of_a_version_to_come_is_waited_for_and_replaced_after_the_gra
     """The job reads again what it had read before a crash within the grace; later, the version is forged."""
     at, late = snapshot({"x": 2}).model_copy(update={"version": 8}), NOW + timedelta(minutes=6)
     same = answered_by(at, version=version, fingerprint=fingerprint(a, {"x": 2}))
-    for shown, stands in (
+    for present, stands in (
         (answered_by(at, version=version), EnrichmentStatus.CLOSED),
         (same, EnrichmentStatus.ANSWERED),
     ):
-        assert planned(shown, late).keys() == {"d"}
-        assert enrichment_status(app, a, shown, late) is stands
-        passed = shown.model_copy(update={"version": version + 1})
+        assert planned(present, late).keys() == {"d"}
+        assert enrichment_status(app, a, present, late) is stands
+        passed = present.model_copy(update={"version": version + 1})
         assert planned(passed, late).keys() == {"a", "d"}
     forged, after = answered_by(at, version=version), NOW + GRACE + timedelta(microseconds=1)
     assert planned(forged, NOW + GRACE).keys() == {"d"}
@@ -291,10 +291,12 @@ class Loop:
                 self.answer(number)
         assert not self.under_way, "it ends"
         assert settled(app, self.snapshot, NOW)
-        ends = {one.name: enrichment_status(app, one, self.snapshot, NOW) for one in app.enrichments}
-        assert all(self.snapshot.enrichments[name].status == end for name, end in ends.items() if end == "skipped")
+        statuses = {one.name: enrichment_status(app, one, self.snapshot, NOW) for one in app.enrichments}
+        assert all(self.snapshot.enrichments[name].status == end for name, end in statuses.items() if end == "skipped")
         found = {name: answered_by.result for name, answered_by in self.snapshot.enrichments.items()}
-        return {name: (end, found[name] if end is EnrichmentStatus.ANSWERED else None) for name, end in ends.items()}
+        return {
+            name: (end, found[name] if end is EnrichmentStatus.ANSWERED else None) for name, end in statuses.items()
+        }
 
     def _add(self, delta: Delta) -> None:
         self._deltas += 1

@@ -65,9 +65,9 @@ def test_the_filter_comes_after_the_shape_and_before_key_and_times() -> None:
 
 def test_a_time_ahead_of_the_brokers_clock_is_reported() -> None:
     record = replace(GOOD, value=hostile.good(ts=NOW + timedelta(minutes=2)))
-    told = "ts 2026-01-01T12:02:00.000000Z is more than 0:01:00 ahead of 2026-01-01T12:00:00.000000Z"
+    problem = "ts 2026-01-01T12:02:00.000000Z is more than 0:01:00 ahead of 2026-01-01T12:00:00.000000Z"
     what_to_do = "set the device's clock, or declare a larger skew"
-    assert refusal(record) == (Reason.INCREDIBLE_TIME, f"{told} (the record's timestamp): {what_to_do}")
+    assert refusal(record) == (Reason.INCREDIBLE_TIME, f"{problem} (the record's timestamp): {what_to_do}")
 
 
 def test_a_time_ahead_of_the_jobs_clock_is_refused_whatever_its_stamp() -> None:
@@ -84,11 +84,11 @@ def test_a_stamp_ahead_of_the_jobs_clock_makes_nothing_late() -> None:
 
 def test_a_late_record_is_reported() -> None:
     record = replace(GOOD, timestamp=NOW + KEPT_FOR)
-    told = "first_seen 2026-01-01T11:55:00.000000Z is more than 1:10:00 before 2026-01-01T13:10:00.000000Z"
+    problem = "first_seen 2026-01-01T11:55:00.000000Z is more than 1:10:00 before 2026-01-01T13:10:00.000000Z"
     what_to_do = (
         "send records sooner, or declare a longer lifetime or grace; in a replay, give each record its event's time"
     )
-    assert refusal(record) == (Reason.LATE, f"{told} (the record's timestamp): {what_to_do}")
+    assert refusal(record) == (Reason.LATE, f"{problem} (the record's timestamp): {what_to_do}")
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ async def test_what_is_called_for_waits_until_it_may_settle() -> None:
     assert one.send(ping()).version == one.snapshot("d").version == 6, "the same event counts once"
 
 
-async def test_a_call_is_tried_as_often_as_its_policy_says() -> None:
+async def test_a_call_is_attempted_as_often_as_its_policy_allows() -> None:
     busy = RetryableCallError("busy")
     one = loop({"/owners/A%201": [busy, busy, Owner(name="Ann")]})
     one.send(ping())
@@ -142,7 +142,7 @@ async def test_a_budget_stops_what_is_past_it() -> None:
     assert one.stopped > 0
 
 
-async def test_a_call_that_the_test_did_not_prepare_says_what_to_add() -> None:
+async def test_the_error_of_an_unprepared_call_names_what_to_add() -> None:
     one = loop({"/owners/B": {"name": "Bob"}})
     one.send(ping())
     with pytest.raises(UnpreparedError, match="no answer to '/owners/A%201': add it to FakeApi, which has /owners/B"):

@@ -12,12 +12,12 @@ TIMES = st.integers(0, 2**63)
 
 
 @given(PLACES, TIMES, PLACES, TIMES)
-def test_a_copy_of_a_copy_has_the_first_origin(place: str, time: int, elsewhere: str, later: int) -> None:
+def test_a_copy_of_a_copy_has_the_first_origin(place: str, time: int, other_place: str, later: int) -> None:
     origin = Origin.read(place, time, {"beds": b"3"})
     assert origin == (place, time)
-    copy = Origin.read(elsewhere, later, {"beds": b"3", **origin.headers()})
+    copy = Origin.read(other_place, later, {"beds": b"3", **origin.headers()})
     assert copy == origin
-    assert Origin.read(elsewhere, later, copy.headers()) == origin
+    assert Origin.read(other_place, later, copy.headers()) == origin
 
 
 def test_headers_without_a_time_leave_the_time_of_the_record() -> None:

@@ -42,8 +42,8 @@ async def place(
 app = Application(name="cars", event=Ping, state=Car, enrichments=(place,))
 
 
-def requested(version: int, held: Answer | None = None, **state: Any) -> list[Request]:
-    slots = {"place": held} if held else {}
+def requested(version: int, previous: Answer | None = None, **state: Any) -> list[Request]:
+    slots = {"place": previous} if previous else {}
     at = Snapshot(device_id="d", first_seen=NOW, version=version, as_of=NOW, state=state, enrichments=slots)
     return plan(app, at, NOW)
 
@@ -63,11 +63,11 @@ def test_the_function_gets_the_rounded_value_and_one_nearby_is_the_same_request(
 
 def test_a_value_that_flutters_across_a_border_stays_with_what_was_requested() -> None:
     (request,) = requested(1, lat=52.5149)
-    held = answer(request)
+    previous = answer(request)
     for lat in (52.5151, 52.5149, 52.5174, 52.5026):
-        assert requested(2, held, lat=lat) == []
+        assert requested(2, previous, lat=lat) == []
     for lat, rounded in ((52.5176, 52.52), (52.5024, 52.5), (53.0, 53.0)):
-        assert [one.inputs["lat"] for one in requested(2, held, lat=lat)] == [rounded]
+        assert [one.inputs["lat"] for one in requested(2, previous, lat=lat)] == [rounded]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.01, 1 / 3, 1e-9, 2.5, 7, 1e300]))

@@ -86,11 +86,11 @@ def test_sparks_operator_knows_every_field() -> None:
     assert lost({"spec": {"driver": {"corez": 1}}}, read.to_dict()) == ["/spec/driver/corez"]
 
 
-def test_whoever_stays_is_probed_where_it_answers() -> None:
+def test_every_service_is_probed_on_its_port() -> None:
     for name in ("job/StatefulSet", "enrichment/Deployment", "query/StatefulSet", "sink/Deployment"):
         (container,) = pods()[name]["containers"]
-        told = {variable["name"]: variable.get("value", "") for variable in container["env"]}
-        assert container["ports"] == [{"name": "http", "containerPort": int(told["STATELOOP_HTTP_PORT"])}], name
+        variables = {variable["name"]: variable.get("value", "") for variable in container["env"]}
+        assert container["ports"] == [{"name": "http", "containerPort": int(variables["STATELOOP_HTTP_PORT"])}], name
         probes = {kind: container[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
         assert probes == {
             "livenessProbe": {"path": "/healthz", "port": "http"},
@@ -107,7 +107,7 @@ def test_kustomize_lists_what_is_there() -> None:
     }
 
 
-def test_nobody_is_root_and_nobody_gains_rights() -> None:
+def test_no_container_runs_as_root_or_gains_rights() -> None:
     for name, pod in pods().items():
         assert pod["securityContext"]["runAsNonRoot"], name
         for container in pod["containers"]:
@@ -117,7 +117,7 @@ def test_nobody_is_root_and_nobody_gains_rights() -> None:
             assert may["capabilities"] == {"drop": ["ALL"]}, name
 
 
-def test_every_container_says_what_it_needs() -> None:
+def test_every_container_requests_its_resources() -> None:
     assert pods()
     for name, pod in pods().items():
         for container in pod["containers"]:
@@ -171,17 +171,17 @@ def test_the_commands_and_settings_exist(name: str, settings: Any, monkeypatch: 
 
 def test_instances_reach_each_other_by_the_name_of_their_pod() -> None:
     state = MANIFESTS["query/StatefulSet"]["spec"]
-    told = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
+    variables = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
     own = MANIFESTS["query/Service"]
     assert own["metadata"]["name"] == state["serviceName"]
     assert own["spec"]["clusterIP"] == "None"
-    assert told["STATELOOP_URL"] == f"http://$(STATELOOP_INSTANCE).{state['serviceName']}:8080"
+    assert variables["STATELOOP_URL"] == f"http://$(STATELOOP_INSTANCE).{state['serviceName']}:8080"
 
 
 def test_the_console_finds_every_pod_of_every_part() -> None:
-    told = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
-    watched = {address.url for address in targets(json.loads(told["STATELOOP_SCRAPE_TARGETS"]))}
-    assert not any(unmonitored(one, json.loads(told["STATELOOP_SCRAPE_TARGETS"])) for one in APPLICATIONS)
+    variables = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
+    watched = {address.url for address in targets(json.loads(variables["STATELOOP_SCRAPE_TARGETS"]))}
+    assert not any(unmonitored(one, json.loads(variables["STATELOOP_SCRAPE_TARGETS"])) for one in APPLICATIONS)
     parts = ("job/StatefulSet", "enrichment/Deployment", "derive/Deployment")
     assert watched == {f"http://{MANIFESTS[part]['metadata']['name']}:8080" for part in parts}
     for part in parts:
@@ -197,13 +197,13 @@ def test_the_console_finds_every_pod_of_every_part() -> None:
 
 def test_the_console_finds_sparks_driver_by_the_same_name() -> None:
     application, service = MANIFESTS["job-cluster/SparkApplication"], MANIFESTS["job-cluster/Service"]
-    told = {one["name"]: one["value"] for one in application["spec"]["driver"]["env"]}
+    variables = {one["name"]: one["value"] for one in application["spec"]["driver"]["env"]}
     assert service["metadata"] == MANIFESTS["job/Service"]["metadata"]
     selector = {"sparkoperator.k8s.io/app-name": application["metadata"]["name"], "spark-role": "driver"}
     assert service["spec"]["selector"] == selector
     (port,) = service["spec"]["ports"]
-    assert port["targetPort"] == int(told["STATELOOP_HTTP_PORT"])
-    assert told["STATELOOP_HTTP_HOST"] == "0.0.0.0"  # noqa: S104  # of the pod
+    assert port["targetPort"] == int(variables["STATELOOP_HTTP_PORT"])
+    assert variables["STATELOOP_HTTP_HOST"] == "0.0.0.0"  # noqa: S104  # of the pod
 
 
 def test_the_scaler_watches_the_workers_group_and_topic() -> None:

@@ -61,8 +61,8 @@ def test_labels_that_divide_a_figure_are_those_of_the_catalogue() -> None:
 def test_panels_ask_the_datasource_that_is_provisioned_and_do_not_overlap() -> None:
     (datasource,) = read("grafana/datasources/prometheus.yaml")["datasources"]
     assert {panel["datasource"]["uid"] for panel in DASHBOARD["panels"]} == {datasource["uid"]}
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in DASHBOARD["panels"]]
-    assert len(places) == len(set(places))
+    positions = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in DASHBOARD["panels"]]
+    assert len(positions) == len(set(positions))
 
 
 def test_prometheus_asks_where_the_parts_answer() -> None:

@@ -30,7 +30,7 @@ def started(folder: Path, environment: dict[str, str], *arguments: str) -> list[
     return done.stdout.decode().splitlines()
 
 
-def test_an_executor_gets_what_spark_says_in_variables(tmp_path: Path) -> None:
+def test_an_executor_gets_what_spark_sets_in_variables(tmp_path: Path) -> None:
     found = started(tmp_path, EXECUTOR, "executor")
     assert found[:4] == ["-Dspark.a=b c", "-Dspark.d=e", "-Xms2g", "-Xmx2g"]
     backend = found.index("org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend")

@@ -231,6 +231,6 @@ def _performance(air_time: float, times: dict[str, pd.Timestamp], answers: Any) 
 def _headwind(bearing: float, wind: Any, source: Any) -> float | None:
     if not _known(wind) or not _known(source):
         return None
-    course = np.array([sin(radians(bearing)), cos(radians(bearing))])
-    against = float(course @ [sin(radians(source)), cos(radians(source))])
+    direction = np.array([sin(radians(bearing)), cos(radians(bearing))])
+    against = float(direction @ [sin(radians(source)), cos(radians(source))])
     return round(against * float(wind), 1)

@@ -13,7 +13,7 @@ def _snapshot(state: dict[str, Any], **answers: Answer) -> Snapshot:
     return Snapshot(device_id="f", first_seen=NOON, version=1, as_of=NOON, state=state, enrichments=answers)
 
 
-def test_flight_without_tail_number_says_nothing_of_an_aircraft() -> None:
+def test_flight_without_tail_number_derives_no_aircraft() -> None:
     assert list(last_flight(_snapshot({"status": "scheduled"}))) == []
 
 

@@ -63,8 +63,8 @@ def test_instants_show_the_clock_times_of_the_table(year: list[Flight]) -> None:
 def shows_its_clocks(one: Flight, row: tables.Row) -> bool:
     departed = one.departed_at and one.departed_at.astimezone(zone(one.origin))
     landed = one.landed_at and one.landed_at.astimezone(zone(one.dest))
-    shown = [local and local.hour * 100 + local.minute for local in (departed, landed)]
-    return shown == [clock(row["dep_time"]), clock(row["arr_time"])]
+    clocks = [local and local.hour * 100 + local.minute for local in (departed, landed)]
+    return clocks == [clock(row["dep_time"]), clock(row["arr_time"])]
 
 
 def clock(written: str) -> int | None:

@@ -45,7 +45,7 @@ async def test_a_ride_is_enriched_in_two_steps() -> None:
     decoder, fold = Decoder(app), Fold(app)
     pings = ping(1, speed=12.0), ping(2, speed=18.0, lat=52.5, lon=13.4)
     _, snapshot = [fold.add(delta) for one in pings for delta in decoder.event(one)]
-    asked = []
+    requested = []
     while snapshot and (requests := plan(app, snapshot, NOW)):
         (request,) = requests
         one = app.by_name[request.enrichment]
@@ -54,7 +54,7 @@ async def test_a_ride_is_enriched_in_two_steps() -> None:
             for need, given in ((need, request.inputs[need.name]) for need in one.needs)
         }
         result = await one(City(), **inputs)
-        asked.append(one.name)
+        requested.append(one.name)
         answer = Feedback(
             device_id="s1",
             first_seen=NOW,
@@ -67,7 +67,7 @@ async def test_a_ride_is_enriched_in_two_steps() -> None:
         )
         snapshot = fold.add(decoder.feedback(record(answer.encode())))
     assert snapshot is not None
-    assert asked == ["place", "rule"]
+    assert requested == ["place", "rule"]
     assert snapshot.version == 4
     assert (snapshot.state["pings"], snapshot.state["fastest"], snapshot.state["mean_speed"]) == (2, 18.0, 15.0)
     assert snapshot.enrichments["rule"].result == {"limit_kmh": 20.0}

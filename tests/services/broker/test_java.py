@@ -58,7 +58,7 @@ def test_an_unknown_system_names_what_to_look_for() -> None:
     assert install_command(lambda _: False, {}, root=False) == ANY_SYSTEM
 
 
-def java_that_says(folder: Path, text: str, code: int = 0) -> Path:
+def java_that_prints(folder: Path, text: str, code: int = 0) -> Path:
     java = folder / "bin" / "java"
     java.parent.mkdir()
     java.write_text(f"#!/bin/sh\necho '{text}' >&2\nexit {code}\n")
@@ -67,13 +67,13 @@ def java_that_says(folder: Path, text: str, code: int = 0) -> Path:
 
 
 def test_java_home_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java = java_that_says(tmp_path, 'openjdk version "21.0.1"')
+    java = java_that_prints(tmp_path, 'openjdk version "21.0.1"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert find_java() == java
 
 
 def test_an_old_java_is_refused_with_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java = java_that_says(tmp_path, 'java version "1.8.0_402"')
+    java = java_that_prints(tmp_path, 'java version "1.8.0_402"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaTooOldError, match="17 or later") as refused:
         find_java()
@@ -87,8 +87,8 @@ def test_no_java_is_reported_with_the_command_that_installs_it(monkeypatch: pyte
         find_java()
 
 
-def test_a_java_that_only_says_there_is_none_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java_that_says(tmp_path, "Unable to locate a Java Runtime.", code=1)
+def test_a_java_that_only_reports_that_there_is_none_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java_that_prints(tmp_path, "Unable to locate a Java Runtime.", code=1)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaMissingError):
         find_java()

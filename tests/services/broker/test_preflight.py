@@ -63,10 +63,10 @@ def test_a_folder_in_use_by_another_process_is_refused(tmp_path: Path) -> None:
     require_idle(lock.parent)
     with subprocess.Popen(
         [sys.executable, "-c", HOLD_LOCK, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         with pytest.raises(FolderBusyError, match="already runs"):
             require_idle(lock.parent)
-        holder.communicate("\n")
+        process.communicate("\n")
     require_idle(lock.parent)

@@ -32,5 +32,5 @@ def test_the_deadline_is_reported_with_what_was_waited_for() -> None:
     assert 3 <= clock.now <= 3 + PAUSE_S
 
 
-def test_nobody_answers_on_a_port_where_nobody_is() -> None:
+def test_no_broker_answers_on_an_unused_port() -> None:
     assert not answers("127.0.0.1:1")

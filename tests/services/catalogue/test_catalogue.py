@@ -22,7 +22,7 @@ def test_only_what_is_between_the_marks_is_written(tmp_path: Path, capsys: pytes
     assert "wrote" in capsys.readouterr().out
 
 
-def test_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = tmp_path / "document.md"
     document.write_text("no marks\n")
     assert main([str(document)]) == 1

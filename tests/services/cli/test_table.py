@@ -110,12 +110,12 @@ def test_a_topic_is_read_to_its_end_and_followed(
     assert not producer.flush(30)
     reader = TopicReader({"bootstrap.servers": broker.bootstrap}, "test")
     try:
-        places = reader.partitions([topic, "not there"])
-        assert len(places) == app.topics.partitions
-        found = [one for batch in reader.read_to_end(places) for one in batch]
+        partitions = reader.partitions([topic, "not there"])
+        assert len(partitions) == app.topics.partitions
+        found = [one for batch in reader.read_to_end(partitions) for one in batch]
         assert len(found) == 50
-        ends = {(topic, 0): 2, (topic, 1): 0}
-        within = [one for batch in reader.read_to_end(places, ends=ends) for one in batch]
+        end_offsets = {(topic, 0): 2, (topic, 1): 0}
+        within = [one for batch in reader.read_to_end(partitions, end_offsets=end_offsets) for one in batch]
         assert [one.offset for one in within if one.partition == 0] == [0, 1]
         assert not [one for one in within if one.partition == 1]
         producer.produce(topic, key="more", value=b"v")

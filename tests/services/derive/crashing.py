@@ -146,13 +146,13 @@ class Reader:
         self,
         partitions: list[tuple[str, int]],
         is_stopping: Callable[[], bool],
-        ends: Mapping[tuple[str, int], int] | None = None,
+        end_offsets: Mapping[tuple[str, int], int] | None = None,
     ) -> Iterator[list[Record]]:
         assert not is_stopping()
         for topic, number in partitions:
             records = self.broker.topics[topic]
             self.positions[topic] = len(records)
-            yield records[: (ends or {}).get((topic, number), len(records))]
+            yield records[: (end_offsets or {}).get((topic, number), len(records))]
 
     def stop(self) -> None:
         self.positions.clear()

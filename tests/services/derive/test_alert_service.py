@@ -206,8 +206,8 @@ def test_alerts_continue_in_the_partitions_that_were_added(
         f"waits until the workers of {group} read {snapshots}: they must run until then",
         f"waits until the workers of {group} stopped",
     ]
-    copies = world.records()
-    assert sorted(one for one, _, _ in copies) == sorted(one for one, _, _ in before), "readers drop all copies"
+    copied = world.records()
+    assert sorted(one for one, _, _ in copied) == sorted(one for one, _, _ in before), "readers drop all copies"
     world.publish(3, 8, epoch=1)  # as a rebuilt job does
     with world.worker("third"):
         world.publish(4, 3, epoch=1)

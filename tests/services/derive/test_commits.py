@@ -55,15 +55,15 @@ def committed(consumer: Away) -> Commits:
     return Commits(consumer, lambda: False)  # type: ignore[arg-type]
 
 
-def test_it_is_waited_for_while_nobody_is_to_stop(consumer: Away) -> None:
-    told: list[bool] = []
-    waiting = threading.Thread(target=lambda: told.append(committed(consumer).commit(OFFSETS)))
+def test_a_commit_is_awaited_until_the_worker_stops(consumer: Away) -> None:
+    results: list[bool] = []
+    waiting = threading.Thread(target=lambda: results.append(committed(consumer).commit(OFFSETS)))
     waiting.start()
     assert consumer.begun.wait(DEADLINE_S)
-    assert not told
+    assert not results
     consumer.back.set()
     waiting.join(DEADLINE_S)
-    assert told == [True]
+    assert results == [True]
 
 
 def test_what_the_group_refuses_is_reported(consumer: Away, caplog: pytest.LogCaptureFixture) -> None:
@@ -75,14 +75,14 @@ def test_what_the_group_refuses_is_reported(consumer: Away, caplog: pytest.LogCa
     assert "not committed" in caplog.text
 
 
-def test_what_nobody_foresaw_is_not_taken_for_a_commit(consumer: Away) -> None:
+def test_an_unexpected_error_is_not_taken_for_a_commit(consumer: Away) -> None:
     consumer.back.set()
     consumer.error = RuntimeError("Consumer closed")
     with pytest.raises(RuntimeError, match="closed"):
         committed(consumer).commit(OFFSETS)
 
 
-def test_who_is_to_stop_gives_an_answer_that_comes_soon_its_time(consumer: Away) -> None:
+def test_a_stopping_worker_waits_for_an_answer_that_comes_soon(consumer: Away) -> None:
     def stopping() -> bool:
         consumer.back.set()
         return True

@@ -115,7 +115,7 @@ def test_two_windows_of_a_device_have_records_of_their_own() -> None:
     assert len({written.partition for written in kafka.written}) == 1
 
 
-def test_snapshot_that_says_nothing_is_committed_too() -> None:
+def test_snapshot_that_derives_nothing_is_committed_too() -> None:
     kafka = InMemory([_record(0, _snapshot(1))], [_record(1, _snapshot(2))])
     kafka.work()
     assert (kafka.written, kafka.committed) == ([], [0, 1])
@@ -126,10 +126,10 @@ def test_function_that_raises_makes_a_dead_letter() -> None:
     kafka.work()
     letter, derived = kafka.written
     assert (letter.topic, letter.key, letter.partition) == ("dead_letters", b"s1", BY_KEY)
-    told = DeadLetter.model_validate(orjson.loads(letter.value))
-    assert (told.reason, told.topic, told.offset) == ("not_derived", "snapshots", 7)
-    assert told.detail is not None
-    assert "district" in told.detail
+    dead_letter = DeadLetter.model_validate(orjson.loads(letter.value))
+    assert (dead_letter.reason, dead_letter.topic, dead_letter.offset) == ("not_derived", "snapshots", 7)
+    assert dead_letter.detail is not None
+    assert "district" in dead_letter.detail
     assert derived.topic == "streets"
     assert kafka.committed == [7, 8]
 
@@ -145,9 +145,9 @@ def test_record_that_is_too_large_makes_a_dead_letter() -> None:
     kafka = InMemory([_record(7, _snapshot(1, street="x" * APP.largest_record, district="b"))])
     kafka.work()
     (letter,) = kafka.written
-    told = DeadLetter.model_validate(orjson.loads(letter.value))
-    assert (told.reason, kafka.committed) == ("not_derived", [7])
-    assert "are allowed" in (told.detail or "")
+    dead_letter = DeadLetter.model_validate(orjson.loads(letter.value))
+    assert (dead_letter.reason, kafka.committed) == ("not_derived", [7])
+    assert "are allowed" in (dead_letter.detail or "")
 
 
 @pytest.mark.parametrize("street", ["", "x" * (LARGEST_KEY + 1), "ä" * (LARGEST_KEY // 2 + 1)])
@@ -155,9 +155,9 @@ def test_a_key_that_no_query_can_find_makes_a_dead_letter(street: str) -> None:
     kafka = InMemory([_record(7, _snapshot(1, street=street, district="b"))])
     kafka.work()
     (letter,) = kafka.written
-    told = DeadLetter.model_validate(orjson.loads(letter.value))
-    assert told.reason == "not_derived"
-    assert "1 to 500 are allowed" in (told.detail or "")
+    dead_letter = DeadLetter.model_validate(orjson.loads(letter.value))
+    assert dead_letter.reason == "not_derived"
+    assert "1 to 500 are allowed" in (dead_letter.detail or "")
 
 
 def test_what_is_no_snapshot_is_counted_and_passed() -> None:

@@ -67,16 +67,16 @@ class Topics:
     def await_commits(self, snapshots: int) -> None:
         """Wait until the workers have committed so many snapshots: what follows does not derive them again."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"{self.prefix}derive"})
-        places = [TopicPartition(f"{self.prefix}snapshots", number) for number in range(PARTITIONS)]
+        partitions = [TopicPartition(f"{self.prefix}snapshots", number) for number in range(PARTITIONS)]
 
         def is_committed() -> bool:
-            return sum(max(one.offset, 0) for one in consumer.committed(places, DEADLINE_S)) == snapshots
+            return sum(max(one.offset, 0) for one in consumer.committed(partitions, DEADLINE_S)) == snapshots
 
         wait_until(is_committed, f"{snapshots} snapshots are committed", DEADLINE_S)
         consumer.close()
 
     @contextmanager
-    def worker(self, name: str = "derive", **told: str) -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, name: str = "derive", **settings: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run a worker, with further settings; its log is `<name>.log`."""
         env = {
             "STATELOOP_KAFKA": self.bootstrap,
@@ -86,7 +86,7 @@ class Topics:
         }
         with (self.folder / f"{name}.log").open("ab") as log:
             command = [sys.executable, "-m", "services.derive"]
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | env | told, stderr=log)
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | env | settings, stderr=log)
         try:
             yield process
         except Exception as error:

@@ -171,8 +171,8 @@ async def running(
     log: Log, gated: Gated, application: Application = app, calls: ApiCalls | None = None, **settings: object
 ) -> AsyncIterator[Worker]:
     """Run a worker, with `calls` if they are given."""
-    tries = Retrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
-    fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, tries))
+    retrier = Retrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
+    fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, retrier))
     async with at_work(
         application,
         log,

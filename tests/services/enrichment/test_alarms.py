@@ -20,12 +20,12 @@ from tests.services.enrichment.test_flow import APART
 NOWHERE = "http://127.0.0.1:1"
 
 
-@given(of=st.integers(1, 8), first=st.integers(1, 10), ends=st.lists(st.booleans(), max_size=40))
-def test_it_sounds_for_the_last_ones_only(of: int, first: int, ends: list[bool]) -> None:
+@given(of=st.integers(1, 8), first=st.integers(1, 10), failures=st.lists(st.booleans(), max_size=40))
+def test_it_sounds_for_the_last_ones_only(of: int, first: int, failures: list[bool]) -> None:
     alarm = Alarm(of, 0.75, first)
-    for number, failed in enumerate(ends, 1):
-        last = ends[max(0, number - of) : number]
-        nothing_works = all(ends[:number]) and number >= first
+    for number, failed in enumerate(failures, 1):
+        last = failures[max(0, number - of) : number]
+        nothing_works = all(failures[:number]) and number >= first
         too_many = len(last) == of and sum(last) >= 0.75 * of
         assert alarm.note(failed=failed) == (failed and (too_many or nothing_works))
         assert alarm.seen == len(last)

@@ -48,8 +48,8 @@ def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Clust
 
 def exposed(cluster: Cluster) -> str:
     """The metrics of the worker, at the address in its log."""
-    (told,) = [json.loads(line) for line in cluster.log().splitlines() if '"message":"endpoints"' in line]
-    with urlopen(f"{told['url']}/metrics", timeout=DEADLINE_S) as response:  # noqa: S310  # it is our own
+    (endpoints,) = [json.loads(line) for line in cluster.log().splitlines() if '"message":"endpoints"' in line]
+    with urlopen(f"{endpoints['url']}/metrics", timeout=DEADLINE_S) as response:  # noqa: S310  # it is our own
         return str(response.read(), "utf-8")
 
 

@@ -177,12 +177,12 @@ async def test_new_requests_are_deferred_behind_the_earlier_ones_when_the_api_is
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == MANY)
         await until(lambda: gated.counts.get(metrics.QUEUED, "prices") + gated.counts.get(metrics.DEFERRED) == MANY)
         await until(lambda: gated.counts.get(metrics.QUEUED, "prices") == gated.counts.get(metrics.UNFINISHED))
-        parked = gated.counts.get(metrics.DEFERRED)
-        assert parked > MANY // 2
+        deferred = gated.counts.get(metrics.DEFERRED)
+        assert deferred > MANY // 2
         back(gated)
         log.values.extend(cars(10, "-later"))
         await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == MANY + 10)
-        await until(lambda: gated.counts.get(metrics.DEFERRED) == parked - log.again + 10)
+        await until(lambda: gated.counts.get(metrics.DEFERRED) == deferred - log.again + 10)
 
 
 async def test_requests_of_a_slow_but_available_api_stay_queued() -> None:
@@ -214,8 +214,8 @@ async def test_reading_pauses_at_the_limit_of_deferred_requests_and_resumes_at_h
 
 
 async def test_requests_queued_before_an_outage_are_deferred_as_well() -> None:
-    renewed = [snapshot(2, f"P{number}", f"d{number}").encode() for number in range(FEW, 2 * FEW)]
-    log, gated = Log([*cars(2 * FEW), *renewed, *cars(MANY, "-later")]), SlowQuotes()
+    newer = [snapshot(2, f"P{number}", f"d{number}").encode() for number in range(FEW, 2 * FEW)]
+    log, gated = Log([*cars(2 * FEW), *newer, *cars(MANY, "-later")]), SlowQuotes()
     gated.let()
     async with running(log, gated, APART, unfinished=3 * FEW, in_flight=10):
         await until(lambda: log.pauses > 1)

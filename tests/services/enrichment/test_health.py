@@ -74,7 +74,7 @@ def test_work_that_comes_after_a_long_rest_has_its_time(pulse: Pulse, clock: Clo
     assert stands(pulse, 1) is None
 
 
-def test_an_api_may_be_left_alone_for_as_long_as_its_policy_says() -> None:
+def test_an_api_may_be_left_alone_for_as_long_as_its_policy_allows() -> None:
     second, hour = timedelta(seconds=1), timedelta(hours=1)
     quick = Policy(timeout=second, max_backoff=second, max_retry_after=second, breaker=None)
     assert patience(WITHIN, ()) == patience(WITHIN, [quick]) == WITHIN

@@ -46,8 +46,8 @@ class Loop(Log):
             facts = one.model_dump(include=set(Answer.model_fields) - {"result"})
             answer = Answer.model_validate(facts | {"result": (one.result or {}).get(one.enrichment)})
             now = self.states[one.device_id]
-            held = now.enrichments.get(one.enrichment)
-            best = answer if held is None or answer.version >= held.version else held
+            present = now.enrichments.get(one.enrichment)
+            best = answer if present is None or answer.version >= present.version else present
             answers = now.enrichments | {one.enrichment: best}
             self._publish(snapshot(now.version + 1, now.state["plate"], one.device_id, **answers))
         self._merged = len(written)
@@ -193,8 +193,8 @@ async def test_what_is_skipped_does_not_wait_in_the_place_of_one_that_waits() ->
     gated.down = {"registry"}
     async with running(log, gated, unasked, stop_within=0):
         await until(lambda: len(gated.feedback()) == 2)
-        told = {one.enrichment: (one.status, one.version) for one in gated.feedback()}
-        assert told == {"owner": ("skipped", 2), "street": ("skipped", 2)}
+        statuses = {one.enrichment: (one.status, one.version) for one in gated.feedback()}
+        assert statuses == {"owner": ("skipped", 2), "street": ("skipped", 2)}
         assert set(log.committed) <= {0}, "the quote waits"
     assert gated.calls == 0
 

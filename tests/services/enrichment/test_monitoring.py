@@ -71,7 +71,7 @@ def served() -> Iterator[Served]:
         running.loop.close()
 
 
-def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
+def test_healthz_reports_why_a_restart_is_needed(served: Served) -> None:
     assert served.ask("/healthz") == (200, '{"ok": true}')
     served.watched.status = HealthStatus(0.1, 61, 5, is_member=True, is_stopping=False)
     status, body = served.ask("/healthz")
@@ -80,7 +80,7 @@ def test_healthz_says_why_a_restart_is_called_for(served: Served) -> None:
     assert json.loads(body) == {"ok": False, "why": why}
 
 
-def test_readyz_says_whether_it_works_now(served: Served) -> None:
+def test_readyz_reports_whether_it_works_now(served: Served) -> None:
     assert served.ask("/readyz")[0] == 200
     served.watched.status = HealthStatus(0.1, 0.1, 0, is_member=False, is_stopping=False)
     assert served.ask("/readyz")[0] == 503

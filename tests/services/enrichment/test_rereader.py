@@ -59,9 +59,9 @@ async def rereading(broker: EmbeddedBroker, topic: str, patience_s: float = PATI
 
 
 async def test_it_gives_the_records_at_these_offsets_whichever_they_are(broker: EmbeddedBroker, topic: str) -> None:
-    asked = [(0, [5, 7, 700]), (0, [701, 900]), (1, [3]), (0, [29_990]), (0, [1, 2]), (1, [MANY - 1])]
+    requested = [(0, [5, 7, 700]), (0, [701, 900]), (1, [3]), (0, [29_990]), (0, [1, 2]), (1, [MANY - 1])]
     async with rereading(broker, topic) as rereader:
-        for partition, offsets in asked:
+        for partition, offsets in requested:
             found = await rereader.reread(partition, offsets, always)
             assert [(one.partition, one.offset, one.value) for one in found] == [
                 (partition, offset, str(offset).encode()) for offset in offsets

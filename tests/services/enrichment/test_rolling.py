@@ -63,20 +63,20 @@ def plate(number: int, version: int) -> str:
 async def test_a_rolling_restart_under_load(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, registry: Registry, group: str
 ) -> None:
-    cluster, told = (
+    cluster, settings = (
         Cluster(broker.bootstrap, topics_prefix, tmp_path),
         GROUPS[group] | {"stats_every": "0.1", "drain": "10"},
     )
     registry.latency = 0.02
     traffic = Traffic(cluster)
     with ExitStack() as stack:
-        running = [stack.enter_context(cluster.worker(registry.url, **told)) for _ in range(WORKERS)]
+        running = [stack.enter_context(cluster.worker(registry.url, **settings)) for _ in range(WORKERS)]
         await condition(lambda: sum(cluster.stats("partitions").values()) == 4, "all partitions are assigned")
         flowing = asyncio.create_task(traffic.flow())
         for _ in range(RESTARTS):
             await asyncio.sleep(EVERY_S)
             await condition(partial(called_since, registry, registry.calls.total()), "calls are made")
-            running.append(stack.enter_context(cluster.worker(registry.url, **told)))
+            running.append(stack.enter_context(cluster.worker(registry.url, **settings)))
             await stopped(running.pop(0))
         traffic.over.set()
         await flowing

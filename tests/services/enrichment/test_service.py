@@ -66,8 +66,8 @@ async def test_one_worker_from_snapshot_to_feedback(cluster: Cluster, registry: 
         await condition(lambda: cluster.committed() == 6, "all committed")
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
-    told = sorted((one.enrichment, one.version, one.status) for one in found)
-    assert told == [("owner", 1, "result"), ("owner", 3, "absence"), ("quote", 1, "result"), ("quote", 3, "result")]
+    answers = sorted((one.enrichment, one.version, one.status) for one in found)
+    assert answers == [("owner", 1, "result"), ("owner", 3, "absence"), ("quote", 1, "result"), ("quote", 3, "result")]
     assert registry.calls == {"/owners/P1": 1, "/owners/missing": 1, "/quotes/P1": 1, "/quotes/missing": 1}
     (letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
     assert (letter["reason"], letter["offset"], letter["head"]) == ("undecodable_snapshot", 0, "rubbish")
@@ -114,8 +114,8 @@ async def test_a_record_with_any_key_is_buried_and_stops_no_worker(cluster: Clus
 @both_protocols
 async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry, group: str) -> None:
     registry.latency = 0.02
-    told = TELLING | GROUPS[group]
-    with cluster.worker(registry.url, **told) as one, cluster.worker(registry.url, **told) as two:
+    settings = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, **settings) as one, cluster.worker(registry.url, **settings) as two:
         await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
         await asyncio.to_thread(cluster.feedback, everybody)
@@ -157,10 +157,10 @@ async def test_partitions_move_in_mid_work_to_a_worker_that_joins(
 ) -> None:
     registry.latency = 0.5
     cluster.produce(*cars())
-    told = TELLING | GROUPS[group]
-    with cluster.worker(registry.url, in_flight="4", **told) as one:
+    settings = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, in_flight="4", **settings) as one:
         await condition(lambda: registry.calls.total() >= 20, "in mid-work")
-        with cluster.worker(registry.url, in_flight="4", **told) as two:
+        with cluster.worker(registry.url, in_flight="4", **settings) as two:
             await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
             assert cluster.committed() < DEVICES, "still in mid-work"
             registry.latency = 0
@@ -177,10 +177,10 @@ async def test_what_cannot_finish_before_its_partition_moves_is_given_up(
 ) -> None:
     registry.gate.clear()
     cluster.produce(*cars())
-    told = TELLING | GROUPS[group]
-    with cluster.worker(registry.url, drain="0", **told) as one:
+    settings = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, drain="0", **settings) as one:
         await condition(lambda: cluster.stats("answers") == {0: {"result": DEVICES}}, "no more than owners is open")
-        with cluster.worker(registry.url, drain="0", **told) as two:
+        with cluster.worker(registry.url, drain="0", **settings) as two:
             moved = "the other began all that was given up"
             await condition(lambda: 0 < cluster.stats("abandoned")[0] == owners_twice(registry), moved)
             assert cluster.committed() == 0
@@ -200,8 +200,8 @@ async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(
     cluster: Cluster, registry: Registry, group: str
 ) -> None:
     registry.gate.clear()
-    told = TELLING | GROUPS[group]
-    with cluster.worker(registry.url, **told) as one, cluster.worker(registry.url, **told) as two:
+    settings = TELLING | GROUPS[group]
+    with cluster.worker(registry.url, **settings) as one, cluster.worker(registry.url, **settings) as two:
         await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
         await condition(lambda: registry.calls.total() >= 2 * DEVICES, "all under way")

@@ -99,8 +99,8 @@ class Loop:
     async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
         assert timestamp >= 0
         if topic == app.topics.feedback:
-            told = orjson.loads(value)
-            self.feedback[told["enrichment"]] = told.get("traceparent")
+            answer = orjson.loads(value)
+            self.feedback[answer["enrichment"]] = answer.get("traceparent")
             self._publish(self._fold.add(self._decoder.feedback(self._record(topic, value))))
 
     def _record(self, topic: str, value: bytes) -> Record:
@@ -224,7 +224,7 @@ def test_feedback_of_an_application_that_is_not_traced_has_no_context() -> None:
     assert b"traceparent" not in feedback(request, Outcome("absence"), START).encode()
 
 
-def test_the_log_says_which_trace_it_is_part_of(exporter: InMemorySpanExporter) -> None:
+def test_a_line_of_the_log_has_the_id_of_its_trace(exporter: InMemorySpanExporter) -> None:
     tracing = Tracing("fleet", SimpleSpanProcessor(exporter))
     assert tracing.trace_id() is None
 

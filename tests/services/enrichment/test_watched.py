@@ -45,7 +45,7 @@ def urls(cluster: Cluster) -> list[str]:
     return [line["url"] for line in lines]
 
 
-async def test_a_worker_tells_its_figures_and_that_it_works(cluster: Cluster, registry: Registry) -> None:
+async def test_a_worker_reports_its_metrics_and_its_health(cluster: Cluster, registry: Registry) -> None:
     cluster.publish(snapshot(1, "P1", "d1"), snapshot(1, "missing", "d2"))
     with cluster.worker(registry.url, http_port="0", stats_every="0.1") as process:
         await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 4)

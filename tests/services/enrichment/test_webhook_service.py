@@ -119,20 +119,20 @@ class Pagers:
         """Wait until the offsets of all records are committed."""
         group = f"{self.prefix}pagers-too_high"
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})
-        places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+        partitions = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
 
         def is_committed() -> bool:
-            return sum(max(one.offset, 0) for one in consumer.committed(places, DEADLINE_S)) == records
+            return sum(max(one.offset, 0) for one in consumer.committed(partitions, DEADLINE_S)) == records
 
         wait_until(is_committed, "all records are committed", DEADLINE_S)
         consumer.close()
 
     def dead_letter_count(self) -> int:
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader"})
-        places = [TopicPartition(self.dead_letters, number) for number in range(PARTITIONS)]
-        ends = [consumer.get_watermark_offsets(place, DEADLINE_S)[1] for place in places]
+        partitions = [TopicPartition(self.dead_letters, number) for number in range(PARTITIONS)]
+        end_offsets = [consumer.get_watermark_offsets(partition, DEADLINE_S)[1] for partition in partitions]
         consumer.close()
-        return sum(ends)
+        return sum(end_offsets)
 
 
 @pytest.mark.kafka

@@ -75,8 +75,8 @@ async def test_a_skipped_request_gets_feedback_without_a_call() -> None:
     async with running(log, gated):
         await until(lambda: 1 in log.committed)
     (written,) = map(json.loads, gated.written)
-    told = {name: written[name] for name in ("enrichment", "status", "reason")}
-    assert told == {"enrichment": "street", "status": "skipped", "reason": "owner: absence"}
+    found = {name: written[name] for name in ("enrichment", "status", "reason")}
+    assert found == {"enrichment": "street", "status": "skipped", "reason": "owner: absence"}
     assert gated.calls == 0
 
 

@@ -37,13 +37,13 @@ def test_no_place_lies_on_another_and_every_line_goes_from_column_to_column(
 
 
 def crossings(found: Layout, left: int) -> int:
-    ends = [
+    segments = [
         (found.middle[one], found.middle[other])
         for way in found.ways.values()
         for one, other in pairwise(way)
         if one in found.columns[left]
     ]
-    return sum((a - c) * (b - d) < 0 for i, (a, b) in enumerate(ends) for c, d in ends[i + 1 :])
+    return sum((a - c) * (b - d) < 0 for i, (a, b) in enumerate(segments) for c, d in segments[i + 1 :])
 
 
 def test_lines_that_need_not_cross_do_not() -> None:

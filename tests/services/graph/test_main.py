@@ -23,7 +23,7 @@ def test_it_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "wrote" in capsys.readouterr().out
 
 
-def test_it_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no.such.module:app"]) == 1
     assert "Write package.module:name" in capsys.readouterr().err
     assert main([FLIGHTS, "--svg", str(tmp_path / "none" / "graph.svg")]) == 1

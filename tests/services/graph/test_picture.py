@@ -14,9 +14,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_every_enrichment_field_and_need_is_drawn_inside_the_page() -> None:
     root = ET.fromstring(picture(app))  # noqa: S314  # our own
-    told = [one.text for one in root.iter(f"{SVG}text")]
-    for shown in ("cars", "place", "rule", "fit", "fine", "lat", "speed", "at", "when speed > rule.value"):
-        assert shown in told
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    for name in ("cars", "place", "rule", "fit", "fine", "lat", "speed", "at", "when speed > rule.value"):
+        assert name in texts
     lines = [one.get("class") for one in root.iter(f"{SVG}path")]
     assert lines.count("line optional") == 1
     assert lines.count("line own") == 1
@@ -35,7 +35,7 @@ def test_it_has_colours_for_dark_pages() -> None:
 
 
 def test_the_picture_in_the_documents_is_that_of_the_application() -> None:
-    shown = (CHECKOUT / "docs/images/flights.svg").read_text(encoding="utf-8")
-    assert shown == picture(flights), (
+    committed = (CHECKOUT / "docs/images/flights.svg").read_text(encoding="utf-8")
+    assert committed == picture(flights), (
         "run: stateloop graph examples.flights.application:app --svg docs/images/flights.svg"
     )

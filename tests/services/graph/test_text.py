@@ -27,7 +27,7 @@ court: 5 s a call, up to 12 tries
 budget: at most 20 requests per device in 1 h"""
 
 
-def test_it_tells_all_that_is_declared() -> None:
+def test_the_text_has_all_that_is_declared() -> None:
     found = text(app)
     policies = ("city:", "fits:", "court:")
     assert sorted(found.splitlines()) == sorted(SHOWN.splitlines())

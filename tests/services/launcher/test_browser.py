@@ -44,9 +44,9 @@ def test_unwanted_browser_does_nothing() -> None:
 def _desktop(folder: Path, *browsers: str) -> Mapping[str, str]:
     """One with these browsers, each of which notes the page, its input and its output, and waits for a key."""
     for name in browsers:
-        told = f"{folder}/{name}.told"
+        output = f"{folder}/{name}.output"
         ways = "/bin/readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2"
-        script = f"#!/bin/sh\n(echo $1; {ways}) > {told}.new\n/bin/mv {told}.new {told}\nread -r\n"
+        script = f"#!/bin/sh\n(echo $1; {ways}) > {output}.new\n/bin/mv {output}.new {output}\nread -r\n"
         (folder / name).write_text(script, encoding="utf-8")
         (folder / name).chmod(0o755)
     return {"PATH": str(folder), "DISPLAY": ":0", "TERM": "xterm", "BROWSER": ""}
@@ -67,20 +67,20 @@ def piped() -> Iterator[None]:
 def test_page_is_given_to_a_browser_without_a_terminal(tmp_path: Path) -> None:
     process = opened(PAGE, _desktop(tmp_path, "xdg-open", "www-browser"))
     assert os.getsid(process.pid) == process.pid
-    told = tmp_path / "xdg-open.told"
-    wait_until(told.exists, "an opened page", DEADLINE_S)
-    assert told.read_text(encoding="utf-8").split() == [PAGE, "/dev/null", "/dev/null", "/dev/null"]
+    output = tmp_path / "xdg-open.output"
+    wait_until(output.exists, "an opened page", DEADLINE_S)
+    assert output.read_text(encoding="utf-8").split() == [PAGE, "/dev/null", "/dev/null", "/dev/null"]
     assert process.wait(DEADLINE_S) == 0
-    assert not (tmp_path / "www-browser.told").exists()
+    assert not (tmp_path / "www-browser.output").exists()
 
 
 @pytest.mark.parametrize("name", ["www-browser", "lynx", "w3m", "links", "elinks"])
 def test_browser_for_terminals_is_left_alone(tmp_path: Path, name: str) -> None:
     opened(PAGE, _desktop(tmp_path, name)).wait(DEADLINE_S)
-    assert not (tmp_path / f"{name}.told").exists()
+    assert not (tmp_path / f"{name}.output").exists()
 
 
 def test_the_launcher_does_not_wait_for_a_browser_given_by_name(tmp_path: Path) -> None:
     process = opened(PAGE, {**_desktop(tmp_path, "w3m"), "BROWSER": "w3m"})
     assert process.wait(DEADLINE_S) == 0
-    assert (tmp_path / "w3m.told").read_text(encoding="utf-8").split()[0] == PAGE
+    assert (tmp_path / "w3m.output").read_text(encoding="utf-8").split()[0] == PAGE

@@ -17,5 +17,5 @@ from services.launcher.last_error import last_error
         ('{"why": \n{"why": 1}', '{"why": 1}'),
     ],
 )
-def test_the_line_that_says_why(output: str, line: str) -> None:
+def test_the_line_that_explains_the_failure(output: str, line: str) -> None:
     assert last_error(output) == line

@@ -90,8 +90,8 @@ def test_parts_start_in_order_and_stop_in_reverse_order(data: Path) -> None:
     assert output.endswith("Stopped. The next start goes on from here.\n")
     assert all(map(gone, pids))
     assert list(launch.run.glob("*.pid")) == []
-    told = [line for line in lines(launch.logs / "launcher.log") if not line.startswith("once")]
-    assert told == [
+    logged = [line for line in lines(launch.logs / "launcher.log") if not line.startswith("once")]
+    assert logged == [
         *("parent: starting", "parent: runs", "server: starting", "server: runs"),
         *("server: stopping", "server: stopped", "parent: stopping", "parent: stopped"),
     ]

@@ -49,7 +49,7 @@ def port() -> Iterator[int]:
         thread.join()
 
 
-def test_what_a_process_is_and_says() -> None:
+def test_the_state_and_the_output_of_a_process() -> None:
     assert Runs().is_ready(FakeProcess())
     assert not Runs().is_ready(FakeProcess(code=0))
     assert Finished().is_ready(FakeProcess(code=0))
@@ -66,14 +66,14 @@ def test_all_conditions_are_needed() -> None:
     assert not both.is_ready(FakeProcess(said="b"))
 
 
-def test_an_api_is_ready_when_it_says_so(port: int) -> None:
+def test_an_api_is_ready_when_its_health_check_succeeds(port: int) -> None:
     assert HttpOk(port).is_ready(FakeProcess())
     assert not HttpOk(port).is_ready(FakeProcess(code=1))  # somebody else answers there
     assert not HttpOk(port, "/").is_ready(FakeProcess())
     assert not HttpOk(free_port_pair()).is_ready(FakeProcess())
 
 
-def test_nobody_answers_where_no_broker_is() -> None:
+def test_kafka_is_not_ready_without_a_broker() -> None:
     assert not KafkaAnswers(f"127.0.0.1:{free_port_pair()}").is_ready(FakeProcess())
 
 

@@ -32,10 +32,10 @@ def test_two_parts_cannot_take_one_port(monkeypatch: pytest.MonkeyPatch, own: di
     assert "take the same port" in refused(monkeypatch, **own)
 
 
-def test_what_is_said_names_both_settings_and_what_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = refused(monkeypatch, http_port="9088", workers="2")
-    assert "STATELOOP_HTTP_PORT and STATELOOP_BROKER_PORT" in told
-    assert "9088 to 9092 are taken" in told
+def test_the_error_names_both_settings_and_the_taken_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refused(monkeypatch, http_port="9088", workers="2")
+    assert "STATELOOP_HTTP_PORT and STATELOOP_BROKER_PORT" in message
+    assert "9088 to 9092 are taken" in message
 
 
 @pytest.mark.parametrize(

@@ -36,31 +36,31 @@ class FakeProcess:
         return self.said
 
     def stop(self) -> bool:
-        self.world.told.append(f"stop {self.name}")
+        self.world.notices.append(f"stop {self.name}")
         return True
 
     def clear(self) -> None:
-        self.world.told.append(f"clear {self.name}")
+        self.world.notices.append(f"clear {self.name}")
 
 
 class FakeNotices:
     """Writes down what it gets."""
 
-    def __init__(self, told: list[str]) -> None:
-        self.told = told
+    def __init__(self, notices: list[str]) -> None:
+        self.notices = notices
 
     def starting(self, part: ProcessSpec) -> None: ...
 
     def ready(self, part: ProcessSpec, after_s: float) -> None:
-        self.told.append(f"ready {part.name} after {after_s:g}")
+        self.notices.append(f"ready {part.name} after {after_s:g}")
 
     def died(self, part: ProcessSpec, why: str, pause_s: float) -> None:
-        self.told.append(f"died {part.name} ({why}), {pause_s:g}")
+        self.notices.append(f"died {part.name} ({why}), {pause_s:g}")
 
     def again(self, part: ProcessSpec) -> None: ...
 
     def done(self, part: ProcessSpec) -> None:
-        self.told.append(f"done {part.name}")
+        self.notices.append(f"done {part.name}")
 
     def stopping(self, part: ProcessSpec) -> None: ...
 
@@ -71,16 +71,16 @@ class World:
     """Fake processes, a clock that only pauses move, and what happens at which second."""
 
     def __init__(self, *parts: ProcessSpec) -> None:
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self.now = 0.0
         self.plan: dict[float, Callable[[], object]] = {}
         self.processes: dict[str, list[FakeProcess]] = {}
         self.stopping = False
-        notices, logs = FakeNotices(self.told), Path("logs")
+        notices, logs = FakeNotices(self.notices), Path("logs")
         self.supervisor = Supervisor(parts, self.start, notices, logs, clock=lambda: self.now, pause=self.pause)
 
     def start(self, part: ProcessSpec) -> FakeProcess:
-        self.told.append(f"start {part.name}")
+        self.notices.append(f"start {part.name}")
         process = FakeProcess(self, part.name)
         self.processes.setdefault(part.name, []).append(process)
         return process
@@ -115,7 +115,7 @@ def test_each_part_waits_for_the_one_before() -> None:
     world.at(2, lambda: world.write("broker", "up"))
     world.at(3, lambda: world.end("topics", 0))
     assert world.supervisor.start()
-    assert [line for line in world.told if line.startswith(("start", "ready"))] == [
+    assert [line for line in world.notices if line.startswith(("start", "ready"))] == [
         *("start broker", "ready broker after 2", "start topics", "ready topics after 1"),
         *("start job", "ready job after 0"),
     ]
@@ -128,8 +128,8 @@ def test_stop_is_in_reverse_order_without_what_is_done() -> None:
     world.supervisor.start()
     world.supervisor.watch()
     world.supervisor.stop()
-    assert "done topics" in world.told
-    assert world.told[-2:] == ["stop job", "stop broker"]
+    assert "done topics" in world.notices
+    assert world.notices[-2:] == ["stop job", "stop broker"]
 
 
 def test_a_stop_during_the_start_starts_no_more() -> None:
@@ -137,7 +137,7 @@ def test_a_stop_during_the_start_starts_no_more() -> None:
     world.at(1, world.stop)
     assert not world.supervisor.start()
     world.supervisor.stop()
-    assert world.told == ["start broker", "stop broker"]
+    assert world.notices == ["start broker", "stop broker"]
 
 
 def test_a_part_that_dies_starts_again_after_a_pause_that_grows() -> None:
@@ -147,7 +147,7 @@ def test_a_part_that_dies_starts_again_after_a_pause_that_grows() -> None:
     world.at(9, world.stop)
     world.supervisor.start()
     world.supervisor.watch()
-    assert world.told[2:] == [
+    assert world.notices[2:] == [
         *("clear job", "died job (killed), 1", "start job"),
         *("clear job", "died job (failed), 2", "start job"),
     ]
@@ -158,7 +158,7 @@ def test_a_part_dies_while_a_later_one_is_waited_for() -> None:
     world.at(1, lambda: world.end("broker", -9))
     world.at(4, lambda: world.write("job", "started"))
     assert world.supervisor.start()
-    assert world.told.count("start broker") == 2
+    assert world.notices.count("start broker") == 2
 
 
 def test_a_part_that_keeps_dying_is_the_end() -> None:
@@ -196,7 +196,7 @@ def test_a_foreground_process_that_finishes_stops_the_watch() -> None:
     world.supervisor.start()
     world.supervisor.watch()
     world.supervisor.stop()
-    assert world.told[-2:] == ["done live", "stop job"]
+    assert world.notices[-2:] == ["done live", "stop job"]
 
 
 def test_a_finished_replay_is_not_started_again() -> None:
@@ -205,4 +205,4 @@ def test_a_finished_replay_is_not_started_again() -> None:
     world.at(500, world.stop)
     world.supervisor.start()
     world.supervisor.watch()
-    assert world.told.count("start replay") == 1
+    assert world.notices.count("start replay") == 1

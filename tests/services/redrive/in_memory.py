@@ -68,8 +68,8 @@ class Topics:
             raise KafkaException(AWAY)
         return min(self.left[place.topic, place.partition]), self.end
 
-    def assign(self, places: Sequence[TopicPartition]) -> None:
-        (one,) = places
+    def assign(self, partitions: Sequence[TopicPartition]) -> None:
+        (one,) = partitions
         self._place, self._next = (one.topic, one.partition), one.offset
         self.assigned.append((one.topic, one.partition, one.offset))
 

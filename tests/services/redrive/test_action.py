@@ -201,8 +201,8 @@ def test_what_was_opened_is_requested_again() -> None:
     event = {"plate": "P", "ts": START}
     first = fold.add(Delta("d1", START, "e", START, ts=START, values=event))
     assert first
-    asked = next(one for one in plan(app, first, LATER) if one.enrichment == "owner")
-    failed = fold.add(Delta("d1", START, "a", START, slot="owner", answer=answer(1, "failure", asked.fingerprint)))
+    request = next(one for one in plan(app, first, LATER) if one.enrichment == "owner")
+    failed = fold.add(Delta("d1", START, "a", START, slot="owner", answer=answer(1, "failure", request.fingerprint)))
     assert failed
     assert "owner" not in {one.enrichment for one in plan(app, failed, LATER)}
     value = reopening(found(version=1, spent=3), LATER).encode()
@@ -210,7 +210,7 @@ def test_what_was_opened_is_requested_again() -> None:
     assert opened
     assert opened.enrichments["owner"].spent == 3, "the budget is not filled up by a redrive"
     again = next(one for one in plan(app, opened, LATER) if one.enrichment == "owner")
-    assert (again.fingerprint, again.inputs) == (asked.fingerprint, asked.inputs)
+    assert (again.fingerprint, again.inputs) == (request.fingerprint, request.inputs)
 
 
 def answer(version: int, status: str, fingerprint: str) -> dict[str, Any]:

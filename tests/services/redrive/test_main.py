@@ -120,14 +120,14 @@ def test_what_is_not_kept_any_more_is_counted(cluster: Cluster, capsys: pytest.C
     assert "2 dead letters, 1 not retained in their topics, 1 sent again" in capsys.readouterr().out
 
 
-def test_the_list_says_how_many_and_why(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_has_counts_and_details(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     refused = Refused(cluster)
     for _ in range(3):
         refused.event(WHOLE)
     assert main(["list"]) == 0
-    told = capsys.readouterr().out
-    assert f"3  malformed {cluster.topics.events}" in told
-    assert "no number" in told
+    output = capsys.readouterr().out
+    assert f"3  malformed {cluster.topics.events}" in output
+    assert "no number" in output
     assert main(["list", "--since", "2999-01-01"]) == 0
     assert "0  in all" in capsys.readouterr().out
 
@@ -159,8 +159,8 @@ async def test_a_failed_request_is_repeated_when_the_api_is_repaired(
             await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
             monkeypatch.setattr(registry, "forbidden", None)
             assert await asyncio.to_thread(main, ["back", "--enrichment", "owner"]) == 0
-            told = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 3)
-            slots = {one.enrichment: one for one in failed} | {one.enrichment: one for one in told[2:]}
+            feedback = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 3)
+            slots = {one.enrichment: one for one in failed} | {one.enrichment: one for one in feedback[2:]}
             assert slots["owner"].fingerprint == REDRIVEN
             answers = {
                 name: Answer.model_validate(one.model_dump() | {"result": (one.result or {}).get(name)})

@@ -54,8 +54,8 @@ class Loop:
     def record(self, topic: str, _: int, offset: int) -> Message | None:
         return cast("Message | None", self.kept.get((topic, offset)))
 
-    def write(self, *told: object) -> None:
-        self.written.append(Written(*told))  # type: ignore[arg-type]
+    def write(self, *fields: object) -> None:
+        self.written.append(Written(*fields))  # type: ignore[arg-type]
         assert self.paced == len(self.written), "each waits for its turn"
 
     def has_address(self, alerts: str) -> bool:

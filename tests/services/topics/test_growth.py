@@ -68,7 +68,7 @@ class World:
         self.group = f"{prefix}{GROUP}"
         self.reports: list[str] = []
         self.topics = self.application.topics
-        self.places = self.topics.derived("places")
+        self.place_topic = self.topics.derived("places")
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         make(self._admin, self.application.catalogue(), TopicsSettings(application="", kafka=broker.bootstrap))
         wait_until(lambda: set(self.counts().values()) == {BEFORE}, "the topics", 30)
@@ -85,7 +85,7 @@ class World:
                     key=key, device_id=device, first_seen=START, version=version, as_of=START, value={"device": device}
                 )
                 home = partition(key.encode(), BEFORE)
-                producer.produce(self.places, record.encode(), derived_key(key, device, START), home)
+                producer.produce(self.place_topic, record.encode(), derived_key(key, device, START), home)
         gone = window_key(DEVICES[0], START + timedelta(hours=1))
         producer.produce(self.topics.snapshots, None, gone, partition(DEVICES[0].encode(), BEFORE))
         assert producer.flush(30) == 0
@@ -118,7 +118,7 @@ class World:
             assert {one.partition() for one in records} == {partition(window.split(b"@")[0], AFTER)}
             assert [Snapshot.model_validate_json(one.value() or b"").version for one in records] == [1, 2, 3]
             assert [one.headers() for one in records] == [[("n", str(n).encode())] for n in (1, 2, 3)]
-        derived = self.records(self.places)
+        derived = self.records(self.place_topic)
         for device in DEVICES:
             key = f"\x1fof {device}"
             records = derived[derived_key(key, device, START)]

@@ -77,9 +77,9 @@ def test_each_record_has_one_newest_copy_in_order(sensors: list[str], done: int,
     for is_copy in first:  # the partitions are read in any order
         merged += [some.pop(0) for some in [waiting[is_copy] or waiting[not is_copy]] if some]
     assert len(merged) == len(records) + len(earlier)
-    copies = copied(RecordMover(STATE, AFTER, AlertRecord), merged)
+    moved = copied(RecordMover(STATE, AFTER, AlertRecord), merged)
     for sensor in SENSORS:
-        found = [AlertRecord.model_validate_json(one.content or b"") for one in copies if one.sensor == sensor]
+        found = [AlertRecord.model_validate_json(one.content or b"") for one in moved if one.sensor == sensor]
         assert [one.copied_from for one in found] == [offset for offset, one in enumerate(sensors) if one == sensor]
         assert {(one.layout, one.offset, one.changed) for one in found} <= {(2, -1, ())}
 

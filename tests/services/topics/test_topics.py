@@ -90,7 +90,7 @@ def test_the_number_of_partitions_is_the_applications_unless_set(
 
 
 @pytest.mark.kafka
-def test_a_topic_that_devices_stamp_themselves_is_refused_and_mended_as_it_says(
+def test_a_topic_that_devices_stamp_themselves_is_refused_and_fixed_by_the_command_of_the_error(
     broker: EmbeddedBroker, admin: AdminClient, topics_prefix: str
 ) -> None:
     """Kafka's own default: a device whose clock is ahead would be compared with itself."""
@@ -102,11 +102,11 @@ def test_a_topic_that_devices_stamp_themselves_is_refused_and_mended_as_it_says(
         make(admin, catalogue, settings(broker.bootstrap))
     assert f"kafka-configs --bootstrap-server {broker.bootstrap} --alter" in str(differs.value)
     assert {name for name in listed(admin, {events}) if name.startswith(topics_prefix)} == {events}, "none was made"
-    mended = [
+    fixes = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         for name, value in differs.value.wrong.items()
     ]
-    changed = ConfigResource(ConfigResource.Type.TOPIC, events, incremental_configs=mended)
+    changed = ConfigResource(ConfigResource.Type.TOPIC, events, incremental_configs=fixes)
     admin.incremental_alter_configs([changed])[changed].result(30)
     assert len(make(admin, catalogue, settings(broker.bootstrap))) == 3
 

@@ -25,9 +25,9 @@ def test_a_sample_has_the_keys_of_the_largest_ranks(size: int, keys: list[str]) 
 
 
 @given(st.integers(0, 10), st.lists(KEYS, max_size=4))
-def test_the_sample_of_samples_is_that_of_all(size: int, places: list[list[str]]) -> None:
-    merged = sample(size, list(chain.from_iterable(sample(size, keys) for keys in places)))
-    assert merged == sample(size, list(chain.from_iterable(places)))
+def test_the_sample_of_samples_is_that_of_all(size: int, groups: list[list[str]]) -> None:
+    merged = sample(size, list(chain.from_iterable(sample(size, keys) for keys in groups)))
+    assert merged == sample(size, list(chain.from_iterable(groups)))
 
 
 @given(st.integers(1, 5), KEYS)

@@ -43,12 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = argparse.ArgumentParser(prog="python -m tests.compose.lab.dashboard")
     made.add_argument("--prometheus", required=True)
     options = made.parse_args(arguments)
-    asked = expressions(json.loads(DASHBOARD.read_text(encoding="utf-8")))
+    queries = expressions(json.loads(DASHBOARD.read_text(encoding="utf-8")))
 
     def empty() -> list[str]:
         return [
             one
-            for one in asked
+            for one in queries
             if values(options.prometheus, one) == 0 and not any(metric in one for metric in NOT_OF_EVERY_DAY)
         ]
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AssertionError as error:
         print(f"{error}; nothing for: {'; '.join(empty())}", file=sys.stderr)
         return 1
-    print(json.dumps({"figures": len(asked)}))
+    print(json.dumps({"figures": len(queries)}))
     return 0
 
 

@@ -19,7 +19,7 @@ def test_wrong_options_are_refused(wrong: list[str]) -> None:
         parser().parse_args(wrong)
 
 
-def test_what_it_says_at_the_end() -> None:
+def test_the_last_line_of_the_output() -> None:
     options = parser().parse_args(["--position", "p"])
     assert closing_line(2528, options, ended=True) == "The end of the data: 2,528 events sent, 1 day from 2013-01-01"
     assert closing_line(9, options, ended=False) == "Stopped after 9 events: the same command goes on"

@@ -73,10 +73,10 @@ def test_stopped_again_and_again_it_sends_each_event_once(
     tmp_path: Path, positions: list[Place], *, last_first: bool
 ) -> None:
     sent = []
-    for asked in (1, 10, 500, 700, None):
+    for stop_after in (1, 10, 500, 700, None):
         producer = FakeProducer(last_first=last_first)
-        ended = replay(tmp_path / "p", producer, Stop(asked))
-        assert ended == (asked is None)
+        ended = replay(tmp_path / "p", producer, Stop(stop_after))
+        assert ended == (stop_after is None)
         delivered = set(producer.delivered)
         sent += [one for one in positions if one in delivered]
     assert sent == positions

@@ -39,12 +39,12 @@ class Names(AbstractResolver):
 
     def __init__(self, *times: list[str]) -> None:
         self.times = list(times)
-        self.asked = 0
+        self.lookups = 0
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        self.asked += 1
+        self.lookups += 1
         found = self.times[0] if len(self.times) == 1 else self.times.pop(0)
         return [ResolveResult(hostname=host, host=one, port=port, family=family, proto=0, flags=0) for one in found]
 

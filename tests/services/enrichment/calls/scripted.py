@@ -35,12 +35,12 @@ class Scripted:
 
     def __init__(self, answers: Callable[[str], Response] = good) -> None:
         self.answers = answers
-        self.asked: list[tuple[float, str]] = []
+        self.requests: list[tuple[float, str]] = []
         self.within: list[float] = []
         self.under_way = self.most = 0
 
     async def get(self, target: str, within: float) -> Response:
-        self.asked.append((asyncio.get_running_loop().time(), target))
+        self.requests.append((asyncio.get_running_loop().time(), target))
         self.within.append(within)
         self.under_way += 1
         self.most = max(self.most, self.under_way)

@@ -90,14 +90,14 @@ async def test_an_api_that_is_not_there(registry: Registry, url: str) -> None:
     assert found.attempts == QUICK.attempts
 
 
-async def test_a_failure_tells_how_often_it_was_tried_and_what_came_last(bench: Calling) -> None:
+async def test_a_failure_has_the_number_of_attempts_and_the_last_response(bench: Calling) -> None:
     found = await bench.answer("html")
     assert (found.attempts, found.response) == (4, "<html>Log in, please</html>")
 
 
-async def test_the_statuses_mean_what_the_policy_says(registry: Registry) -> None:
-    told = QUICK.model_copy(update={"absence": frozenset({403}), "retryable": frozenset({404})})
-    async with calling(registry, told) as bench:
+async def test_the_policy_declares_what_a_status_means(registry: Registry) -> None:
+    policy = QUICK.model_copy(update={"absence": frozenset({403}), "retryable": frozenset({404})})
+    async with calling(registry, policy) as bench:
         assert (await bench.answer("forbidden")).status == "absence"
         assert (await bench.answer("missing")).attempts == 4
         assert (await bench.answer("down")).attempts == 1

@@ -33,7 +33,7 @@ def test_an_api_that_is_away_for_minutes_fails_no_request(requests: int) -> None
         found = await desk.answers(requests)
         assert {one.status for one in found} == {"result"}
         assert asyncio.get_running_loop().time() < AWAY_S + 2 + requests * LATENCY_S / Policy().concurrency
-        probes = [when for when, _ in api.asked if 60 < when < AWAY_S]
+        probes = [when for when, _ in api.requests if 60 < when < AWAY_S]
         assert len(probes) <= 3 * AWAY_S, "meanwhile three calls a second try it"
         assert min(api.within) > 1, "which costs their requests nothing of the deadline"
 
@@ -68,20 +68,22 @@ def test_an_open_breaker_is_reported_and_waited_for() -> None:
     async def scenario() -> None:
         desk = Desk(Scripted(away), Policy(breaker=Breaker(open_for=5 * SECOND)))
         assert desk.calls.availability.is_available("registry")
-        asking = asyncio.create_task(desk.answers(20))
+        pending = asyncio.create_task(desk.answers(20))
         await asyncio.sleep(1)
         assert not desk.calls.availability.is_available("registry")
         assert desk.counts.get(metrics.BREAKER, "registry") == 2
         await desk.calls.availability.wait_until_available("registry")
         assert asyncio.get_running_loop().time() >= 5
-        await asking
+        await pending
         assert desk.calls.availability.is_available("registry")
         assert desk.counts.get(metrics.BREAKER, "registry") == 0
 
     virtually(scenario())
 
 
-def test_the_log_says_once_why_an_api_counts_as_down_and_once_that_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_reports_once_why_an_api_is_down_and_once_that_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         await Desk(Scripted(away), Policy()).answers(20)
 
@@ -109,7 +111,7 @@ def test_the_reason_is_the_current_one_in_log_and_figures(caplog: pytest.LogCapt
 
     async def scenario() -> None:
         desk = Desk(Scripted(answer), Policy())
-        asking = asyncio.create_task(desk.answers(20))
+        pending = asyncio.create_task(desk.answers(20))
         await asyncio.sleep(4)
         assert list(breaker_metrics(desk)[0]) == ["connection refused"]
         await asyncio.sleep(60)
@@ -117,7 +119,7 @@ def test_the_reason_is_the_current_one_in_log_and_figures(caplog: pytest.LogCapt
         assert "not JSON" in reason
         assert count > 30
         assert at > 0
-        await asking
+        await pending
         assert breaker_metrics(desk) == ({}, 0)
 
     with caplog.at_level(logging.INFO):
@@ -144,10 +146,10 @@ def test_answers_that_one_cannot_use_do_not_open_the_breaker(answer: Response) -
 def test_rubbish_opens_it() -> None:
     async def scenario() -> None:
         desk = Desk(Scripted(lambda _: Response(200, b"<html>")), Policy())
-        asking = asyncio.create_task(desk.answers(50))
+        pending = asyncio.create_task(desk.answers(50))
         await asyncio.sleep(0.1)
         assert not desk.calls.availability.is_available("registry")
-        asking.cancel()
+        pending.cancel()
 
     virtually(scenario())
 
@@ -170,7 +172,7 @@ def test_a_quota_is_kept_in_any_period_and_used(calls: int, per: int) -> None:
         desk = Desk(api, policy)
         found = await desk.answers(wanted)
         assert {one.status for one in found} == {"result"}, "waiting for its turn costs a call nothing of its deadline"
-        times = [when for when, _ in api.asked]
+        times = [when for when, _ in api.requests]
         within = [sum(when <= other < when + per - 1e-6 for other in times) for when in times[:: max(1, calls // 10)]]
         assert max(within) <= calls
         assert times[-1] <= (wanted - 1) * per / calls / 0.95
@@ -190,7 +192,7 @@ def test_when_an_api_asks_to_be_left_alone_all_its_calls_keep_to_it(asks: str, r
         desk = Desk(api, Policy(attempts=2, backoff=timedelta(0), concurrency=10))
         found = await desk.answers(100)
         assert {one.status for one in found} == {"result"}
-        times = [round(when) for when, _ in api.asked]
+        times = [round(when) for when, _ in api.requests]
         assert {when for when in times if when < 2 * rests} == {0, rests}, "it was not over at the second try"
         assert times.count(0) == 10
         assert times.count(rests) <= 3, "a few find out whether it was long enough"
@@ -203,17 +205,17 @@ def test_a_breaker_that_opens_while_a_call_waits_for_the_rate_stops_it() -> None
         api = Scripted(away)
         policy = Policy(rate=RateLimit(calls=10), breaker=Breaker(open_for=100 * SECOND), max_backoff=SECOND)
         desk = Desk(api, policy)
-        asking = asyncio.create_task(desk.answers(100))
+        pending = asyncio.create_task(desk.answers(100))
         await asyncio.sleep(90)
-        assert len(api.asked) <= 7, "five failures opened it; one or two were under way"
-        await asking
+        assert len(api.requests) <= 7, "five failures opened it; one or two were under way"
+        await pending
 
     virtually(scenario())
 
 
 def test_a_probe_that_is_given_up_while_it_waits_for_the_rate_leaves_its_place() -> None:
     async def scenario() -> None:
-        api = Scripted(lambda target: good(target) if len(api.asked) > 1 else Response(503, b""))
+        api = Scripted(lambda target: good(target) if len(api.requests) > 1 else Response(503, b""))
         breaker = Breaker(failures=1, probes=1)
         desk = Desk(api, Policy(rate=RateLimit(calls=1, per=10 * SECOND), breaker=breaker))
         first = asyncio.create_task(desk.answer("P1"))
@@ -247,6 +249,6 @@ def test_calls_are_counted_with_api_enrichment_and_outcome() -> None:
         assert desk.counts.get(metrics.CALLS, "registry", "owner", "result") == 1
         assert desk.counts.get(metrics.RETRIES, "registry", "owner") == 2
         assert desk.counts.histograms(metrics.CALL_SECONDS)["registry",].count == 3
-        assert all(later > earlier for (earlier, _), (later, _) in pairwise(api.asked))
+        assert all(later > earlier for (earlier, _), (later, _) in pairwise(api.requests))
 
     virtually(scenario())

@@ -18,10 +18,10 @@ def upper_bound(_: float, high: float) -> float:
     return high
 
 
-@given(calls=st.integers(1, 10_000), asked=st.none() | st.integers(0, 10**6))
-def test_bounded_and_never_before_retry_after(calls: int, asked: int | None) -> None:
-    retry_after = None if asked is None else timedelta(seconds=asked)
-    least, policy = min(asked or 0, 60), Policy()
+@given(calls=st.integers(1, 10_000), seconds=st.none() | st.integers(0, 10**6))
+def test_bounded_and_never_before_retry_after(calls: int, seconds: int | None) -> None:
+    retry_after = None if seconds is None else timedelta(seconds=seconds)
+    least, policy = min(seconds or 0, 60), Policy()
     for draw in (upper_bound, min):
         waited = pause(policy, calls, retry_after, draw=draw)
         assert least <= waited <= least + policy.max_backoff.total_seconds()

@@ -55,8 +55,8 @@ def test_a_full_call_is_made_at_once_and_a_part_of_one_after_the_wait() -> None:
         one = desk(api)
         found = await one.answers(25)
         assert [answer.result for answer in found] == [{"name": f"owner of P{n}", "rating": 1.0} for n in range(25)]
-        assert [len(keys(target)) for _, target in api.asked] == [10, 10, 5]
-        assert [when for when, _ in api.asked] == pytest.approx([0, 0, 0.02], abs=1e-5)
+        assert [len(keys(target)) for _, target in api.requests] == [10, 10, 5]
+        assert [when for when, _ in api.requests] == pytest.approx([0, 0, 0.02], abs=1e-5)
         assert one.counts.get(metrics.CALLS, "registry", "owner", "result") == 3
 
     virtually(scenario())
@@ -68,7 +68,7 @@ def test_each_key_is_kept_by_itself() -> None:
         one = desk(api)
         await one.answers(3)
         await one.answers(4)
-        assert [keys(target) for _, target in api.asked] == [["P0", "P1", "P2"], ["P3"]]
+        assert [keys(target) for _, target in api.requests] == [["P0", "P1", "P2"], ["P3"]]
 
     virtually(scenario())
 
@@ -119,7 +119,7 @@ def test_the_outcome_of_each_key_is_its_own_item() -> None:
             ("failure", "status 503"),
             ("result", None),
         ]
-        assert [keys(target) for _, target in api.asked[1:]] == [["P3", "P6"], ["P3", "P6"]], "retried by the policy"
+        assert [keys(target) for _, target in api.requests[1:]] == [["P3", "P6"], ["P3", "P6"]], "retried by the policy"
         assert [one.attempts for one in found if one.reason == "status 503"] == [3]
 
     virtually(scenario())
@@ -131,7 +131,7 @@ def test_a_call_that_fails_is_tried_again_for_all_its_keys() -> None:
         api = Scripted(lambda target: Response(next(statuses), response(owners(target)).body))
         found = await desk(api).answers(5)
         assert {one.status for one in found} == {"result"}
-        assert [len(keys(target)) for _, target in api.asked] == [5, 5]
+        assert [len(keys(target)) for _, target in api.requests] == [5, 5]
 
     virtually(scenario())
 
@@ -142,7 +142,7 @@ def test_a_storm_of_failures_makes_one_call_per_attempt_for_any_number_of_keys()
         api = Scripted(lambda target: Response(next(statuses), response(owners(target)).body))
         one = desk(api, Policy(attempts=5), size=50)
         assert {answer.status for answer in await one.answers(50)} == {"result"}
-        assert [len(keys(target)) for _, target in api.asked] == [50] * 4, "each waited for itself"
+        assert [len(keys(target)) for _, target in api.requests] == [50] * 4, "each waited for itself"
         assert one.counts.get(metrics.CALLS, "registry") == 4
         assert one.counts.get(metrics.RETRIES, "registry") == 3
 
@@ -155,9 +155,9 @@ def test_a_batch_has_one_deadline_for_all_its_attempts() -> None:
         policy = Policy(attempts=100, timeout=timedelta(seconds=1), deadline=timedelta(seconds=3), breaker=None)
         ended = await desk(api, policy).answers(10)
         assert {(answer.status, answer.reason) for answer in ended} == {("failure", "status 503")}
-        assert {answer.attempts for answer in ended} == {len(api.asked)}
-        assert len(api.asked) > 3
-        assert api.asked[-1][0] < 3.1
+        assert {answer.attempts for answer in ended} == {len(api.requests)}
+        assert len(api.requests) > 3
+        assert api.requests[-1][0] < 3.1
 
     virtually(scenario())
 
@@ -166,7 +166,7 @@ def test_failed_items_are_requested_again_together_and_the_others_not() -> None:
     async def scenario() -> None:
         def items(target: str) -> Response:
             found = {item["plate"]: item for item in owners(target)}
-            if len(api.asked) < 3:
+            if len(api.requests) < 3:
                 found |= {"P1": {"status": 503}, "P2": {"name": ["wrong"]}}
             return response(found)
 
@@ -174,7 +174,7 @@ def test_failed_items_are_requested_again_together_and_the_others_not() -> None:
         ended = await desk(api, Policy(attempts=9), status="status").answers(4)
         await asyncio.sleep(60)  # in which nothing more may be asked
         assert [answer.status for answer in ended] == ["result"] * 4
-        assert [keys(target) for _, target in api.asked] == [["P0", "P1", "P2", "P3"], ["P1", "P2"], ["P1", "P2"]]
+        assert [keys(target) for _, target in api.requests] == [["P0", "P1", "P2", "P3"], ["P1", "P2"], ["P1", "P2"]]
 
     virtually(scenario())
 
@@ -183,11 +183,11 @@ def test_an_answered_key_does_not_wait_for_the_retried_ones() -> None:
     async def scenario() -> None:
         found = {"P0": {"name": "good"}, "P1": {"status": 503}}
         one = desk(Scripted(lambda _: response(found)), Policy(attempts=50), status="status")
-        asking = [asyncio.create_task(one.answer(f"P{number}")) for number in range(2)]
-        assert (await asking[0]).status == "result"
-        assert not asking[1].done()
+        pending = [asyncio.create_task(one.answer(f"P{number}")) for number in range(2)]
+        assert (await pending[0]).status == "result"
+        assert not pending[1].done()
         one.calls.close()
-        await asyncio.gather(*asking, return_exceptions=True)
+        await asyncio.gather(*pending, return_exceptions=True)
 
     virtually(scenario())
 
@@ -198,7 +198,7 @@ def test_answered_halves_are_not_requested_again() -> None:
         api = Scripted(lambda target: Response(next(statuses), response(owners(target)).body))
         assert {one.status for one in await desk(api).answers(4)} == {"result"}
         halves = [["P0", "P1", "P2", "P3"], ["P0", "P1"], ["P2", "P3"], ["P2", "P3"]]
-        assert [keys(target) for _, target in api.asked] == halves
+        assert [keys(target) for _, target in api.requests] == halves
 
     virtually(scenario())
 
@@ -210,7 +210,7 @@ def test_a_list_of_bad_keys_is_less_than_two_calls_for_each_and_one_where_all_ar
     async def scenario() -> None:
         api = Scripted(lambda _: Response(status, b"no"))
         assert {one.reason for one in await desk(api).answers(10)} == {f"status {status}"}
-        assert len(api.asked) == calls
+        assert len(api.requests) == calls
 
     virtually(scenario())
 
@@ -229,7 +229,7 @@ def test_one_bad_key_fails_alone() -> None:
         api = Scripted(lambda target: Response(400, b"bad") if "P5" in keys(target) else response(owners(target)))
         found = await desk(api).answers(10)
         assert [one.status for one in found] == ["result"] * 5 + ["failure"] + ["result"] * 4
-        assert len(api.asked) <= 9, "it is found by halves"
+        assert len(api.requests) <= 9, "it is found by halves"
 
     virtually(scenario())
 
@@ -247,7 +247,7 @@ def test_one_item_that_is_nested_too_deeply_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("found", ["text", 7, [1, 2], None])
-def test_what_is_no_list_fails_and_leaves_nobody_waiting(found: Any) -> None:
+def test_what_is_no_list_fails_and_leaves_no_request_waiting(found: Any) -> None:
     async def scenario() -> None:
         ended = await desk(Scripted(lambda _: response(found))).answers(3)
         assert {one.status for one in ended} == ({"absence"} if isinstance(found, list) else {"failure"})
@@ -255,7 +255,7 @@ def test_what_is_no_list_fails_and_leaves_nobody_waiting(found: Any) -> None:
     virtually(scenario())
 
 
-def test_a_bug_leaves_nobody_waiting() -> None:
+def test_a_bug_leaves_no_request_waiting() -> None:
     def broken(_: str) -> Response:
         raise ZeroDivisionError
 
@@ -269,10 +269,10 @@ def test_a_bug_leaves_nobody_waiting() -> None:
 def test_one_that_is_given_up_takes_no_other_with_it() -> None:
     async def scenario() -> None:
         one = desk(Scripted(lambda target: response(owners(target))))
-        asking = [asyncio.create_task(one.answer(f"P{number}")) for number in range(3)]
+        pending = [asyncio.create_task(one.answer(f"P{number}")) for number in range(3)]
         await asyncio.sleep(0.02 + LATENCY_S / 2)
-        asking[0].cancel()
-        ended = await asyncio.gather(*asking, return_exceptions=True)
+        pending[0].cancel()
+        ended = await asyncio.gather(*pending, return_exceptions=True)
         assert isinstance(ended[0], asyncio.CancelledError)
         assert [getattr(answer, "status", None) for answer in ended[1:]] == ["result"] * 2
 
@@ -283,11 +283,11 @@ def test_one_that_is_given_up_leaves_its_key_to_another_device() -> None:
     async def scenario() -> None:
         api = Scripted(lambda target: response(owners(target)))
         one = desk(api)
-        asking = [asyncio.create_task(one.answer("P1")) for _ in range(2)]
+        pending = [asyncio.create_task(one.answer("P1")) for _ in range(2)]
         await asyncio.sleep(0.01)
-        asking[0].cancel()
-        assert (await asking[1]).status == "result"
-        assert len(api.asked) == 1
+        pending[0].cancel()
+        assert (await pending[1]).status == "result"
+        assert len(api.requests) == 1
 
     virtually(scenario())
 

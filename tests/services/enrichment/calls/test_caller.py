@@ -63,8 +63,8 @@ async def outcome(*results: Found | Exception) -> tuple[Application, Outcome]:
         return result
 
     app = Application(name="a", event=Seen, state=Car, enrichments=(found,))
-    tries = Retrier(Policy(attempts=3), sleep=lambda _: asyncio.sleep(0), draw=min, on_retry=lambda: None)
-    return app, await Caller(app, {"found": Nothing()}, {"found": tries}).answer(REQUEST)
+    retrier = Retrier(Policy(attempts=3), sleep=lambda _: asyncio.sleep(0), draw=min, on_retry=lambda: None)
+    return app, await Caller(app, {"found": Nothing()}, {"found": retrier}).answer(REQUEST)
 
 
 TEXT: dict[str, Any] = {"at": None, "number": "x", "count": 0, "parts": []}
@@ -113,6 +113,6 @@ async def test_a_function_may_ask_to_be_run_again() -> None:
     assert (ended.status, ended.reason, ended.attempts) == ("failure", "not ready", 3)
 
 
-async def test_a_bug_is_a_failure_that_does_not_tell_what_it_says() -> None:
+async def test_a_bug_is_a_failure_without_the_message_of_the_exception() -> None:
     _, ended = await outcome(KeyError("canary"))
     assert (ended.status, ended.reason) == ("failure", "the function raised KeyError")

@@ -23,17 +23,17 @@ class Watched:
 
     def __init__(self, policy: Breaker = POLICY) -> None:
         self.time = Time()
-        self.told: list[BreakerState] = []
+        self.states: list[BreakerState] = []
         self.failure: LatestFailure | None = None
-        self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, on_change=self._tell)
+        self.breaker = CircuitBreaker(policy, clock=self.time.clock, later=self.time.later, on_change=self._note)
 
-    def _tell(self, state: BreakerState, failure: LatestFailure | None) -> None:
-        if not self.told or state is not self.told[-1]:
-            self.told.append(state)
+    def _note(self, state: BreakerState, failure: LatestFailure | None) -> None:
+        if not self.states or state is not self.states[-1]:
+            self.states.append(state)
         self.failure = failure
 
     def last(self) -> BreakerState:
-        return self.told[-1]
+        return self.states[-1]
 
     async def call(self, *, failed: bool | None) -> None:
         async with asyncio.timeout(STUCK_S):
@@ -55,7 +55,7 @@ async def test_opens_at_the_number_and_the_share_of_failures() -> None:
     for failed in (True, True, False, False, False):
         await one.call(failed=failed)
     await one.call(failed=True)
-    assert one.told == [BreakerState.CLOSED, BreakerState.OPEN], "3 of 6 failed"
+    assert one.states == [BreakerState.CLOSED, BreakerState.OPEN], "3 of 6 failed"
 
 
 async def test_the_failure_is_the_latest_one_with_its_count_whichever_turn_its_call_began_in() -> None:
@@ -86,7 +86,7 @@ async def test_few_failures_or_a_small_share_do_not_open_it() -> None:
     for _ in range(100):
         for failed in (True, False, False):
             await rare.call(failed=failed)
-    assert few.told == rare.told == [BreakerState.CLOSED]
+    assert few.states == rare.states == [BreakerState.CLOSED]
 
 
 async def test_calls_of_long_ago_and_beyond_the_last_ones_are_forgotten() -> None:
@@ -95,12 +95,12 @@ async def test_calls_of_long_ago_and_beyond_the_last_ones_are_forgotten() -> Non
         await one.call(failed=failed)
     await one.time.passes(60)
     await one.call(failed=True)
-    assert one.told == [BreakerState.CLOSED]
+    assert one.states == [BreakerState.CLOSED]
     for _ in range(50):
         await one.call(failed=False)
     for _ in range(5):
         await one.call(failed=True)
-    assert one.told == [BreakerState.CLOSED, BreakerState.OPEN], "5 of the last 10"
+    assert one.states == [BreakerState.CLOSED, BreakerState.OPEN], "5 of the last 10"
 
 
 async def test_while_it_is_open_calls_wait_and_then_the_first_ones_try() -> None:
@@ -150,7 +150,7 @@ async def test_one_that_is_cancelled_as_it_is_let_through_leaves_its_place_too()
     assert waiting[3].done()
 
 
-async def test_what_a_call_of_an_earlier_turn_tells_does_not_count() -> None:
+async def test_the_outcome_of_a_call_before_the_last_change_does_not_count() -> None:
     one = Watched()
     late = [await one.breaker.acquire() for _ in range(20)]
     await one.half_opens()

@@ -51,7 +51,7 @@ def desk(one: Any, *answers: Any) -> tuple[Desk, Scripted, list[int]]:
     dropped: list[int] = []
 
     def answer(_: str) -> Response:
-        number = len(api.asked)
+        number = len(api.requests)
         found = left.pop(0) if len(left) > 1 else left[0]
         return Response(200, json.dumps(found).encode(), drop=lambda: dropped.append(number))
 
@@ -83,7 +83,7 @@ def test_a_mismatch_is_tried_again_on_another_connection_and_then_a_failure(one:
     async def scenario() -> None:
         own, api, dropped = desk(one, wrong, right)
         assert (await own.answer("P1")).result == {"name": "owner of P1", "rating": 1.0}
-        assert (len(api.asked), dropped) == (2, [1])
+        assert (len(api.requests), dropped) == (2, [1])
         own, api, dropped = desk(one, wrong)
         found = await own.answer("P1")
         assert (found.status, found.attempts, found.response) == ("failure", POLICY.attempts, None)
@@ -100,7 +100,7 @@ def test_an_answer_that_was_refused_is_not_kept_for_others() -> None:
         own, api, _ = desk(single, *wrong, item("P1"))
         assert (await own.answer("P1")).status == "failure"
         assert (await own.answer("P1")).status == "result"
-        assert len(api.asked) == POLICY.attempts + 1
+        assert len(api.requests) == POLICY.attempts + 1
 
     virtually(scenario())
 
@@ -142,6 +142,6 @@ def test_a_kept_answer_that_another_model_took_is_requested_again() -> None:
         own = Desk(api, POLICY, enrichments=(owner, street, quote))
         assert (await own.answer("P1")).result == {"name": "owner of P2", "rating": 1.0}, "nothing checks this one"
         assert (await own.answer("P1", "quote")).result == {"price": 1.5}
-        assert len(api.asked) == 2
+        assert len(api.requests) == 2
 
     virtually(scenario())

@@ -33,7 +33,7 @@ def test_a_value_or_a_file_with_it(tmp_path: Path) -> None:
         ("X-Key\n", "canary"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_without_telling_it(name: str, value: str) -> None:
+def test_what_cannot_be_sent_is_refused_without_its_value(name: str, value: str) -> None:
     with pytest.raises(HeaderUnreadableError, match="write one line of text, or file:/its/path") as refused:
         reveal({name: SecretStr(value)})
     assert "canary" not in str(refused.value).replace("/nowhere/canary-file", "")

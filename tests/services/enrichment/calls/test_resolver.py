@@ -18,7 +18,7 @@ async def test_those_that_may_not_be_called_are_left_out() -> None:
     assert [one["host"] for one in await resolver.resolve("api.test")] == ["10.1.0.1", "8.8.8.8"]
 
 
-async def test_when_none_is_left_the_error_says_which_host() -> None:
+async def test_when_none_is_left_the_error_names_the_host() -> None:
     with pytest.raises(AddressRefusedError, match=r"10\.2\.0\.1 of api\.test"):
         await CheckedResolver(Names(["10.2.0.1"]), ALLOWED).resolve("api.test")
 

@@ -136,10 +136,10 @@ async def test_one_that_is_larger_than_all_room_is_not_kept() -> None:
 async def test_calls_alike_at_the_same_time_are_one(policy: Cache | None) -> None:
     one = FakeFetch(policy)
     one.let.clear()
-    asking = [asyncio.create_task(one.get()) for _ in range(5)]
+    pending = [asyncio.create_task(one.get()) for _ in range(5)]
     await asyncio.sleep(0)
     one.let.set()
-    found = await asyncio.gather(*asking)
+    found = await asyncio.gather(*pending)
     assert (one.calls, found) == (1, [[b"body"]] * 5)
     assert one.outcomes() == {"miss": 1, "shared": 4}
     found[0].append(b"changed")
@@ -151,32 +151,32 @@ async def test_they_share_an_absence_and_a_failure_too(error: Exception) -> None
     one = FakeFetch()
     one.error = error
     one.let.clear()
-    asking = [asyncio.create_task(one.get()) for _ in range(3)]
+    pending = [asyncio.create_task(one.get()) for _ in range(3)]
     await asyncio.sleep(0)
     one.let.set()
-    assert {type(found) for found in await asyncio.gather(*asking, return_exceptions=True)} == {type(error)}
+    assert {type(found) for found in await asyncio.gather(*pending, return_exceptions=True)} == {type(error)}
     assert one.calls == 1
 
 
-async def test_when_the_one_that_asks_is_given_up_another_asks() -> None:
+async def test_when_the_caller_of_a_shared_call_is_cancelled_another_calls() -> None:
     one = FakeFetch()
     one.let.clear()
-    asking = [asyncio.create_task(one.get()) for _ in range(3)]
+    pending = [asyncio.create_task(one.get()) for _ in range(3)]
     await asyncio.sleep(0)
-    asking[0].cancel()
+    pending[0].cancel()
     await asyncio.sleep(0.001)
     assert one.calls == 2, "one of the others"
     one.let.set()
-    assert await asyncio.gather(*asking[1:]) == [[b"body"]] * 2
+    assert await asyncio.gather(*pending[1:]) == [[b"body"]] * 2
     assert one.calls == 2
 
 
 async def test_when_one_that_waits_is_given_up_the_others_do_not_notice() -> None:
     one = FakeFetch()
     one.let.clear()
-    asking = [asyncio.create_task(one.get()) for _ in range(3)]
+    pending = [asyncio.create_task(one.get()) for _ in range(3)]
     await asyncio.sleep(0)
-    asking[1].cancel()
+    pending[1].cancel()
     one.let.set()
-    assert await asking[0] == await asking[2] == [b"body"]
+    assert await pending[0] == await pending[2] == [b"body"]
     assert one.calls == 1

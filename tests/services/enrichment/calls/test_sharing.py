@@ -29,10 +29,10 @@ def test_an_answer_serves_other_devices_for_its_time() -> None:
             assert (await desk.answer("P1")).status == "result"
         await asyncio.sleep(9 * STALE.total_seconds())
         await desk.answer("P1")
-        assert len(api.asked) == 1
+        assert len(api.requests) == 1
         await asyncio.sleep(2 * STALE.total_seconds())
         await desk.answer("P1")
-        assert len(api.asked) == 2
+        assert len(api.requests) == 2
 
     virtually(scenario())
 
@@ -44,10 +44,10 @@ def test_an_enrichment_whose_answers_become_stale_takes_no_stale_one() -> None:
         await desk.answer("P1", "quote")
         await asyncio.sleep((STALE - timedelta(seconds=1)).total_seconds())
         await desk.answer("P1", "quote")
-        assert len(api.asked) == 1
+        assert len(api.requests) == 1
         await asyncio.sleep(2)
         await desk.answer("P1", "quote")
-        assert len(api.asked) == 2
+        assert len(api.requests) == 2
 
     virtually(scenario())
 
@@ -56,9 +56,9 @@ def test_enrichments_that_ask_the_same_share_the_answer_and_each_reads_its_own_m
     async def scenario() -> None:
         api = Scripted(lambda _: ALL)
         desk = Desk(api, POLICY, enrichments=(owner, street, quote))
-        asked = asyncio.gather(desk.answer("P1"), desk.answer("P1", "street"))
-        assert [one.result for one in await asked] == [{"name": "Ann", "rating": 1.0}, {"street": "Main Street"}]
-        assert len(api.asked) == 1
+        pending = asyncio.gather(desk.answer("P1"), desk.answer("P1", "street"))
+        assert [one.result for one in await pending] == [{"name": "Ann", "rating": 1.0}, {"street": "Main Street"}]
+        assert len(api.requests) == 1
 
     virtually(scenario())
 
@@ -70,6 +70,6 @@ def test_an_answer_that_fits_another_model_only_is_not_the_last_word() -> None:
         desk = Desk(api, POLICY, enrichments=(owner, street, quote))
         assert (await desk.answer("P1")).status == "result"
         assert (await desk.answer("P1", "street")).result == {"street": "Main Street"}
-        assert len(api.asked) == 2
+        assert len(api.requests) == 2
 
     virtually(scenario())

@@ -99,7 +99,7 @@ async def test_of_two_responses_to_one_request_none_is_taken(stray: bytes, tls: 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.parametrize("line_ends", [b"\r\n", b"\n", b"\r\n\r\n"])
+@pytest.mark.parametrize("newlines", [b"\r\n", b"\n", b"\r\n\r\n"])
 @pytest.mark.parametrize(
     "segments",
     [
@@ -111,8 +111,8 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ],
     ids=["length", "split", "newline", "chunks", "trailers"],
 )
-async def test_newlines_after_a_response_close_its_connection(segments: list[bytes], line_ends: bytes) -> None:
-    for behind, connections in ((b"", [1, 1]), (line_ends, [1, 2])):
+async def test_newlines_after_a_response_close_its_connection(segments: list[bytes], newlines: bytes) -> None:
+    for behind, connections in ((b"", [1, 1]), (newlines, [1, 2])):
         answer = [*segments[:-1], segments[-1] + behind]
         server = Straying(lambda _, __, answer=answer: answer)  # type: ignore[misc]
         async with calling(server) as transport:

@@ -52,7 +52,7 @@ async def test_a_name_is_not_looked_up_again_between_the_check_and_the_connectio
     async with HttpTransport(named(registry), BOUNDS, clock=time.monotonic, resolver=names) as way:
         for _ in range(3):
             assert (await way.get("/owners/P1", 1.0)).status == 200
-    assert names.asked == 1
+    assert names.lookups == 1
 
 
 async def test_redirects_are_followed_as_far_as_declared(registry: Registry) -> None:
@@ -142,7 +142,7 @@ async def test_a_certificate_for_another_host_is_refused(
         assert api.raw == []
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(authority: trustme.CA) -> None:
+async def test_an_untrusted_certificate_is_refused(authority: trustme.CA) -> None:
     async with Registry().serving(certificate(authority, "127.0.0.1")) as api, transport(api.url) as way:
         with pytest.raises(RetryableCallError, match="SSLCertVerificationError"):
             await way.get("/owners/P1", 1.0)

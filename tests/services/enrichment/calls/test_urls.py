@@ -65,7 +65,7 @@ def test_what_cannot_be_sent_is_a_permanent_failure(value: str | float) -> None:
 
 
 @pytest.mark.parametrize(("template", "value"), [("/a/.{x}/b", "."), ("/a/v{x}", "..")])
-def test_dots_are_refused_also_beside_what_the_template_has(template: str, value: str) -> None:
+def test_dots_are_refused_also_next_to_what_the_template_has(template: str, value: str) -> None:
     with pytest.raises(PermanentCallError):
         target(template, {"x": value})
 
