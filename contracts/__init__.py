@@ -1,4 +1,4 @@
-"""What all parts agree on. An application imports everything that it needs from here."""
+"""The contracts between all parts. An application imports everything that it needs from here."""
 
 from contracts.errors import AbsentError, DeclarationError, PermanentCallError, RetryableCallError, StateloopError
 from contracts.model.alerts import AlertRule, Alerts

@@ -53,15 +53,15 @@ class CallError(StateloopError):
     """A call to an external API that gave no result."""
 
     calls = 0
-    """How often the API was called for it, where that is known."""
+    """The number of calls of the API, where it is known."""
 
 
 class AbsentError(CallError):
-    """The API answered that it knows nothing of what was asked (404, 410): an answer, not a failure."""
+    """The API reported that the requested thing does not exist (404, 410): an answer, not a failure."""
 
 
 class RetryableCallError(CallError, RetryableError):
-    """A call that may succeed later. `retry_after` is what the API asked for, `response` how its answer began."""
+    """A call that may succeed later. `retry_after` is the wait that the API requests, `response` the answer's start."""
 
     def __init__(self, reason: str, retry_after: timedelta | None = None, *, response: str | None = None) -> None:
         super().__init__(reason)

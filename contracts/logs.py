@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REPEAT_S = 30.0
-"""How often a warning that repeats is logged."""
+"""The interval at which a repeated warning is logged."""
 MOST_KINDS = 1000
 """The number of kinds of warnings that are remembered; an older one is logged again."""
 
@@ -29,7 +29,7 @@ class JsonLines(logging.Formatter):
         self._trace_id = trace_id
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return the record as one line of JSON."""
         line = {
             "ts": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname.lower(),
@@ -47,7 +47,7 @@ class JsonLines(logging.Formatter):
 
 
 class Repeats(logging.Filter):
-    """Lets a warning that repeats through once in a while, as `repeated` with the number held back before it.
+    """Logs a repeated warning at most once per interval, with the number of suppressed ones as `repeated`.
 
     While a broker is away, its client logs each failed connection. Two warnings are alike when they differ in numbers
     only, as in a time or a port.

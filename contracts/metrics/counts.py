@@ -48,7 +48,7 @@ class Counts(Collector):
         self._histograms[metric][labels].note(value)
 
     def get(self, metric: Metric, *labels: str) -> float:
-        """One value; 0 if it was never touched. With fewer labels than declared, the sum over the others."""
+        """Return one value; 0 if it was never set. With fewer labels than declared, return the sum over the others."""
         return sum(self.divided(metric, labels).values())
 
     def divided(self, metric: Metric, labels: Labels = ()) -> dict[Labels, float]:
@@ -115,7 +115,7 @@ class LabelledCounts(Collector):
 
 
 class HistogramCounts:
-    """How many values were at most each bound, with their sum."""
+    """The number of values up to each bound, and the sum of all values."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
@@ -129,7 +129,7 @@ class HistogramCounts:
 
     @property
     def count(self) -> int:
-        """How many values."""
+        """The number of values."""
         return sum(self._counts)
 
     def cumulative(self) -> list[tuple[str, float]]:

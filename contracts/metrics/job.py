@@ -40,7 +40,7 @@ WATERMARK = _gauge(
 )
 STATE_KEYS = _gauge(
     "state_keys",
-    "Keys that an operator's state held when the last batch looked for those to end.",
+    "Keys in an operator's state when the last batch looked for expired ones.",
     ("operator",),
 )
 STATE_UPDATED = _counter("state_updated", "Keys of the state written.", ("operator",))

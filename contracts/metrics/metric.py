@@ -1,4 +1,4 @@
-"""What a metric is: a name, what it means, and what divides it."""
+"""The declaration of a metric: its name, its meaning and its labels."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +8,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, eq=False)  # compared by identity, so that its hash costs nothing where figures are counted
 class Metric:
-    """A figure of one part. A counter only grows while the process lives; `labels` names what divides it.
+    """A figure of one part. A counter only grows while the process runs; `labels` are the names of its labels.
 
     `buckets` are the upper bounds of a histogram, in its unit, which is the last word of its name.
     """
@@ -22,7 +22,7 @@ class Metric:
 
     @property
     def family(self) -> str:
-        """Its name in Prometheus, where samples of a counter have `_total` after it."""
+        """The metric's name in Prometheus, where samples of a counter have `_total` after it."""
         return f"stateloop_{self.part}_{self.name}"
 
     @property

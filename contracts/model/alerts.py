@@ -39,7 +39,7 @@ class AlertRule(BaseModel):
 
     @cached_property
     def is_pattern(self) -> bool:
-        """Whether it may apply to several keys."""
+        """Return whether the rule may apply to several keys."""
         return PATTERN.search(self.keys) is not None
 
     @cached_property
@@ -78,9 +78,9 @@ class Alerts:
             raise DeclarationError(f"Alerts({self.name!r})", problem, write)
 
     def is_true(self, snapshot: Snapshot, rule: Any) -> bool:
-        """Whether an alert that is not open opens."""
+        """Return whether an alert that is not open opens."""
         return bool(self.opens(snapshot, rule)) and not (self.closes and self.closes(snapshot, rule))
 
     def is_over(self, snapshot: Snapshot, rule: Any) -> bool:
-        """Whether an open alert closes."""
+        """Return whether an open alert closes."""
         return bool(self.closes(snapshot, rule)) if self.closes else not self.opens(snapshot, rule)

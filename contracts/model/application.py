@@ -159,7 +159,7 @@ class Application:
 
     @property
     def reads_tables(self) -> bool:
-        """Whether a derive worker reads reference tables, and stores the present states."""
+        """Whether a derive worker reads reference tables and stores the present states."""
         return bool(self.alerts) or any(one.tables for one in self.derived)
 
     @property
@@ -184,12 +184,12 @@ class Application:
 
     @cached_property
     def kept_for(self) -> timedelta:
-        """How long after a window's start the job accepts records of it."""
+        """The time after a window's start in which the job accepts records of it."""
         return self.state.lifetime + self.state.grace
 
     @cached_property
     def limited(self) -> bool:
-        """Whether anything limits a device's requests in time."""
+        """Whether a budget or an interval limits a device's requests."""
         return self.budget is not None or any(one.at_most_every for one in self.enrichments)
 
     @cached_property
@@ -284,7 +284,7 @@ def _is_required(event: type[BaseEvent], name: str, kind: type) -> bool:
 
 
 def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
-    """For each reduced field of the state, the event's field that it comes from."""
+    """Return the event's field by the reduced field of the state that it feeds."""
     found = {}
     for name, (reducer, annotation) in reducers(state).items():
         where = f"{state.__name__}.{name}"

@@ -33,13 +33,13 @@ class Batch(Generic[M]):
     key: str = "id"
     """The field of an item that has its key, where the answer is a list."""
     size: int = 50
-    """How many keys a call takes at most."""
+    """The maximum number of keys in a call."""
     wait: timedelta = timedelta(milliseconds=10)
-    """How long the first key waits for others at most."""
+    """The maximum time for which the first key waits for others."""
     items: str | None = None
     """The field of the answer that holds the items, unless the answer is they."""
     separator: str | None = None
-    """What is between the keys in a single value, as in `tailnum=N1,N2`; None repeats the parameter."""
+    """The separator of keys in a single value, as in `tailnum=N1,N2`; None repeats the parameter."""
     status: str | None = None
     """The field of an item, if it has one, that is its own status: it means what a response's would by the policy."""
 
@@ -51,7 +51,7 @@ class Batch(Generic[M]):
         self._must("size", self.size >= 1, "size=50")
         self._must("wait", self.wait >= NO_TIME, "wait=timedelta(milliseconds=10)")
 
-    def _must(self, field: str, is_valid: bool, write: str) -> None:  # noqa: FBT001  # it is what is said
+    def _must(self, field: str, is_valid: bool, write: str) -> None:  # noqa: FBT001  # the positional argument is the condition
         if not is_valid:
             where = f"Batch({field}={spelled(getattr(self, field))})"
             raise DeclarationError(where, "asks for nothing", f"Write {write}")

@@ -15,14 +15,14 @@ Predicate = Callable[..., bool]
 
 @dataclass(frozen=True)
 class Condition:
-    """What `when=` declared. `kinds` has the types of the inputs that the predicate takes, by name."""
+    """The predicate of `when=`. `kinds` has the types of the inputs that the predicate takes, by name."""
 
     predicate: Predicate
     kinds: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        """What the predicate is called; `when` if it has no name of its own."""
+        """The name of the predicate; `when` if it has no name of its own."""
         own = getattr(self.predicate, "__name__", "<lambda>")
         return "when" if own == "<lambda>" else own
 

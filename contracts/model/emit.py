@@ -1,4 +1,4 @@
-"""When the job writes a snapshot of a state."""
+"""The emit modes: when the job writes a snapshot of a state."""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -7,10 +7,10 @@ EMIT_INTERVAL = timedelta(seconds=1)
 
 
 class Emit(StrEnum):
-    """When the job writes a snapshot. The state and the content of a snapshot are the same for all three."""
+    """The emit modes. The state and the content of a snapshot are the same for all three."""
 
     EVENT = "event"
-    """After each record, within milliseconds: for what has to react at once."""
+    """After each record, within milliseconds."""
     BATCH = "batch"
     """Once for each interval, the newest snapshot of each changed key: cheaper, for dashboards and backfill."""
     CLOSE = "close"

@@ -20,7 +20,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Api(Protocol):
-    """What an enrichment calls with. The worker gives the real one, the test kit a fake one."""
+    """The client with which an enrichment calls its API. The worker passes the real one, the test kit a fake one."""
 
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
         """GET the path on the enrichment's API and validate the JSON answer as the model.
@@ -42,7 +42,7 @@ Function = Callable[..., Awaitable[Any]]
 class Need:
     """One input of an enrichment: a field of the state, or the result in a slot.
 
-    Without an optional one it still runs, but not while that is being asked for.
+    An enrichment runs without an optional input, but not while that input is being requested.
     """
 
     name: str
@@ -74,12 +74,12 @@ class Enrichment:
 
     @property
     def recorded_as(self) -> str:
-        """Its name in feedback and dead letters: the first one of its slot."""
+        """The name in feedback and dead letters: that of the first enrichment of the slot."""
         return self.aliases.get(self.name, self.name)
 
     @cached_property
     def rounding(self) -> dict[str, Quantize]:
-        """How inputs are rounded, by the names of those that are."""
+        """The quantization of inputs, by the names of the quantized ones."""
         return {need.name: need.near for need in self.needs if need.near}
 
     def __call__(self, api: Api, **inputs: Any) -> Awaitable[BaseModel]:

@@ -72,7 +72,7 @@ def _check_need(state: type[State], one: Enrichment, need: Need) -> None:
 
 
 def _refuse_unrounded(where: str, need: Need, reducer: str) -> None:
-    """After a crash other last digits would be other inputs, for which the API is called again."""
+    """Raise DeclarationError for an unrounded float: after a crash its last digits may differ, which repeats calls."""
     if need.annotation is float:
         kind = f"Annotated[float, Quantize(0.01)]{' | None' if need.optional else ''}"
         write = f"Write `{need.name}: {kind}`, with the step that matters to the API"

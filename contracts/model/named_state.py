@@ -1,4 +1,4 @@
-"""Named states: what can be asked by name and key, and which topic it comes from."""
+"""Named states: the states that can be queried by name and key, and their topics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NO_TIME = timedelta(0)
 CLOSED_WINDOWS = timedelta(days=1)
-"""How long they can be read, unless an application declares it."""
+"""The default time for which closed windows can be read."""
 NAME = re.compile("[a-z][a-z0-9._-]{0,62}")
 PATH = re.compile(r"[^.]+(\.[^.]+)*")
 
@@ -43,7 +43,7 @@ class QueryOptions:
 
     @property
     def closed_windows(self) -> timedelta:
-        """How long a closed window of a windowed state can be read."""
+        """The time for which a closed window of a windowed state can be read."""
         return CLOSED_WINDOWS if self.remember is None else self.remember
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class NamedState:
     every: timedelta | None = None
     """The time from the start of a window to that of the next; less than `window` where windows overlap."""
     coverage: tuple[CoverageField, ...] = ()
-    """Of a windowed state: the fields from which queries of coverage are answered."""
+    """The fields of a windowed state from which queries of coverage are answered."""
     copied_from: str | None = None
     """The path of the first offset, in a record that was copied to another partition."""
 

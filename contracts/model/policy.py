@@ -1,4 +1,4 @@
-"""How an API is called, declared: time, attempts, verdicts by status, and the limits that protect it and the worker."""
+"""The policy of an API: times, attempts, meanings of statuses, and the limits that protect the API and the worker."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -27,14 +27,14 @@ class Declared(BaseModel):
                 write = f"Write some of these: {', '.join(type(self).model_fields)}"
                 raise DeclarationError(where, first["msg"], write) from error
 
-    def _must(self, field: str, is_valid: bool, problem: str, write: str) -> None:  # noqa: FBT001  # it is what is said
+    def _must(self, field: str, is_valid: bool, problem: str, write: str) -> None:  # noqa: FBT001  # the positional argument is the condition
         if not is_valid:
             where = f"{type(self).__name__}({field}={spelled(getattr(self, field))})"
             raise DeclarationError(where, problem, f"Write {write}")
 
 
 class RateLimit(Declared):
-    """At most `calls` in any time of `per`, by each worker: divide what the API allows by the number of workers."""
+    """At most `calls` in any period of `per`, by each worker: divide the API's limit by the number of workers."""
 
     calls: int
     per: timedelta = timedelta(seconds=1)
@@ -47,23 +47,23 @@ class RateLimit(Declared):
 
 
 class Breaker(Declared):
-    """When an API counts as down: then its requests wait, and a few of them try whether it is back.
+    """The circuit breaker of an API: while it is open, requests wait; while it is half open, a few probe the API.
 
-    It also does for as long as it asks to be left alone, by Retry-After.
+    It is also open for the time of a Retry-After header.
     """
 
     share: float = 0.5
-    """It opens when this share of the last calls failed: no answer, a retryable status, or what is no JSON."""
+    """The share of failed calls at which it opens: no answer, a retryable status, or a body that is not JSON."""
     calls: int = 50
-    """How many of the last calls are looked at, at the most."""
+    """The maximum number of last calls that count."""
     failures: int = 5
-    """How many of them must have failed, at the least."""
+    """The minimum number of failures at which it opens."""
     window: timedelta = timedelta(minutes=1)
-    """How long a call is remembered."""
+    """The time for which a call counts."""
     open_for: timedelta = timedelta(seconds=1)
-    """How long no call is made; then it is half open."""
+    """The time without calls before it is half open."""
     probes: int = 3
-    """How many calls are let through while it is half open: it closes when too few of them fail to open it."""
+    """The number of calls while it is half open: it closes when too few of them fail to open it."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -77,12 +77,12 @@ class Breaker(Declared):
 
 
 class Cache(Declared):
-    """How long an answer serves further calls alike, in one worker. A call never takes one older than `stale_after`."""
+    """The lifetime of cached answers, in one worker. A call never gets an answer older than its `stale_after`."""
 
     results: timedelta = timedelta(minutes=1)
     absences: timedelta = timedelta(seconds=10)
     size: int = 16 * 1024 * 1024
-    """In bytes: beyond it, those used longest ago are dropped."""
+    """In bytes: beyond it, the least recently used answers are dropped."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -94,17 +94,17 @@ class Cache(Declared):
 
 
 class Policy(Declared):
-    """How one API is called by one worker. A call is one try; a request may make several.
+    """The rules by which one worker calls one API. A call is one attempt; a request may make several.
 
     Raises DeclarationError for one by which nothing can be called.
     """
 
     timeout: timedelta = timedelta(seconds=5)
-    """How long one call may take."""
+    """The maximum time of one call."""
     deadline: timedelta = timedelta(minutes=5)
-    """How long all tries of a call may take, with the waits between them; not the wait for its turn, or for the API."""
+    """The maximum time of all attempts with the waits between them, without waits for a slot or an open breaker."""
     attempts: int = 12
-    """How often a call is tried before it is a failure: by default that lasts a minute or so."""
+    """The maximum number of attempts, after which the request is a failure: by default after about a minute."""
     backoff: timedelta = timedelta(milliseconds=200)
     """The longest wait before the second try; it doubles with each further one (full jitter)."""
     max_backoff: timedelta = timedelta(seconds=30)
@@ -115,17 +115,17 @@ class Policy(Declared):
     success: frozenset[int] = frozenset({200, 201, 203})
     absence: frozenset[int] = frozenset({204, 404, 410})
     retryable: frozenset[int] = frozenset({408, 425, 429, *range(500, 600)})
-    """What each status means. Every other one is a permanent failure."""
+    """The meanings of the statuses. Every other status is a permanent failure."""
 
     concurrency: int = 100
-    """How many calls may be under way at once."""
+    """The maximum number of calls in flight."""
     rate: RateLimit | None = None
     breaker: Breaker | None = Breaker()
     cache: Cache | None = Cache()
     largest_answer: int = 1024 * 1024
     """In bytes, after decompression."""
     redirects: int = 0
-    """How many redirects are followed; each address is checked as the first one is."""
+    """The maximum number of redirects; each address is checked as the first one is."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,4 +1,4 @@
-"""What is known of a key: a declared merge of its deltas."""
+"""The state of a key: a declared merge of its deltas."""
 
 from dataclasses import MISSING, fields
 from datetime import timedelta

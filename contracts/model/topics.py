@@ -17,14 +17,14 @@ PARTITIONER = "murmur2_random"
 """librdkafka's name for the Java clients' partitioner: a device is in one partition number throughout."""
 
 READ_COMMITTED = {"isolation.level": "read_committed"}
-"""Of every consumer. It is the default of librdkafka, but not of Java's clients."""
+"""The isolation of every consumer: the default of librdkafka, but not of Java's clients."""
 COMPACTION_LAG = "min.compaction.lag.ms"
 MEANING = ("message.timestamp.type", "cleanup.policy")
 """The settings without which a topic's records mean something else. How long they are kept is the operator's choice."""
 
 
 class Stamp(StrEnum):
-    """Whose clock stamps a record."""
+    """The clock that stamps a record."""
 
     BROKER = "LogAppendTime"
     PRODUCER = "CreateTime"
@@ -109,12 +109,12 @@ class Topics:
 
     @property
     def dead_letters(self) -> str:
-        """What could not be used."""
+        """The topic of dead letters: records and requests that could not be processed."""
         return f"{self.prefix}dead_letters"
 
     @property
     def instances(self) -> str:
-        """What the instances of the query service announce."""
+        """The topic of the announcements of query instances."""
         return f"{self.prefix}query_instances"
 
     def derived(self, name: str) -> str:
@@ -161,7 +161,7 @@ class Topics:
         return (*topics, instances)
 
     def _derived(self, name: str, lifetime: timedelta) -> Topic:
-        """Its records are of a key and a device's window: the earlier of two windows never replaces the later one."""
+        """Return the topic of a derived state. Its records' keys have the window, so no window replaces another."""
         kept = max(2 * lifetime, timedelta(days=1))
         return Topic(
             self.derived(name),
@@ -199,7 +199,7 @@ class Topics:
 
 
 def _outputs_kept(state: type[State], query: QueryOptions | None) -> timedelta:
-    """How long the last record of a window is kept: until the window is forgotten."""
+    """Return the retention of a window's last record: until the window is forgotten."""
     closed = (query or QueryOptions()).closed_windows if state.is_windowed else NO_TIME
     return max(state.lifetime + state.grace + closed, timedelta(days=1))
 

@@ -7,12 +7,12 @@ from contracts.types.quantize import EPOCH, MICROSECOND
 
 
 def overlap(state: type[State]) -> bool:
-    """Whether an event is in several windows of the state."""
+    """Return whether an event is in several windows of the state."""
     return state.window is not None and _every(state) < state.window
 
 
 def since_last_start(state: type[State], ts: datetime) -> timedelta:
-    """How long before this time the newest window that contains it starts."""
+    """Return the time from the start of the newest window that contains `ts` to `ts`."""
     return (ts - EPOCH - state.offset) % _every(state)
 
 

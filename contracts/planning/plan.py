@@ -41,7 +41,7 @@ class _Evaluation(NamedTuple):
     is_pending: bool = False
     """Whether a first answer to the current inputs is requested, of this one or of a dependency."""
     status: Status | None = None
-    """Of the answer to the current inputs."""
+    """The status of the answer to the current inputs."""
     request: Request | None = None
 
     @property

@@ -24,9 +24,9 @@ class Request:
     traceparent: str | None = None
     """The trace context of the snapshot."""
     round: int = 1
-    """Of an iterative enrichment."""
+    """The round of an iterative enrichment."""
     spent: int | None = None
-    """How many requests the enrichment has made with this one in the present period of the budget, if there is one."""
+    """The requests of the enrichment in the budget's period, this one included; None without a budget."""
     epoch: int = 0
     """With `version`, the snapshot that it was planned on."""
     alias: str | None = None
@@ -49,10 +49,10 @@ class Request:
 
     @property
     def slot(self) -> tuple[str, datetime, str]:
-        """What requests share of which only the latest is necessary: window and enrichment."""
+        """The key, window and enrichment. Of the requests of one slot only the latest is necessary."""
         return self.device_id, self.first_seen, self.enrichment
 
     @property
     def identity(self) -> tuple[str, datetime, str, str]:
-        """What two requests share when one of them is enough."""
+        """The slot and the fingerprint. One of several requests with the same identity is enough."""
         return self.device_id, self.first_seen, self.enrichment, self.fingerprint

@@ -72,7 +72,7 @@ class Rules:
                 yield name, row
 
     def is_due(self, record: AlertRecord, now: datetime) -> bool:
-        """Whether an alert is pending, and has been for as long as its rule demands."""
+        """Return whether an alert has been pending for as long as its rule demands."""
         for one in record.alerts:
             row = self._rows.get(one.rule)
             if one.status == "pending" and row is not None and one.since + rule_of(row).hold <= now:
@@ -81,7 +81,7 @@ class Rules:
 
 
 class Evaluation(NamedTuple):
-    """What a snapshot is evaluated by. `only` are the names of changed rules; without it, all are evaluated.
+    """The rules by which a snapshot is evaluated. `only` are the names of changed rules; without it, all are evaluated.
 
     `offset` is that of the last snapshot of the partition that was read. `now` is the time until which a pending alert
     has been so; without it, the snapshot's `as_of`. `failed` takes a rule whose condition raises: its alert stays.

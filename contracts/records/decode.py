@@ -1,4 +1,4 @@
-"""From a record to a delta, in plain Python: the reference for what the job does with native expressions."""
+"""Decodes records to deltas in plain Python: the reference for the native expressions of the job."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -18,7 +18,7 @@ LONE_SURROGATE = (
 )
 """An escape that is half a character: no text can hold it."""
 LONGEST_NUMBER, LONGEST_NAME = 1_000, 50_000
-"""In characters: what the job's JSON parser bears at the most."""
+"""In characters: the limits of the job's JSON parser."""
 ESCAPE = b"\\"
 PLAIN = 1e-3, 1e7
 """Java writes the numbers from here to there without an exponent."""
@@ -64,7 +64,7 @@ def pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def as_text(value: Any) -> str:
-    """What a text field holds when this stands in its place: a string itself, anything else as JSON."""
+    """Return the value of a text field for a value of JSON: a string itself, anything else as JSON."""
     return value if isinstance(value, str) else _written(value)
 
 

@@ -1,4 +1,4 @@
-"""The state as a plain Python fold of deltas: the definition that the Spark job is held to."""
+"""The state as a plain Python fold of deltas: tests compare the Spark job with it."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +19,7 @@ class Partial:
     as_of: datetime
     fields: dict[str, Any]
     traceparent: str = ""
-    """That of the delta with the largest time, of several such the largest; so no order decides."""
+    """That of the delta with the largest time; of several such, the largest, so the order of records is irrelevant."""
     event_offset: int | None = None
     """The largest offset of the events; None without an event."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def named(application: Application) -> dict[str, NamedState]:
-    """All states that can be asked, by name."""
+    """Return all states that can be queried, by name."""
     own = NamedState(
         name=application.name,
         topic=application.topics.snapshots,
@@ -47,7 +47,7 @@ def named(application: Application) -> dict[str, NamedState]:
 
 
 def named_in(suite: Suite) -> dict[str, NamedState]:
-    """All states of a suite that can be asked, by name."""
+    """Return all states of a suite that can be queried, by name."""
     return {name: state for one in suite.applications for name, state in named(one).items()}
 
 

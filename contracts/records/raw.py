@@ -1,4 +1,4 @@
-"""From a raw record to the records of events, in plain Python: the job runs it in Spark's Python processes."""
+"""Decodes raw records to records of events in plain Python, which the job runs in Spark's Python processes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from contracts.types.raw_record import FieldSource, RawRecord
 from contracts.wire import DeadLetter
 
 LONGEST_DETAIL = 300
-"""In characters: an author's error may have any length."""
+"""In characters: the message of a decoder's error may have any length."""
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 NUMBERS: dict[Any, type] = {int: int, float: float}
 
@@ -109,7 +109,7 @@ def _undecodable(detail: str) -> RecordError:
 
 
 def _plain(value: Any) -> Any:
-    """What orjson does not know: an array that is not in one piece of memory, or a number of numpy."""
+    """Convert values that orjson does not support: non-contiguous arrays and numbers of numpy."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a {type(value).__name__} is no JSON")

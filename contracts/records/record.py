@@ -8,7 +8,7 @@ from typing import Any
 LARGEST_SNAPSHOT = 1_000_000
 """In bytes, with its key: the default limit of a Kafka producer and broker."""
 LARGEST_HEAD = 1_000
-"""How many characters of a refused record a dead letter shows."""
+"""The number of characters of a refused record in a dead letter."""
 
 HEARTBEAT_KEY = b"stateloop heartbeat"
 """The key of a record without value that the job writes for itself: it only lets time pass."""

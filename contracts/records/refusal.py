@@ -117,5 +117,5 @@ def _time(time: datetime) -> str:
 
 
 def _time_sql(time: str) -> str:
-    """For a session in UTC."""
+    """Return the SQL of a time on the wire, in a session in UTC."""
     return f"date_format({time}, {text(TIME_PATTERN)})"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contracts.wire.alerts import AlertRecord
 
 LISTED = 20
-"""How many keys of each kind are listed; the others are counted."""
+"""The number of keys of each kind that are listed; the others are counted."""
 NEXT_VERSION = LARGEST_COUNT
 """The version of a rule that is not saved: it differs from that of every saved one."""
 
@@ -23,7 +23,7 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class RuleTest:
-    """What changes in the alerts of one declaration when the rule is saved.
+    """The changes in the alerts of one declaration if the rule is saved.
 
     Saving a rule closes the open alerts of its former version. Where the condition is true, a new alert is open at
     once, or pending for `hold`: until `now`, or in a replay, where `now` is None, by the times of the snapshots alone.
@@ -34,9 +34,9 @@ class RuleTest:
         self.evaluated = 0
         """States that the rule applies to."""
         self.open = 0
-        """Of them, those with an open alert of the rule after it is saved."""
+        """The number of them that have an open alert of the rule after it is saved."""
         self.pending = 0
-        """Of them, those with a pending one."""
+        """The number of them that have a pending alert."""
         self.opening: list[str] = []
         """The first keys that have an open alert then, and none now."""
         self.opening_count = 0
@@ -46,7 +46,7 @@ class RuleTest:
         self.failed = 0
         """States for which the condition raises."""
         self.failure: str | None = None
-        """What it raised first."""
+        """The first error of the condition."""
         self._name = name
         self._rule = rule
         rules = Rules({name: TableRow(NEXT_VERSION, rule, None, now or NEVER)})

@@ -1,7 +1,7 @@
 """The shape of a record's JSON: the pydantic model of an input topic, read strictly and without surprises.
 
 The job reads the same shapes with native expressions (spark_app/decode.py); a corpus of hostile records holds the two
-to the same verdicts.
+to the same results.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from contracts.wire import Feedback
 LONG = 1 << 63
 _Taker = Callable[[Any], Any]
 AS_IT_IS = (bool, float, str)
-"""What JSON has already for a field that is declared so."""
+"""The types whose values need no conversion after JSON is parsed."""
 
 
 def feedback_shape(application: Application) -> type[BaseModel]:
@@ -91,7 +91,7 @@ class _Rule(NamedTuple):
 
 @cache
 def _rules(shape: type[BaseModel]) -> dict[str, _Rule]:
-    """What each field must meet. To find that, or how to take it, costs as much as to read a record."""
+    """Return the rule of each field. It is cached: to compute the rules takes as long as to read a record."""
     limits = bounds(shape)
     return {
         name: _Rule(without_none(field.annotation)[0] is datetime, needed(field), limits[name])
@@ -101,7 +101,7 @@ def _rules(shape: type[BaseModel]) -> dict[str, _Rule]:
 
 @cache
 def _fields(shape: type[BaseModel]) -> dict[str, _Field]:
-    """How the value of each field is taken."""
+    """Return the conversion of each field's value."""
     kinds = {name: (field.annotation, without_none(field.annotation)[0]) for name, field in shape.model_fields.items()}
     return {
         name: _Field(inner if inner in AS_IT_IS else None, _taker(annotation, name))
@@ -140,7 +140,7 @@ def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
 
 
 def _taker(annotation: Any, name: str) -> _Taker:
-    """What makes a value its declared type, or raises RecordError; it is not asked for null.
+    """Return the function that converts a value other than null to its declared type, or raises RecordError.
 
     Whole numbers serve as floats, any JSON serves as text, nothing else is bent.
     """

@@ -22,11 +22,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 US_PER_MS = 1000
 AHEAD_MS = 24 * 3600 * 1000
-"""How far a window may start after its record's timestamp: one wrong clock must not expire all other windows."""
+"""The maximum time from a record's timestamp to its window's start: one wrong clock must not expire all windows."""
 CACHED_TIMES = 10_000
 CACHED_SOURCES = 10_000
 SOURCE_BYTES = 7
-"""Of a number of a source: it is positive as a signed number of eight."""
+"""The size of a source's number: as a signed number of eight bytes it is positive."""
 
 
 class StateRecord(NamedTuple):

@@ -31,7 +31,7 @@ class TableRow(NamedTuple):
 
 
 class FieldProblem(NamedTuple):
-    """What is wrong with a field of a row. `field` is a dotted path; empty for the row as a whole."""
+    """A problem of a field of a row. `field` is a dotted path; empty for the row as a whole."""
 
     field: str
     detail: str

@@ -35,7 +35,7 @@ class Reducer(ABC):
     the field, and of enrichments that need it: so a renamed field keeps them."""
 
     depends_on_order: ClassVar[bool] = False
-    """Whether a float that it gives may differ, within its rounding error, with the order in which deltas are merged.
+    """Whether the order of merges may change a float result within its rounding error.
 
     After a crash the job may merge in another order, so an enrichment that needs such a float has to round it.
     """
@@ -63,7 +63,7 @@ class Reducer(ABC):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What the JSON Schema of the published value has beyond its type, such as a unit, under names with `x-`."""
+        """The JSON Schema of the published value beyond its type, such as a unit, under names with `x-`."""
         return {}
 
     @abstractmethod

@@ -14,7 +14,7 @@ from contracts.types.quantize import MICROSECOND
 SECOND_US = 1_000_000
 WORD = 64
 MOST_STEPS = 64 * WORD
-"""In a window: the state stores a bit for each, and merges a word for each 64 of them."""
+"""The maximum number of steps in a window: the state stores a bit for each, and merges a word for each 64 of them."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Coverage(Reducer):
 
     @property
     def _per_second(self) -> float | None:
-        """How many of the values, or of the units, cover a second."""
+        """The number of values, or of units, in a second."""
         return self.rate or (timedelta(seconds=1) / self.unit if self.unit else None)
 
     @property

@@ -17,7 +17,7 @@ LONG = 1 << 64
 
 @dataclass(frozen=True)
 class Count(Reducer):
-    """How many events there were; with `of`, in how many this field had a value."""
+    """The number of events; with `of`, of those in which this field has a value."""
 
     of: str | None = "ts"
 
@@ -179,7 +179,7 @@ class Variance(Reducer):
 
 @dataclass(frozen=True)
 class Histogram(Reducer):
-    """How many values fell below each bound, between neighbours, and at or above the last: len(bounds) + 1 counts."""
+    """The number of values below the first bound, between neighbours, and from the last on: len(bounds) + 1 counts."""
 
     bounds: tuple[float, ...]
     of: str | None = None

@@ -84,7 +84,7 @@ class DistinctApprox(Reducer):
 
 @dataclass(frozen=True)
 class Bitmap(Reducer):
-    """Which of the positions 0 … bits-1 were seen: words of 64 bits, position i in bit i % 64 of word i // 64.
+    """The set of seen positions 0 … bits-1, as words of 64 bits: position i is bit i % 64 of word i // 64.
 
     A position outside is ignored. Words are signed, as Spark's are.
     """
@@ -97,7 +97,7 @@ class Bitmap(Reducer):
 
     @property
     def words(self) -> int:
-        """How many words the positions take."""
+        """The number of words."""
         return -(-self.bits // WORD)
 
     @override

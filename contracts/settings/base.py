@@ -1,4 +1,4 @@
-"""What the settings of all parts have in common: how they are read and refused, and where the brokers are."""
+"""The base of all settings: how they are read and refused, and the address of the brokers."""
 
 import json
 import os
@@ -36,7 +36,7 @@ Duration = Annotated[timedelta, WrapValidator(_duration), Field(ge=timedelta(0))
 
 
 class KafkaSettings(BaseSettings):
-    """Where the brokers are, and how a part logs in there."""
+    """The address of the brokers, and the options of the clients, such as a login."""
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
@@ -46,7 +46,7 @@ class KafkaSettings(BaseSettings):
     """Further settings of librdkafka (security, for one), for every client that the part makes."""
 
     def client(self) -> dict[str, str]:
-        """What all these clients have in common. It holds the secrets: not to be printed."""
+        """Return the options of all Kafka clients. They contain secrets: do not print them."""
         options = {name: secret.get_secret_value() for name, secret in self.kafka_options.items()}
         return {"bootstrap.servers": self.kafka, **options}
 

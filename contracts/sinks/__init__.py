@@ -1,4 +1,4 @@
-"""What a sink gives to a store, and the interface of a store: `SinkStore`.
+"""The interface of a store of a sink, `SinkStore`, and the batches that a sink passes to it.
 
 `contracts.testing.stores` is the test kit of stores.
 """

@@ -14,7 +14,7 @@ RowKey = tuple[str, int]
 
 
 class Windows(StrEnum):
-    """Of which windows of a key a store has a row."""
+    """The windows of a key that have a row in the store."""
 
     NEWEST = "newest"
     """One row of a key, of its newest window."""
@@ -24,7 +24,7 @@ class Windows(StrEnum):
 
 @dataclass(frozen=True)
 class Target:
-    """Where a state goes in a store: the table or the prefix of keys, named `name`. Positions are those of `topic`."""
+    """The destination of a state in a store: `name` is a table or a prefix of keys. Positions are those of `topic`."""
 
     name: str
     topic: str
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
     @property
     def order(self) -> RowOrder:
-        """Of two rows with the same row key, that of the greater order is newer."""
+        """The order of rows with the same row key: the greater one is newer."""
         return self.window_start, self.epoch, self.version, self.source
 
     def row_key(self, windows: Windows) -> RowKey:
@@ -83,7 +83,7 @@ class RowBatch(NamedTuple):
 
     steps: tuple[Step, ...]
     moves: Mapping[int, Move]
-    """By the number of the partition."""
+    """The moves by the number of the partition."""
 
 
 class SinkStore(Protocol):

@@ -1,4 +1,4 @@
-"""For authors' tests: the whole loop in memory, without broker or Spark, with fake APIs and a fake clock.
+"""The test kit of applications: the whole loop in memory, without broker or Spark, with fake APIs and a fake clock.
 
 `contracts.testing.reducers` is the test kit of reducers, which needs Spark and Hypothesis.
 """

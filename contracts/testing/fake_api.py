@@ -59,7 +59,7 @@ class FakeApi:
             raise PermanentCallError(f"the answer to {target} does not fit {model.__name__}: {error}") from error
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
-        """As `get` of that one key, as in `/planes?tailnum=N1`: an item, or AbsentError for a key without one."""
+        """Return the item of one key, as in `/planes?tailnum=N1`. Raises AbsentError for a key without one."""
         return await self._get(batch.path, batch.model, {batch.parameter: key}, {batch.parameter: key, batch.key: key})
 
     def _next(self, key: str, target: str) -> Any:

@@ -1,4 +1,4 @@
-"""The loop in memory: events are folded to snapshots, what these call for is asked, and the answers are folded in."""
+"""The loop in memory: it folds events to snapshots, makes the requests of the plan, and folds the answers in."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -38,14 +38,14 @@ class Loop:
         self.calls: list[str] = []
         self.under_way: dict[Any, Request] = {}
         self.stopped = 0
-        """How many requests the budget stopped."""
+        """The number of requests that the budget stopped."""
         self._application = application
         self._apis = apis
         self._clock = clock
         self._fold = Fold(application)
         self._decoder = Decoder(application) if application.topics.replay else Decoder(application, clock=clock)
         self._latest: dict[str, dict[datetime, Snapshot]] = defaultdict(dict)
-        """By key and start of the window."""
+        """The latest snapshots, by key and start of the window."""
         self._begun: dict[tuple[Any, str], LastRequest] = {}
 
     def send(self, event: BaseEvent) -> Snapshot:
@@ -69,7 +69,7 @@ class Loop:
                 return
             request = self.under_way.pop(next(iter(self.under_way)))
             self._add(self._decoder.feedback(await self._answer(request)))
-        raise RuntimeError(f"still asking after {MOST_ANSWERS} answers: send fewer events before you let it settle")
+        raise RuntimeError(f"still requesting after {MOST_ANSWERS} answers: send fewer events before you let it settle")
 
     def snapshot(self, key: str, window_start: datetime | None = None) -> Snapshot:
         """The latest snapshot of a key, of its newest window or of this one. Raises KeyError where there is none."""
@@ -81,7 +81,7 @@ class Loop:
         return {name: answer.status for name, answer in self.snapshot(key, window_start).enrichments.items()}
 
     def result(self, key: str, enrichment: str, window_start: datetime | None = None) -> dict[str, Any] | None:
-        """What an enrichment found for a key; None where there is no result."""
+        """Return an enrichment's result for a key; None if there is none."""
         answer = self.snapshot(key, window_start).enrichments.get(enrichment)
         return answer.result if answer else None
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class StoredState:
-    """What a store has of one target. It outlives its stores, as the memory of a server does its connections."""
+    """The content of one target. It outlives its stores, as the data of a server outlives connections."""
 
     def __init__(self) -> None:
         self.rows: dict[RowKey, Row] = {}

@@ -37,9 +37,9 @@ TIMES = st.integers(0, 12).map(lambda n: START + timedelta(seconds=n // 2, micro
 WINDOW_START = START + timedelta(seconds=1)
 """An event of a device may be earlier than its initial one."""
 MOST_VALUES = 12
-"""Of one key."""
+"""The maximum number of values of one key."""
 MOST_KEYS = 40
-"""Of one Spark job."""
+"""The maximum number of keys in one Spark job."""
 EXPRESSION = "CASE WHEN x IS NOT NULL THEN x END"
 """The job, too, gives a reducer with a filter more than the name of a column."""
 ROUNDING = 1e-9
@@ -72,7 +72,7 @@ def check_reducer(  # noqa: PLR0913
 
 
 def _decoder(source: Any) -> Callable[[Any], Any]:
-    """What makes a value as the fold gets it: that of an event, whose JSON has been read."""
+    """Return the function that decodes a value of an event's JSON, as for the fold."""
     shape = create_model("Values", x=(without_none(source)[0] | None, None))
     return lambda value: read(shape, to_json({"x": value}), LARGEST_RECORD)["x"]
 

@@ -38,7 +38,7 @@ KEYS = ("a", "é", "k@1:2", "x" * 500)
 ROUNDS = 60
 LARGEST_SOURCE = (1 << 8 * SOURCE_BYTES) - 1
 EXPIRY_S = 10.0
-"""How long a store may take to remove an expired row by itself."""
+"""The maximum time in which a store removes an expired row by itself."""
 POLL_S = 0.05
 
 

@@ -1,4 +1,4 @@
-"""What a value must meet beyond its type, at any depth: each condition as Spark SQL and as a Python predicate."""
+"""The constraints of values beyond their types, at any depth: each as Spark SQL and as a Python predicate."""
 
 import math
 import operator
@@ -27,7 +27,7 @@ COMPARED: tuple[tuple[type, str, str, Callable[[Any, Any], bool]], ...] = (
 
 @dataclass(frozen=True)
 class Bound:
-    """One condition on a value that is there: as SQL over an expression, and as a Python predicate.
+    """One constraint of a value that is not null: as SQL over an expression, and as a Python predicate.
 
     The SQL is null where it looks at a null, and a null result counts as met.
     """

@@ -14,7 +14,7 @@ from contracts.errors import DeclarationError
 
 SQL_TYPES: dict[object, str] = {str: "STRING", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", datetime: "TIMESTAMP"}
 SQL_SETTINGS = {
-    # Hostile numbers must become nulls and verdicts, never a failed query.
+    # A number that does not fit must become null and a dead letter, never a failed query.
     "spark.sql.ansi.enabled": "false",
     # Times on the wire are UTC.
     "spark.sql.session.timeZone": "UTC",
@@ -25,7 +25,7 @@ RFC3339 = (
     r"-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?"
     r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])(?![\s\S])"
 )
-"""How a time is written on the wire: with a date, a time of day and an offset; at most microseconds.
+"""The format of a time on the wire: a date, a time of day with at most microseconds, and an offset.
 
 The very first day has no offset to the east and the very last none to the west, so in UTC its year is 1 to 9999 too.
 """

@@ -12,7 +12,7 @@ from contracts.errors import DeclarationError, RetryableCallError
 M = TypeVar("M", bound=BaseModel)
 MISMATCH = "stateloop_echo"
 VALUES = "stateloop_values"
-"""Where the validation context holds the values of the call."""
+"""The key of the call's values in the validation context."""
 
 
 class MismatchError(RetryableCallError):

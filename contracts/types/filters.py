@@ -56,7 +56,7 @@ class Filter(ABC):
 
     @abstractmethod
     def matches(self, values: Mapping[str, Any]) -> bool | None:
-        """Whether the values of an event meet the condition; None for SQL's null. A missing field is null."""
+        """Return whether the values of an event meet the condition; None for SQL's null. A missing field is null."""
 
     @abstractmethod
     def check(self, event: type[BaseModel], where: str) -> None:

@@ -54,7 +54,7 @@ class PackedIntegers:
 
     @property
     def is_whole(self) -> bool:
-        """Whether samples are whole numbers."""
+        """Return whether samples are whole numbers."""
         return self.scale == 1 and self.offset == 0
 
     def __call__(self, record: RawRecord) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from contracts.types.bounds import instant
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 REACH = Decimal("0.75")
-"""How many steps a value may be away from the multiple that the slot was asked with: half a step, and half of that."""
+"""The distance in steps up to which a value keeps the multiple of the slot's last request: a half and a quarter."""
 EXACT = 2**50
-"""From so many steps on, a float is hardly finer than the step: it may not hold a multiple, and is left as it is."""
+"""The number of steps from which a float is hardly finer than the step: it is not rounded."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Quantize:
         async def place(api: Api, lat: Annotated[float, Quantize(0.001)]) -> Place: ...
 
     The function gets the rounded value. A value that flutters across the border between two multiples stays with the
-    one that was asked with, until it is three quarters of a step away from it.
+    one of the last request, until it is three quarters of a step away from it.
     """
 
     step: float | timedelta
@@ -64,7 +64,7 @@ class Quantize:
         return Decimal(repr(value)) / Decimal(repr(self.step)) if isinstance(value, int | float) else None
 
     def _multiple(self, number: Decimal, value: Any) -> Any:
-        """As JSON has it; the value itself where the multiple is beyond what its type can be."""
+        """Return the multiple as a value of JSON; the value itself if its type cannot represent the multiple."""
         try:
             if isinstance(self.step, timedelta):
                 return (EPOCH + self.step * int(number)).isoformat().replace("+00:00", "Z")

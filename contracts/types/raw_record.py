@@ -39,7 +39,7 @@ class RawRecord:
 
 
 class FieldSource(ABC):
-    """Where a field of the event comes from."""
+    """The source of a field of the event."""
 
     @abstractmethod
     def read(self, record: RawRecord) -> Any:

@@ -13,7 +13,7 @@ AlertStatus = Literal["pending", "open", "closed"]
 ClosedBy = Literal["condition", "rule_changed", "rule_removed", "expired"]
 EventKind = Literal["opened", "closed"]
 NAMESPACE = UUID("156f06c5-c4cc-49ba-9a5a-269dd1d62658")
-"""Of the idempotency keys. It never changes."""
+"""The namespace of the idempotency keys. It never changes."""
 
 
 class Alert(Wire):
@@ -41,7 +41,7 @@ class AlertEvent(Wire):
     """An alert that has opened, or closed, as a webhook receives it. A repetition has the same content."""
 
     id: str
-    """Of the alert."""
+    """The id of the alert."""
     event: EventKind
     alerts: str
     """The name of the alerts in the application."""
@@ -86,7 +86,7 @@ class AlertRecord(OffsetVersioned):
 
     @property
     def order(self) -> Order:
-        """That of the snapshot."""
+        """The order of the snapshot."""
         return self.epoch, self.version
 
     @override

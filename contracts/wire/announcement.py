@@ -1,4 +1,4 @@
-"""What an instance of the query service announces to the others, about once a second and at each change."""
+"""The announcements of the query instances to each other: about once a second, and at each change."""
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -6,19 +6,19 @@ from contracts.wire import Wire
 
 
 class AnnouncedPart(BaseModel):
-    """One partition of a state, as the instance has it."""
+    """One partition of a state on the instance."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     partition: int = Field(ge=0)
     assigned: bool = False
-    """Whether the group gave it to this instance; otherwise it is a copy."""
+    """Whether the group assigned it to this instance; otherwise the instance is a replica."""
     ready: bool = False
-    """Whether it holds all that the topic had when it began to follow."""
+    """Whether it has read all that the topic had when it began to follow."""
     held: bool = False
-    """Whether it answers for the partition, or will as soon as it has read this. Of several the first in the topic."""
+    """Whether it has the lease of the partition or claims it. Of several claims the first in the topic counts."""
     term: int = Field(default=0, ge=0)
-    """Counts who held the partition: where two go on saying that they hold it, the greater one does."""
+    """The epoch of the lease: of two instances that announce the lease, the one of the greater epoch has it."""
     position: int = Field(default=0, ge=0)
     """The offset of the first record not yet applied."""
     lag: int = Field(default=0, ge=0)
@@ -26,7 +26,7 @@ class AnnouncedPart(BaseModel):
 
 
 class AnnouncedState(BaseModel):
-    """What an instance has of one state."""
+    """The partitions of one state on the instance."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -48,10 +48,10 @@ class Announcement(Wire):
     run: int = Field(ge=1)
     """Counts the processes that had the folder: those before this one have ended."""
     url: str
-    """Where others reach it: scheme, host and port."""
+    """The address for other instances: scheme, host and port."""
     number: int = Field(ge=1)
     """Counts the announcements of the run."""
     ts: AwareDatetime
     leaving: bool = False
-    """It ends now, and answers no more."""
+    """Whether it stops, and no longer answers."""
     states: dict[str, AnnouncedState] = Field(default_factory=dict)

@@ -12,7 +12,7 @@ from contracts.types.key import Key
 Order = tuple[int, int]
 """Epoch and version."""
 Status = Literal["result", "absence", "failure", "skipped"]
-"""How a request ended. A skipped one made no call: a dependency has no result, or its condition is false."""
+"""The outcome of a request. A skipped one made no call: a dependency has no result, or its condition is false."""
 
 REDRIVEN = "redriven"
 """The fingerprint that a redrive gives a failure. It names no inputs, so the worker requests the answer again."""
@@ -50,18 +50,18 @@ class Answer(Wire):
     """The version of that snapshot."""
     status: Status
     ts: AwareDatetime
-    """When it was answered, by the worker's clock."""
+    """The time of the answer, by the worker's clock."""
     fingerprint: str
     """Names the inputs."""
     reason: str | None = None
     """Why there is no result."""
     spent: int | None = Field(default=None, ge=0)
-    """How many requests the enrichment has made for this window in the budget's period; null without a budget."""
+    """The number of the enrichment's requests for this window in the budget's period; null without a budget."""
     result: dict[str, Any] | None = None
 
     @property
     def order(self) -> Order:
-        """Of two answers in one slot, the one of greater order wins."""
+        """The order of answers in one slot: the greatest one wins."""
         return self.epoch, self.version
 
 
@@ -129,7 +129,7 @@ class Snapshot(TopicRecord):
 
     @property
     def order(self) -> Order:
-        """Of two snapshots of one window, the one of greater order is the newer."""
+        """The order of snapshots of one window: the greater one is newer."""
         return self.epoch, self.version
 
 
@@ -191,9 +191,9 @@ class DeadLetter(TopicRecord):
     version: int | None = None
     """With `first_seen`, `epoch` and the record's key: the snapshot that the request was planned on."""
     spent: int | None = None
-    """As in the failure's feedback; null without a budget."""
+    """The same number as in the failure's feedback; null without a budget."""
     attempts: int | None = None
-    """How many calls were made."""
+    """The number of calls."""
     response: str | None = None
     """The beginning of the last response, if one came."""
     idempotency_key: str | None = None

@@ -1,4 +1,4 @@
-"""Which partition a key is in: the Java clients' default partitioner, so that no broker need be asked."""
+"""The partition of a key, by the Java clients' default partitioner: computed without a broker."""
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIER = 0x5BD1E995

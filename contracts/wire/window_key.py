@@ -13,7 +13,7 @@ PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 SUFFIX_BYTES = len("@2026-05-01T08:00:00.000000Z")
 """The separator and the time have a fixed width, so the rest is the device, whatever characters it has."""
 DERIVED_SEPARATOR = b"\x1f"
-"""Between a derived state's key and the window: ASCII's unit separator."""
+"""The separator of a derived state's key and the window: ASCII's unit separator."""
 
 
 def window_key(device_id: str, window_start: datetime) -> bytes:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 NAME = "redrive"
-"""Of the Kafka clients."""
+"""The name of the Kafka clients."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEAR = 1000
-"""For fewer records than this, reading on is quicker than another seek."""
+"""The number of records below which reading on is faster than another seek."""
 FETCH_WAIT_MS = 10
 """The first retained record shows what was deleted just now."""
 
@@ -29,7 +29,7 @@ class Origins:
         self._at = ("", 0, 0)
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """Return the record at that place; None if the topic has deleted it. Raises TopicReadError."""
+        """Return the record at that position; None if the topic has deleted it. Raises TopicReadError."""
         try:
             if not self._is_kept(topic, partition, offset):
                 return None

@@ -31,7 +31,7 @@ class Reader(Protocol):
     """Reads the refused records."""
 
     def record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """Return the record at that place; None if the topic has deleted it."""
+        """Return the record at that position; None if the topic has deleted it."""
         ...
 
 
@@ -67,7 +67,7 @@ class Redrive:
     wait: Callable[[], None]
     progress: Callable[[Counter[RedriveAction]], None]
     sent: set[str] = field(default_factory=set)
-    """The places of the origins of all records that were sent again, and the events that were delivered again."""
+    """The positions of the origins of all records that were sent again, and the events that were delivered again."""
 
     def run(self, chosen: Iterable[StoredDeadLetter]) -> Counter[RedriveAction]:
         """Return the number of dead letters by action."""
@@ -94,9 +94,9 @@ class Redrive:
             return RedriveAction.NOT_RETAINED
         headers, timestamp = dict(record.headers() or []), record.timestamp()[1]
         origin = Origin.read(f"{letter.topic}/{letter.partition}/{letter.offset}", timestamp, headers)
-        if origin.place in self.sent:
+        if origin.position in self.sent:
             return RedriveAction.DUPLICATE
-        self.sent.add(origin.place)
+        self.sent.add(origin.position)
         self.wait()
         self.writer.write(letter.topic, record.key(), record.value(), timestamp, headers | origin.headers())
         return RedriveAction.SENT_AGAIN

@@ -58,7 +58,7 @@ class KafkaWriter:
 
 
 class NoWriter:
-    """That of a dry run. Implements Writer."""
+    """The writer of a dry run. Implements Writer."""
 
     def write(self, _topic: str, _key: bytes | None, _value: bytes | None, _timestamp: int, _headers: Headers) -> None:
         """Do nothing."""

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 
 from contracts.types.origin import PLACE, TIME, Origin
 
-PLACES = st.builds("{}/{}/{}".format, st.text(min_size=1), st.integers(0), st.integers(0))
+POSITIONS = st.builds("{}/{}/{}".format, st.text(min_size=1), st.integers(0), st.integers(0))
 TIMES = st.integers(0, 2**63)
 
 
-@given(PLACES, TIMES, PLACES, TIMES)
-def test_a_copy_of_a_copy_has_the_first_origin(place: str, time: int, other_place: str, later: int) -> None:
-    origin = Origin.read(place, time, {"beds": b"3"})
-    assert origin == (place, time)
-    copy = Origin.read(other_place, later, {"beds": b"3", **origin.headers()})
+@given(POSITIONS, TIMES, POSITIONS, TIMES)
+def test_a_copy_of_a_copy_has_the_first_origin(position: str, time: int, other_position: str, later: int) -> None:
+    origin = Origin.read(position, time, {"beds": b"3"})
+    assert origin == (position, time)
+    copy = Origin.read(other_position, later, {"beds": b"3", **origin.headers()})
     assert copy == origin
-    assert Origin.read(other_place, later, copy.headers()) == origin
+    assert Origin.read(other_position, later, copy.headers()) == origin
 
 
 def test_headers_without_a_time_leave_the_time_of_the_record() -> None:

@@ -25,7 +25,7 @@ def test_each_declaration_has_an_entry() -> None:
 def test_an_argument_has_type_default_and_meaning() -> None:
     rows = page().splitlines()
     assert r"| `cache` | `Cache \| None` | `Cache()` |  |" in rows
-    assert "| `timeout` | `timedelta` | `timedelta(seconds=5)` | How long one call may take. |" in rows
+    assert "| `timeout` | `timedelta` | `timedelta(seconds=5)` | The maximum time of one call. |" in rows
     assert "| `grace` | `timedelta` | `timedelta(minutes=10)` |  |" in rows
     assert "| `schema` | `Mapping[str, Any]` | required |  |" in rows
 
