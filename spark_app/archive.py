@@ -47,7 +47,7 @@ CONF = {
 
 @dataclass(frozen=True)
 class Archived:
-    """What a run archived."""
+    """The result of a run of the archive."""
 
     snapshots: int
     undecodable: int

@@ -42,12 +42,12 @@ class RawWriteError(JobError, RetryableError):
     """The broker did not take a decoded event."""
 
     def __init__(self, topic: str, problem: str) -> None:
-        super().__init__(f"topic {topic!r} does not take decoded events ({problem}): mend that; the job tries again")
+        super().__init__(f"topic {topic!r} does not take decoded events ({problem}): fix that; the job tries again")
         self.topic = topic
 
 
 class UnsupportedOptionError(JobError, PermanentError):
-    """One of STATELOOP_KAFKA_OPTIONS that the job cannot hand to Spark's client."""
+    """STATELOOP_KAFKA_OPTIONS has an option that the job cannot pass to Spark's client."""
 
     def __init__(self, name: str, known: str) -> None:
         super().__init__(f"STATELOOP_KAFKA_OPTIONS: the job cannot use {name} as it is there; it takes {known}")
@@ -247,7 +247,7 @@ class HistoryWriteError(JobError, RetryableError):
 
     def __init__(self, topic: str, problem: str) -> None:
         super().__init__(
-            f"the events cannot be written to {topic} ({problem}): mend that and run the same command again: it "
+            f"the events cannot be written to {topic} ({problem}): fix that and run the same command again: it "
             "continues"
         )
         self.topic = topic
@@ -295,7 +295,7 @@ class RebuildFailedError(JobError, RetryableError):
     """The query that builds a generation failed."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"the build failed: {problem}. Mend that and run `stateloop rebuild` again: it continues")
+        super().__init__(f"the build failed: {problem}. Fix that and run `stateloop rebuild` again: it continues")
         self.problem = problem
 
 
@@ -347,7 +347,7 @@ class QueryFailsError(JobError, RetryableError):
 
     def __init__(self, failures: int, problem: str) -> None:
         super().__init__(
-            f"the query failed {failures} times without progress, last with: {problem}. Mend that and start the job "
+            f"the query failed {failures} times without progress, last with: {problem}. Fix that and start the job "
             "again: it goes on from its checkpoint"
         )
         self.failures = failures

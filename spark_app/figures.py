@@ -16,7 +16,7 @@ from spark_app.processor.failures import count_failed
 from spark_app.raw_query import count_decoded
 
 MARGIN = timedelta(minutes=1)
-"""How much longer than its length a batch may take, its start and its end included."""
+"""The maximum time that a batch takes beyond its length, for its start and its end."""
 UNKNOWN = -1
 """Spark's value of a figure that it does not know."""
 
@@ -71,7 +71,7 @@ class JobMetrics:
 
 
 class QueryMetrics:
-    """What the query of one application counts, and when it last got on. Written by one thread, read by any.
+    """The metrics of one application's query, and the time of its last progress. One thread writes, any thread reads.
 
     `batch` is the length of a batch; `clock` is monotonic, in seconds, and `now` is the time since 1970.
     """
@@ -121,7 +121,7 @@ class QueryMetrics:
         return None if self._running else f"the query of {self._application} does not run yet"
 
     def about(self, state: str, checkpoint: str) -> None:
-        """What the query is."""
+        """Set the labels of the query: its state and its checkpoint."""
         self._set(names.ABOUT, 1, state, checkpoint)
 
     def catching_up(self, records: int) -> None:

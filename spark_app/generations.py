@@ -2,7 +2,7 @@
 
 A checkpoint begins as one generation, in its own folder. A rebuild makes another one in a folder below it, and
 activates it: from then on jobs continue from that folder. An activation is a file, `stateloop.active.<number>`; the
-highest number counts. Each activation has an epoch of its own, greater than those before, also when an earlier
+largest number counts. Each activation has an epoch of its own, greater than those before, also when an earlier
 generation is activated again: readers then prefer what its job publishes.
 """
 

@@ -29,7 +29,7 @@ FILE = "stateloop.handover"
 
 
 class StoredHandover(BaseModel):
-    """What an activation that was interrupted has found."""
+    """The result of an interrupted activation, which the next one continues with."""
 
     partitions: int
     """The number of partitions of the snapshots."""

@@ -20,7 +20,7 @@ ROOM_S = 0.1
 
 
 class HistoryPosition(BaseModel):
-    """How far the files have been written."""
+    """The position up to which the files have been written."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -39,7 +39,7 @@ class HistoryPosition(BaseModel):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all files have been written."""
+        """Return whether all files have been written."""
         return self.file == self.of
 
 

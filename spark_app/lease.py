@@ -1,6 +1,6 @@
 """The lease of a checkpoint: one job at a time uses it, and the next one takes it over when its owner is dead.
 
-The lease is a file in the checkpoint's folder, `stateloop.lease.<number>`; the highest number counts. The owner
+The lease is a file in the checkpoint's folder, `stateloop.lease.<number>`; the largest number counts. The owner
 rewrites it every few seconds, with a counter. Another job watches it for as long as a lease lasts, by its own clock,
 so clocks need not agree: it is refused as soon as the file changes, and creates the next number when it does not.
 On the machine of a dead owner it does not wait.
@@ -21,11 +21,11 @@ from spark_app.errors import CheckpointInUseError, LeaseLostError
 from spark_app.process import JobOwner
 
 LEASE_S = 15.0
-"""How long a lease lasts after its last renewal."""
+"""The duration of a lease after its last renewal."""
 RENEW_S = 3.0
 WATCH_S = 0.5
 SETTLE_S = 5.0
-"""How long a job waits where two may create one file: longer than a small write takes."""
+"""The time for which a job waits where two may create one file: longer than a small write takes."""
 PREFIX = "stateloop.lease."
 
 
@@ -34,7 +34,7 @@ class Files(Protocol):
 
     @property
     def path(self) -> str:
-        """Its name, for messages."""
+        """The name for messages."""
 
     @property
     def is_exclusive(self) -> bool:
@@ -87,7 +87,7 @@ class StoredLease:
 
 @dataclass
 class LeaseObservation:
-    """What a job has seen of another's lease, by its own clock."""
+    """The state of another job's lease, observed by this job's clock."""
 
     first: StoredLease | None = None
     since: float = 0.0

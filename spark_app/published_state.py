@@ -28,7 +28,7 @@ class PublishedState:
 
     commit: Savepoint
     committed: datetime | None
-    """When the job wrote the commit, by the file system's clock."""
+    """The time of the job's last commit, by the file system's clock."""
     snapshots: list[Snapshot]
     unpublished: frozenset[str]
     """Keys with a window that is too large to be published."""

@@ -26,7 +26,7 @@ from spark_app.supervise import Failures, supervise
 from spark_app.topics import identify_topic
 
 INTERVAL = timedelta(milliseconds=200)
-"""From the start of one batch to that of the next: a batch costs the driver some tens of milliseconds."""
+"""The interval from the start of one batch to the next: a batch costs the driver some tens of milliseconds."""
 
 
 class RawJob:

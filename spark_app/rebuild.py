@@ -1,4 +1,4 @@
-"""Rebuild: a new generation of the state, made from the records in the topics beside the job that runs.
+"""Rebuild: a new generation of the state, built from the records in the topics while the job runs.
 
 The build reads the records that a live window can have, merges them as the application of this release declares, and
 publishes nothing. When it is level with the topics, its generation is activated: the running job stops, and the job of
@@ -49,17 +49,17 @@ from spark_app.supervise import batches, first_line
 from spark_app.topics import identify
 
 CLOCKS = timedelta(minutes=10)
-"""How far the clocks of broker and builder may differ."""
+"""The maximum difference of the clocks of broker and builder."""
 LEVEL = 10_000
 """A build is level with fewer unread records than these: the job reads them in a moment."""
 
 
 @dataclass(frozen=True)
 class RebuildPlan:
-    """What a rebuild does."""
+    """The steps of a rebuild."""
 
     differences: list[str]
-    """In what the application differs from the active generation."""
+    """The differences of the application from the active generation."""
     generation: str
     """The folder of the new generation."""
     is_begun: bool
@@ -67,7 +67,7 @@ class RebuildPlan:
     records: int
     """The number of records to read."""
     missing: list[str]
-    """What live windows may lack, because a topic does not hold it any more: a sentence for each partition."""
+    """The records that live windows may lack because a topic no longer has them: a sentence for each partition."""
 
 
 class Rebuild:

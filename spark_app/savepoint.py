@@ -35,7 +35,7 @@ class Savepoint(BaseModel):
     batch: int
     """The last committed batch that it has."""
     epoch: PositiveInt
-    """That under which its job publishes."""
+    """The epoch under which its job publishes."""
     identity: CheckpointIdentity
     offsets: dict[str, dict[int, int]]
     """The offset of the first record that is not merged, by topic and partition."""

@@ -41,14 +41,14 @@ CONF: dict[str, bool | float | int | str | None] = {
 
 STATE_SERVER = "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer"
 MAINTENANCE = timedelta(minutes=1)
-"""How often Spark looks for snapshots of the state to upload, by itself."""
+"""Spark's default interval for uploads of the state's snapshots."""
 LOCAL_FILES: dict[str, bool | float | int | str | None] = {
     # Without Hadoop's native library, the default one runs the command readlink some sixty times for each batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
-"""For a checkpoint on a local file system, where a rename is atomic by either way."""
+"""The options for a checkpoint on a local file system, where every kind of rename is atomic."""
 
 
 def slots(application: Application, partitions: int, state_partitions: int) -> int:
@@ -125,9 +125,9 @@ def stop(spark: SparkSession, archive: Path | None) -> None:
 
 
 def batches_per_snapshot(batch: timedelta) -> int:
-    """After how many batches the state is laid down whole: what came since then is what a restart has to replay.
+    """Return the number of batches from one snapshot of the state to the next: a restart replays the batches since.
 
-    It is not useful more often than Spark uploads it.
+    More frequent snapshots than Spark's uploads have no use.
     """
     return max(1, round(MAINTENANCE / batch))
 

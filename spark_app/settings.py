@@ -21,14 +21,14 @@ class JobSettings(KafkaSettings):
     """A folder of any file system that Spark writes to. It belongs to this job alone. Each application of a suite has
     a folder of its name in it; raw sources have theirs next to it, in `<checkpoint>-raw`."""
     batch: Duration = timedelta(minutes=5)
-    """How long one batch in real-time mode lasts. It bounds what is published again after a crash; between batches
+    """The length of a batch in real-time mode. It bounds what is published again after a crash; between batches
     nothing flows. A query that emits at intervals has those instead."""
     jars: Path = Path(".stateloop/jars")
     """The folder of the jars, of which `spark` has the Kafka connector's; spark-submit brings its own instead."""
     driver_memory: str = "2g"
     java_options: str = "-XX:+UseParallelGC -XX:-DontCompileHugeMethods"
-    """For the JVM. This collector takes a sixth less CPU than the default one: what lives long is in RocksDB. And what
-    Spark generates for a wide state is in methods that Java would otherwise interpret for ever."""
+    """Options of the JVM. This collector takes a sixth less CPU than the default one: long-lived data is in RocksDB.
+    Spark generates long methods for a wide state, which Java would otherwise interpret for ever."""
     class_archive: Path | None = None
     """A file of the classes that the job loads, from which the first snapshot comes some three seconds sooner. Where
     there is none, a job that is stopped in order writes it, and takes a quarter of a minute longer to end."""
@@ -36,11 +36,11 @@ class JobSettings(KafkaSettings):
     """Read a long backlog, or any with a new checkpoint, in one micro-batch before going live: it publishes the newest
     snapshot of each window. Without it the job publishes one for each record, and may lose late ones."""
     give_up: Duration = timedelta(minutes=5)
-    """How long a failing query is restarted without progress before its application gives up. While others of the suite
-    run, it starts again after the same time; when all have given up, the driver ends."""
+    """The time for which a failing query is restarted without progress before its application gives up. While other
+    applications of the suite run, it starts again after the same time; when all have given up, the driver stops."""
     log_level: str = "WARN"
     state_partitions: int | None = Field(default=None, ge=1)
-    """How many partitions the state has; by default as many as the topic of events. A checkpoint has a fixed number."""
+    """The partitions of the state; by default as many as the topic of events. A checkpoint has a fixed number."""
     http_host: str = "127.0.0.1"
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)

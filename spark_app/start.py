@@ -22,7 +22,7 @@ from spark_app.topics import TopicIdentity
 
 @dataclass(frozen=True)
 class QueryRun:
-    """One run of the query. One that catches up ends by itself."""
+    """One run of the query. A run that catches up stops by itself."""
 
     query: StreamingQuery
     is_catch_up: bool = False

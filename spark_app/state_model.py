@@ -47,7 +47,7 @@ class StateField(BaseModel):
 
 
 class StateModel(BaseModel):
-    """As stateloop.json stores it."""
+    """The model of the state in stateloop.json."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 

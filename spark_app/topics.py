@@ -19,7 +19,7 @@ REFUSALS = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 
 @dataclass(frozen=True)
 class TopicIdentity:
-    """One topic as it exists now. A topic deleted and made again has another id."""
+    """One existing topic. A topic that is deleted and created again has another id."""
 
     name: str
     id: str

@@ -1,4 +1,4 @@
-"""What can go wrong before the broker runs, each with the way out in its message."""
+"""The errors before the broker runs, each with the remedy in its message."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class JavaTooOldError(BrokerError, PermanentError):
 
 
 class PortBusyError(BrokerError, PermanentError):
-    """Somebody listens there."""
+    """Another process listens on the port."""
 
     def __init__(self, port: int, variable: str) -> None:
         super().__init__(

@@ -165,7 +165,7 @@ def main() -> int:
         if up_to_date(settings.jars):
             return 0
         console.print(f"Resolving the jars of ivy.xml into {settings.jars} (53 MB, up to a minute the first time)")
-        with console.status("asking the registry") as status:
+        with console.status("connecting to the registry") as status:
             resolve(settings, status.update)
     except StateloopError as error:
         console.print(f"stateloop jars: {error}", style="red", markup=False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NEEDED = 17
 ANSWER_S = 20
 
-# In the order in which they are looked for: a Mac has brew, and a Linux system may have brew beside its own.
+# In the order of the search: a Mac has brew, and a Linux system may have brew in addition to its own.
 INSTALL_COMMANDS = {
     "apt-get": "apt-get install -y openjdk-17-jre-headless",
     "dnf": "dnf install -y java-21-openjdk-headless",

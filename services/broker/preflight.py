@@ -1,4 +1,4 @@
-"""What must hold before a JVM is started: each check passes, or raises an error with the remedy."""
+"""The checks before a JVM is started: each one passes, or raises an error with the remedy."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from contracts.settings import Duration
 
 
 class JarsSettings(BaseSettings):
-    """Where the jars are, for whoever starts a JVM."""
+    """The folder of the jars, for all commands that start a JVM."""
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True)
 
@@ -22,13 +22,13 @@ class JarsSettings(BaseSettings):
 
 
 class BrokerSettings(JarsSettings):
-    """Where the broker keeps its data and listens; always on 127.0.0.1."""
+    """The data folder and the port of the broker, which listens on 127.0.0.1 only."""
 
     broker_data: Path = Path(".stateloop/broker")
     broker_port: int = Field(default=9092, ge=1, le=65534)
     broker_heap: str = Field(default="512m", pattern=r"^\d+[kmgKMG]$")
     broker_session: Duration = Field(default=timedelta(seconds=3), ge=timedelta(seconds=1))
-    """How long the controller hears nothing from the broker before it takes all partitions from it. A start after a
+    """The time without a heartbeat after which the controller takes all partitions from the broker. A start after a
     kill -9 waits for it, so it is short; on a busy machine a longer one avoids a pause without a kill."""
 
     @property

@@ -45,7 +45,7 @@ def format_command(java: Path, classpath: str, properties: Path, cluster: str) -
 
 
 def _format(settings: BrokerSettings, data: Path, java: Path, classpath: str) -> None:
-    # In a folder beside it, renamed when whole: a start that is killed here begins anew the next time.
+    # In a folder next to it, renamed when complete: a start that is killed here begins anew the next time.
     new = data / "log.new"
     shutil.rmtree(new, ignore_errors=True)
     properties = _write(settings, data / "format.properties", new)

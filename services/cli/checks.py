@@ -54,7 +54,7 @@ class CheckResult(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One line of the report: what was checked, the result, and for a problem what to do."""
+    """One line of the report: the check, its result, and the remedy of a problem."""
 
     subject: str
     result: CheckResult

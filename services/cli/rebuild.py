@@ -1,4 +1,4 @@
-"""Builds the state anew from the topics, beside the running job, and switches to it: `stateloop rebuild`."""
+"""Builds the state anew from the topics while the job runs, and switches to it: `stateloop rebuild`."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ApplicationRebuild:
 
 
 def build(console: Console, rebuild: Rebuild, plan: RebuildPlan) -> None:
-    """Build the generation, with a progress bar on a terminal, and a line for each batch elsewhere."""
+    """Build the generation, with a progress bar on a terminal, otherwise with a line for each batch."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("records", total=plan.records)

@@ -23,7 +23,7 @@ from contracts.wire import Snapshot
 from services.cli.spark import add_application, selected, spark_session
 from services.client import Client, Expired, Found
 from services.client.settings import ClientSettings
-from services.verify.comparison import compare, place
+from services.verify.comparison import compare, snapshots_of
 from services.verify.errors import UnpublishedStateError
 from services.verify.report import LISTED, counts, differences
 from services.verify.sample import KeySample, NamedKeys
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 DIFFERENT = 3
 """The exit code after differences."""
 CLOCKS = timedelta(minutes=1)
-"""How far the clocks of the broker, the checkpoint's file system and this machine may differ."""
+"""The maximum difference of the clocks of the broker, the checkpoint's file system and this machine."""
 PAUSE_S = 1.0
 
 
@@ -92,10 +92,10 @@ class Verification:
         checkpoint = self._checkpoint()
         content = self._topic(self._keys)
         keys = self._keys.keys - (checkpoint.unpublished if checkpoint else frozenset())
-        is_live, topic, found = self._is_live(content), content.place.of(keys), []
+        is_live, topic, found = self._is_live(content), content.stored.of(keys), []
         sources = [topic]
         if checkpoint:
-            stored = place("checkpoint", checkpoint.snapshots).of(keys)
+            stored = snapshots_of("checkpoint", checkpoint.snapshots).of(keys)
             committed = checkpoint.committed - CLOCKS if checkpoint.committed else None
             found.append(compare(stored, topic, is_live, committed))
             sources.insert(0, stored)
@@ -147,7 +147,7 @@ class Verification:
                     break
                 await asyncio.sleep(PAUSE_S)
         if found[-1].newer:  # the topic must have what the query service had a moment ago
-            found.append(compare(query, self._queried(self._topic(NamedKeys(keys)).place), is_live))
+            found.append(compare(query, self._queried(self._topic(NamedKeys(keys)).stored), is_live))
         return found
 
     def _queried(self, one: StoredSnapshots) -> StoredSnapshots:
@@ -162,7 +162,7 @@ class Verification:
             answers = await client.get_many(name, keys)
             values = [one.value for one in answers if isinstance(one, Found)]
             expired = frozenset(one.key for one in answers if isinstance(one, Expired))
-        return self._queried(place("query service", map(Snapshot.model_validate, values), expired))
+        return self._queried(snapshots_of("query service", map(Snapshot.model_validate, values), expired))
 
 
 def _report(

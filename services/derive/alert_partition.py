@@ -1,4 +1,4 @@
-"""What a worker knows of one partition whose snapshots it evaluates, and changes that are not yet written."""
+"""One partition whose snapshots a worker evaluates: its states, its alerts, and changes that are not yet written."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class AlertPartition:
 
 
 class Changes:
-    """What was evaluated of a partition since its last changes were written."""
+    """The changes of a partition's alerts that are not yet written."""
 
     def __init__(self, partition: AlertPartition) -> None:
         self.records: dict[tuple[str, Position], AlertRecord] = {}

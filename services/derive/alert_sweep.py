@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SLICE = 2_000
-"""How many windows a slice visits: new snapshots wait for it."""
+"""The number of windows in a slice: new snapshots wait for it."""
 
 
 def concerned(

@@ -60,7 +60,7 @@ class AlertWorker:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is more to do at once."""
+        """Return whether there is more to do at once."""
         return self._alerting.is_busy
 
     def start(self) -> None:

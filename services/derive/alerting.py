@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EXPIRED_AT_ONCE = 1_000
-"""How many expired windows of a partition are removed at once."""
+"""The maximum number of expired windows of a partition that are removed at once."""
 REMOVED = 0, 0
 """The order of a window that was removed: less than that of every snapshot."""
 
@@ -86,7 +86,7 @@ class Alerting:
 
     @property
     def is_busy(self) -> bool:
-        """Whether `work` has more to do at once."""
+        """Return whether `work` has more to do at once."""
         return bool(self._sweeps) or any(self._changed.values())
 
     def change_row(self, table: str, name: str, row: TableRow | None) -> None:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 SLICE_S = 0.1
 STOP_S = 2.0
-"""How long one is still waited for when it is to stop. The client itself waits for a whole session for its broker."""
+"""The wait for a commit in progress when the worker stops. The client itself waits for a whole session."""
 
 
 class Commits:

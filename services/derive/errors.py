@@ -60,7 +60,7 @@ class EverythingFailsError(DeriveError, PermanentError):
     def __init__(self, failures: int, last: Exception) -> None:
         super().__init__(
             f"nothing could be derived from {failures} snapshots in a row, the last time because of "
-            f"{type(last).__name__}: {last}. Mend the function of the derived state, then start the worker again: "
+            f"{type(last).__name__}: {last}. Fix the function of the derived state, then start the worker again: "
             "it goes on where it was"
         )
         self.failures = failures

@@ -29,20 +29,20 @@ POLL_S = 0.2
 LISTED_S = 1.0
 ATTEMPTS = 30
 LOOKS, AGAIN_S = 10, 0.3
-"""The number of looks for a missing topic."""
+"""The number of checks for a missing topic, and the pause between them."""
 FRESH_S = 3.0
-"""After so long, what was read is written only if the group still knows this member. With the next it is less than
-the session's time, after which another worker has the partitions."""
+"""The age from which a batch is written only if the group still knows this member. With the next time it is less than
+the session's timeout, after which another worker has the partitions."""
 WRITTEN_MS = 5_000
-"""A record that is not on its way after so long is dropped by the client: one that was frozen does not send it late."""
+"""The time after which the client drops an unsent record: a process that was frozen must not send it late."""
 FLUSH_S = 0.2
 START = {"auto.offset.reset": "earliest"}
 SESSION_MS = 10_000
-"""How long a worker that is gone keeps its partitions."""
+"""The time after which the group takes the partitions of a dead worker."""
 MEMBER = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": SESSION_MS}
 UNSENT = {"_MSG_TIMED_OUT", "_TIMED_OUT"}
 LOSES = {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL_EXCEEDED"}
-"""What passes by itself: the client tries again."""
+"""The transient errors: the client tries again."""
 
 
 class AssignmentListener(Protocol):
@@ -58,7 +58,7 @@ class AssignmentListener(Protocol):
 
 
 class Kafka(Protocol):
-    """Where the worker reads and writes."""
+    """The topics that the worker reads and writes."""
 
     def read(self, wait_s: float = POLL_S) -> Sequence[Record]:
         """The next snapshots, none after a while. Raises KafkaFailedError."""
@@ -108,7 +108,7 @@ class RealKafka:
         self._next_offsets: dict[int, int] = {}
         self._committed_at: float | None = None
         self._is_behind = False
-        """Whether a commit has failed since the last one that did not. It is repeated also if no snapshot comes."""
+        """Whether a commit has failed since the last successful one. It is repeated also if no snapshot comes."""
 
     def partitions(self, topics: Sequence[str], kafka: str) -> dict[str, int]:
         """Return how many each topic has; none if it is to stop. Raises NoTopicError, KafkaFailedError.
@@ -186,7 +186,7 @@ class RealKafka:
         return self._written(said)
 
     def _written(self, said: Sequence[OutputRecord]) -> bool:
-        """Whether all in-sync replicas have these records; False also if it is to stop."""
+        """Return whether all in-sync replicas have these records; False also if the worker stops."""
         self._unsent = False
         for one in said:
             self._produce(one)

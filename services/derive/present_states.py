@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Window = tuple[str, datetime]
 """A key and the start of its window."""
 Position = bytes
-"""Where the snapshot of a window is stored: by its key, then by its start."""
+"""The key of a window's snapshot in the file: ordered by the key, then by the window's start."""
 
 MAP_SIZE = 1 << 36
 """In bytes. It only reserves addresses."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from services.derive.kafka import Kafka
 
 FOLLOW_S = 0.05
-"""How long a worker with alerts waits for snapshots, before it looks for changed rules."""
+"""The time for which a worker with alerts waits for snapshots before it polls for changed rules."""
 
 log = logging.getLogger(__name__)
 

@@ -40,7 +40,7 @@ class Backpressure:
 
     @property
     def is_high(self) -> bool:
-        """Whether requests for an unavailable API are to be deferred: half of the level at which reading resumes."""
+        """Whether requests for an unavailable API are deferred: from half of the level at which reading resumes."""
         return self.count >= self._max_count // 4 or self.bytes >= self._max_bytes // 4
 
     def _update(self) -> None:

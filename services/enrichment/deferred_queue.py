@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     Replan = Callable[[str, PartitionState, int, ConsumedRecord | None], None]
 
 BATCH_SIZE = 256
-"""How many snapshots are read and planned again before other tasks run."""
+"""The number of snapshots that are read and planned again before other tasks run."""
 BATCHES_PER_PARTITION = 16
-"""How many batches of one partition are planned again before the next partition's."""
+"""The number of batches of one partition that are planned again before the next partition's."""
 
 
 class DeferredQueue:

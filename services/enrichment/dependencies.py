@@ -1,4 +1,4 @@
-"""What a worker is built from. `service` opens these for a process, a test gives fakes."""
+"""The dependencies of a worker. `service` opens them for a process, a test passes fakes."""
 
 from __future__ import annotations
 

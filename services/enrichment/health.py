@@ -35,9 +35,9 @@ class HealthStatus:
     """The facts behind a worker's health. Ages are in seconds."""
 
     polled_s: float
-    """Since the consumer was polled."""
+    """The time since the consumer was polled."""
     moved_s: float
-    """Since the last progress, or since there was nothing to do."""
+    """The time since the last progress, or since there was nothing to do."""
     backlog: int
     """Unread and unplanned snapshots, and unanswered requests."""
     is_member: bool

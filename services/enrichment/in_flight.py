@@ -1,6 +1,6 @@
 """The unanswered requests of one partition, and the rule that keeps their answers in order.
 
-A slot of the state keeps the answer of the highest version, so an answer that arrives after a later one changes
+A slot of the state keeps the answer of the newest version, so an answer that arrives after a later one changes
 nothing. Therefore a later request never waits for an earlier one, which may hang. Three rules follow:
 
 - The later request supersedes the earlier one when its answer arrives first: the earlier one is cancelled, and its
@@ -38,9 +38,9 @@ class PendingRequest:
     task: asyncio.Task[None] | None = None
     is_written: bool = False
     is_done: bool = False
-    """It was answered, superseded, deferred or abandoned."""
+    """Whether it was answered, superseded, deferred or abandoned."""
     counted_bytes: int = 0
-    """Its share of the bytes in `Backpressure`."""
+    """The bytes that it counts in `Backpressure`."""
     previous: LastRequest | None = None
     """The previous request of the same device and enrichment, as the budget counts it."""
 

@@ -58,7 +58,7 @@ class PartitionState:
         """The unfinished offsets with at least one request that has started."""
         self._backpressure = backpressure
         self._deferred: dict[str, dict[int, int]] = {}
-        """By API: the offsets to read and plan again, and how many requests of each are deferred."""
+        """The offsets to read and plan again, with the number of deferred requests of each, by API."""
 
     # Reading and committing
 
@@ -84,7 +84,7 @@ class PartitionState:
 
     @property
     def uncommitted(self) -> int:
-        """How many offsets lie between the position and the largest one that was read."""
+        """The number of offsets between the position and the largest one that was read."""
         return self._offsets.span
 
     def confirm(self, position: int) -> None:
@@ -93,7 +93,7 @@ class PartitionState:
 
     @property
     def is_committed(self) -> bool:
-        """Whether the broker has confirmed the present position."""
+        """Whether the broker has confirmed the current position."""
         return self._offsets.position == self._committed
 
     # Planning
@@ -308,7 +308,7 @@ class PartitionState:
             self._begun.put(key, pending.previous)
 
     def _is_suppressed(self, request: Request, snapshot: Snapshot) -> bool:
-        """Whether the same request is running, or was answered and the state does not show the answer yet.
+        """Return whether the same request is running, or was answered and the state does not have the answer yet.
 
         Once the state shows an answer of that version or a later one, the earlier answer was merged or superseded. If
         the plan still contains the request, it is necessary: the answer is stale, or the inputs have come back.

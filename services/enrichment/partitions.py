@@ -136,7 +136,7 @@ class Partitions:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are running."""
+        """The number of running requests."""
         return sum(len(state.tasks) for state in self._states.values())
 
     def measure(self) -> None:

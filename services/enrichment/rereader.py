@@ -37,8 +37,8 @@ REREAD = {
 }
 END = sys.maxsize
 PATIENCE_S = 60.0
-"""How long a partition may end before offsets that were read once. A new leader reports that for a moment, a recreated
-topic for ever; then its deferred requests would block those of all other partitions."""
+"""The time for which a partition may end before offsets that were read once. A new leader reports that for a moment,
+a recreated topic for ever; then its deferred requests would block those of all other partitions."""
 
 
 class Rereader(Protocol):
@@ -70,7 +70,7 @@ class KafkaRereader:
         self._ahead: list[ConsumedRecord] = []
         """Records beyond the last requested offset."""
         self._short: float | None = None
-        """Since when the partition ends before the requested offsets."""
+        """The time since which the partition ends before the requested offsets; None if it does not."""
 
     async def reread(
         self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME = "enrichment"
-"""Of its Kafka clients."""
+"""The name of the Kafka clients."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 NEW_OBJECTS = 300_000
 """The threshold of the youngest generation. A thousand running calls of aiohttp are a hundred thousand objects; with
 Python's default of 700 the collector took 40 % of the CPU."""
 YOUNG_COLLECTIONS, OLD_COLLECTIONS = 50, 100
-"""How many collections of one generation precede one of the next."""
+"""The number of collections of one generation for each one of the next."""
 
 
 async def serve(
@@ -94,7 +94,7 @@ def _stop(workers: Sequence[Worker]) -> None:
 
 
 class _Resources(NamedTuple):
-    """What the workers of a process share. The stack closes what they open."""
+    """The resources that the workers of a process share. The stack closes them."""
 
     settings: EnrichmentSettings
     stack: AsyncExitStack

@@ -90,9 +90,9 @@ class EnrichmentSettings(ApiSettings):
     commit_every: Duration = timedelta(milliseconds=200)
     """The interval of commits: after a crash, requests finished since the last one are repeated."""
     drain: Duration = timedelta(seconds=2)
-    """How long a revoked partition waits for its running requests."""
+    """The time for which a revoked partition waits for its running requests."""
     stop_within: Duration = timedelta(seconds=10)
-    """How long a worker that received SIGTERM waits for its running requests."""
+    """The time for which a worker that received SIGTERM waits for its running requests."""
     recent_entries: int = Field(default=100_000, ge=1)
     """The minimum number of windows, and of answers that the state does not show yet, remembered per partition."""
     stats_every: Duration = timedelta(seconds=5)

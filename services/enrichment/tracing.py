@@ -46,12 +46,12 @@ class Tracing:
         self._tracer = self._provider.get_tracer("stateloop")
 
     def traced(self, caller: Enricher) -> Enricher:
-        """Return the caller with a span around each request."""
+        """Return a caller that opens a span for each request."""
         return _Traced(caller, self._tracer)
 
     @contextmanager
     def call(self, method: str, host: str) -> Iterator[_CallSpan]:
-        """Open a span around one call. It has the host only, because path and query may identify a person."""
+        """Open a span for one call. It has the host only, because path and query may identify a person."""
         facts = {"http.request.method": method, "server.address": host}
         with self._tracer.start_as_current_span(method, None, SpanKind.CLIENT, facts, record_exception=False) as span:
             try:

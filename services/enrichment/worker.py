@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ROOM_WAIT_S = 0.5
-"""How long reading waits for room before it pauses the partitions."""
+"""The time for which reading waits for room before it pauses the partitions."""
 PLAN_BATCH = 256
-"""How many snapshots are planned before other tasks run."""
+"""The number of snapshots that are planned before other tasks run."""
 
 
 class Worker:
@@ -107,7 +107,7 @@ class Worker:
                 task.cancel()
 
     def _close_queues(self) -> None:
-        """Start no request in the place of one that ends."""
+        """Start no further request when a running one ends."""
         for dispatcher in self._dispatchers.values():
             dispatcher.close()
         for deferred in self._deferred.values():

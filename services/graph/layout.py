@@ -1,4 +1,4 @@
-"""Where the boxes and lines of a layered graph go: pure, in the units of the picture.
+"""The layout of a layered graph, its boxes and lines: pure functions, in the units of the picture.
 
 After Sugiyama's method: a line that crosses columns gets a place of its own in each, the order within a column follows
 the neighbours' (barycentres, to and fro), and then each place is drawn towards its neighbours as far as there is room.
@@ -45,7 +45,7 @@ def layout(column_of: Mapping[str, int], height_of: Mapping[str, float], lines: 
 
 
 def _way(line: Line, column_of: Mapping[str, int], columns: list[list[str]]) -> list[str]:
-    """The places of a line; those between its ends are made here."""
+    """Return the positions of a line; those between its end points are created here."""
     begin, end = line
     between = [f"{begin}→{end}@{column}" for column in range(column_of[begin] + 1, column_of[end])]
     for column, place in enumerate(between, start=column_of[begin] + 1):
@@ -90,7 +90,7 @@ def _settle(
 
 
 def _parts(names: Iterable[str], after: Mapping[str, Sequence[str]]) -> list[set[str]]:
-    """What hangs together: the parts of the graph between which there is no line, the largest first."""
+    """Return the connected components of the graph, the largest first."""
     parts = [{name} for name in names]
     for left, rights in after.items():
         joined = [part for part in parts if part & {left, *rights}]
@@ -99,7 +99,7 @@ def _parts(names: Iterable[str], after: Mapping[str, Sequence[str]]) -> list[set
 
 
 def _stack(parts: list[set[str]], middle: Mapping[str, float], heights: Mapping[str, float]) -> dict[str, float]:
-    """One part under the other, for nothing would hold them together otherwise."""
+    """Return the components one below the other."""
     found, top = {}, 0.0
     for part in parts:
         shift = top - min(middle[name] - heights[name] / 2 for name in part)
@@ -117,7 +117,7 @@ def _stacked(column: list[str], heights: Mapping[str, float]) -> list[float]:
 
 
 def _spread(column: list[str], wanted: Mapping[str, float], heights: Mapping[str, float]) -> dict[str, float]:
-    """Places in their order, none on another, around what they want: the mean of pushing down and of pushing up."""
+    """Return positions in their order and without overlap, near the wanted ones: the mean of moving down and up."""
     down, up = _pushed(column, wanted, heights, 1), _pushed(column[::-1], wanted, heights, -1)
     return {name: (down[name] + up[name]) / 2 for name in column}
 

@@ -1,4 +1,4 @@
-"""What is declared of an enrichment and of an API, in short words."""
+"""Short descriptions of the declarations of enrichments and APIs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def notes(one: Enrichment) -> list[str]:
 
 
 def policies(application: Application) -> dict[str, str]:
-    """How each API is called, by its name."""
+    """Return the description of each API's policy, by the API's name."""
     found = {}
     for name in dict.fromkeys(one.api for one in application.enrichments):
         policy = application.apis[name]
-        found[name] = f"{duration(policy.timeout)} a call, up to {policy.attempts} tries"
+        found[name] = f"{duration(policy.timeout)} a call, up to {policy.attempts} attempts"
     return found
 
 

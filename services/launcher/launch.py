@@ -1,4 +1,4 @@
-"""The whole life of a launch, top to bottom: lock, clean, start, watch, stop."""
+"""A launch from its start to its end: lock, clean, start, watch, stop."""
 
 from __future__ import annotations
 

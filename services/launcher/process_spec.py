@@ -26,7 +26,7 @@ class ProcessSpec:
     finishes: bool = False
     """Exit code 0 means that it is done; any other process has died then."""
     foreground: bool = False
-    """It has the terminal and receives Ctrl-C; the launch stops when it exits."""
+    """Whether it has the terminal and receives Ctrl-C; the launch stops when it exits."""
     page: str | None = None
     """The address of its page, to open in a browser."""
     patience_s: float = 120.0

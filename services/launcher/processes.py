@@ -33,7 +33,7 @@ def identity(pid: int) -> str | None:
 
 
 def alive(pid: int, was: str) -> bool:
-    """Whether this very process runs."""
+    """Return whether this very process runs."""
     return identity(pid) == was
 
 
@@ -61,7 +61,7 @@ def group_gone(pgid: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], within_s: float) -> bool:
-    """Whether the condition came true within so many seconds."""
+    """Return whether the condition became true within so many seconds."""
     end = time.monotonic() + within_s
     while not condition():
         if time.monotonic() >= end:

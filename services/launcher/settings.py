@@ -14,12 +14,12 @@ from contracts.settings import Duration
 
 MOST_WORKERS = 64
 OTHERS = 3
-"""Processes with an HTTP port besides the workers: query service, job, derive worker."""
+"""The processes with an HTTP port in addition to the workers: query service, job, derive worker."""
 MOST_PORTS = MOST_WORKERS + OTHERS - 1
 
 
 class LauncherSettings(BaseSettings):
-    """One machine's loop: STATELOOP_DATA, STATELOOP_BROKER_PORT, and so on."""
+    """The settings of the loop on one machine: STATELOOP_DATA, STATELOOP_BROKER_PORT, and so on."""
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
@@ -42,7 +42,7 @@ class LauncherSettings(BaseSettings):
     browse: bool = True
     """Whether to open the console in a browser, where there is a desktop."""
     batch: Duration = timedelta(seconds=15)
-    """How long a batch of the Spark job lasts: short, so that little is published again after a crash."""
+    """The length of a batch of the Spark job: short, so that little is published again after a crash."""
     replay_from: date = date(2013, 1, 1)
     """The replay's first day."""
     replay_days: int = Field(default=365, ge=1)

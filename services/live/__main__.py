@@ -53,7 +53,7 @@ def main() -> int:
 
 
 async def show(settings: LiveSettings, application: str | None) -> None:
-    """Draw the screen on a terminal; elsewhere print a line at each interval."""
+    """Draw the screen on a terminal; otherwise print a line at each interval."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

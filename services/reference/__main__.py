@@ -54,7 +54,7 @@ ARGUMENTS: dict[str, Any] = {
     "step": timedelta(seconds=1),
     "rate": 1.0,
 }
-ELSEWHERE = ("where", "alias", "window")
+DOCUMENTED_SEPARATELY = ("where", "alias", "window")
 """The heading describes the first two, and the state sets the last."""
 
 Model = create_model("Model")
@@ -117,7 +117,7 @@ def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:
 
 def _reducer(kind: type[reducers.Reducer]) -> str:
     signature = inspect.signature(kind)
-    own = [one for name, one in signature.parameters.items() if name not in ELSEWHERE]
+    own = [one for name, one in signature.parameters.items() if name not in DOCUMENTED_SEPARATELY]
     signature = signature.replace(parameters=own)
     required = {name: ARGUMENTS[name] for name, one in signature.parameters.items() if one.default is one.empty}
     taken, given = _results(kind(**required))

@@ -1,1 +1,1 @@
-"""What all services share: Kafka clients, readers and publishers of records, endpoints, shutdown, owners of topics."""
+"""The shared code of the services: Kafka clients, readers, publishers, endpoints, shutdown, owners of topics."""

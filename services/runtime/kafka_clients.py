@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Options = Mapping[str, Any]
 
 RECONNECT = {"reconnect.backoff.max.ms": 1000}
-"""A client tries a broker that is away again within a second."""
+"""A client reconnects to a broker within a second."""
 
 
 def create_admin_client(client: Options, name: str, options: Options | None = None) -> AdminClient:

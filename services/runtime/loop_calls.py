@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PATIENCE_S = 5.0
-"""How long the endpoints wait for the event loop."""
+"""The time for which the endpoints wait for the event loop."""
 
 
 class LoopCalls:

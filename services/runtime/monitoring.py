@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SILENT_S = 10
-"""How long a connection may send nothing."""
+"""The time after which a silent connection is closed."""
 
 
 class Monitored(Protocol):

@@ -29,7 +29,7 @@ LAG_S = 1.0
 LISTED_S = 1.0
 CLOSE_S = 3.0
 MARGIN_S = 1.0
-"""How much longer than the drain timeout a rebalance waits for the event loop."""
+"""The time that a rebalance waits for the event loop beyond the drain timeout."""
 FLOW = {
     "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 50,
@@ -49,7 +49,7 @@ class ConsumedRecord(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes, without the key."""
+        """The size in bytes, without the key."""
         return len(self.value or b"")
 
 
@@ -57,13 +57,13 @@ class RebalanceListener(Protocol):
     """Receives the events of the consumer, always in the event loop."""
 
     def on_assigned(self, partitions: list[int]) -> None:
-        """These partitions were assigned."""
+        """Handle the assignment of these partitions."""
 
     async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
-        """These partitions are being revoked: finish what can be finished soon, and return the positions to commit."""
+        """Finish what can be finished soon of partitions that are being revoked; return the positions to commit."""
 
     def on_lost(self, partitions: list[int]) -> None:
-        """These partitions were lost: another worker may have them already."""
+        """Handle the loss of these partitions: another worker may have them already."""
 
     def on_committed(self, positions: dict[int, int]) -> None:
         """The broker confirmed these positions."""
@@ -91,7 +91,7 @@ class RecordSource(Protocol):
         ...
 
     def problem(self) -> str | None:
-        """Return why the worker can read or write nothing until somebody acts; None without such a problem."""
+        """Return why the worker can read or write nothing without an operator's action; None without such a problem."""
         ...
 
     async def close(self) -> None:

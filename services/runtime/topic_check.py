@@ -17,7 +17,7 @@ EVERY_S = 1.0
 RECHECK_S = 10.0
 """The interval while all topics exist."""
 PATIENCE_S = 15.0
-"""How long topics may be missing while the broker answers: it lists a new topic after some time."""
+"""The time for which topics may be missing while the broker answers: it lists a new topic after some time."""
 
 
 class TopicCheck:
@@ -43,7 +43,7 @@ class TopicCheck:
         self._has_started = False
         self._is_complete = False
         self.problem: str | None = None
-        """Which topics have been missing for too long since the start, and the remedy. Any thread may read it."""
+        """The topics that have been missing for too long since the start, with the remedy. Any thread may read it."""
 
     def check(self, listed: Callable[[], Collection[str] | None]) -> None:
         """List the topics if the interval has passed. `listed` returns them, or None while no broker answers."""

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 GROUP = "stateloop.owners"
 ANSWER_S = 10.0
-"""How long to wait for the broker, which may not list a new topic yet, or look for the group's coordinator."""
+"""The wait for the broker, which may not list a new topic yet, or not know the group's coordinator."""
 TRY_S = 1.0
 PAUSE_S = 0.1
 TAKEOVERS = 3
 RENEWAL_S = 0.5
 """A job writes its renewal within this time after it has read the owners."""
 REFUSALS = ("AUTHORIZATION", "AUTHENTICATION", "TOO_LARGE")
-"""What the names of errors have in them that a repetition does not cure."""
+"""Parts of the names of permanent errors."""
 
 
 class TopicOwner(NamedTuple):

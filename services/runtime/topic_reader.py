@@ -24,7 +24,7 @@ BATCH = 1_000
 POLL_S = 0.1
 LISTED_S = 5.0
 LAST = 1 << 63
-"""More than every offset."""
+"""A number greater than every offset."""
 
 
 class TopicReader:
@@ -48,7 +48,7 @@ class TopicReader:
     ) -> Iterator[list[Record]]:
         """Yield the records of these partitions from their beginning to their end, then go on with `poll`.
 
-        `ends` has offsets at which a partition ends before its end. Raises KafkaException for a fatal error.
+        `end_offsets` has earlier ends of partitions. Raises KafkaException for a fatal error.
         """
         end_offsets = end_offsets or {}
         self._consumer.assign([TopicPartition(*one, OFFSET_BEGINNING) for one in partitions])

@@ -29,7 +29,7 @@ def stored_records(client: Mapping[str, str], name: str, topic: str) -> Iterator
         consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ranges.items()])
         while ranges:
             for message in consumer.consume(BATCH, POLL_S):
-                partition, offset = _place(message, topic)
+                partition, offset = _position(message, topic)
                 if partition in ranges:
                     if offset < ranges[partition][1]:
                         yield message
@@ -62,7 +62,7 @@ def _is_past(consumer: Consumer, topic: str, partition: int, end: int) -> bool:
     return position.offset >= end
 
 
-def _place(message: Message, topic: str) -> tuple[int, int]:
+def _position(message: Message, topic: str) -> tuple[int, int]:
     error, partition, offset = message.error(), message.partition(), message.offset()
     if error is not None:
         raise read_error(topic, error)

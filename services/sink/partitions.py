@@ -1,4 +1,4 @@
-"""How far the partitions of a sink are read and written."""
+"""The progress of a sink's partitions: the positions up to which they are read and written."""
 
 from __future__ import annotations
 

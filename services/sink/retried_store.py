@@ -63,7 +63,7 @@ class RetriedStore:
 
     @property
     def outage_s(self) -> float:
-        """For how long the store has been unavailable; 0 while it answers."""
+        """The time for which the store has been unavailable; 0 while it answers."""
         return 0.0 if self._failed_at is None else self._clock() - self._failed_at
 
     def problem(self) -> str | None:

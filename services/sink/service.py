@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME = "sink"
-"""Of its Kafka clients."""
+"""The name of the Kafka clients."""
 US_PER_NS = 1000
 
 

@@ -40,13 +40,13 @@ class SinkSettings(KafkaSettings):
     """`all`: a row of each window of a key. `newest`: a row of each key, of its newest window. Unset, `all` for states
     with windows of the clock, and `newest` for the others."""
     sink_retention: Duration | None = None
-    """How long a row is kept after its window is closed for good. Unset, as long as the query service answers a closed
+    """The retention of a row after its window is closed for good. Unset, as long as the query service answers a closed
     window, and not at all for states without windows of the clock. Rows of a replay, and of states without lifetime,
     are kept until a record removes them."""
     sink_batch: int = Field(default=1000, ge=1)
     """The maximum number of records per write."""
     sink_timeout: Duration = timedelta(seconds=30)
-    """How long to wait for an answer of the store."""
+    """The timeout of a call of the store."""
     group: str | None = None
     """The first part of the consumer groups, `<group>-<state>`. Unset, `sink-<store>`, so that a sink of Redis and one
     of PostgreSQL both read all records. Sinks of one group share the load."""
@@ -57,7 +57,7 @@ class SinkSettings(KafkaSettings):
     unfinished_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
     """The same limit in bytes."""
     stop_within: Duration = timedelta(seconds=10)
-    """How long a sink that received SIGTERM waits for the current write."""
+    """The time for which a sink that received SIGTERM waits for the current write."""
     stuck_after: Duration = timedelta(seconds=120)
     """The time without a poll of Kafka after which /healthz returns 503."""
     http_host: str = "127.0.0.1"

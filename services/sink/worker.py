@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ROOM_WAIT_S = 0.5
-"""How long reading waits for room before it pauses the partitions."""
+"""The time for which reading waits for room before it pauses the partitions."""
 COMMIT_EVERY_S = 0.5
 VERIFY_EVERY_S = 5.0
 EXPIRE_EVERY_S = 30.0
@@ -35,7 +35,7 @@ REPORT_EVERY_S = 5.0
 
 
 class SinkDependencies(NamedTuple):
-    """What a sink of one state uses."""
+    """The dependencies of a sink of one state."""
 
     state: str
     settings: SinkSettings

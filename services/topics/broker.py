@@ -39,7 +39,7 @@ class Problems:
 
     @property
     def refused(self) -> bool:
-        """Whether a broker answers and refuses this client, so that waiting does not help."""
+        """Whether a broker answers and refuses this client, so that waiting is useless."""
         return self.last is not None and self.last.name() in REFUSED
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ANSWER_S = 10.0
 PAUSE_S = 0.1
 FOLLOW_S = 10.0
-"""How long the next job waits: the instances of the query service look every 5 s, and start again."""
+"""The time for which the next job waits: the instances of the query service check every 5 s, and restart."""
 
 
 class PartitionGrowth:

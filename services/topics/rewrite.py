@@ -60,7 +60,7 @@ def rewrite(
 
 
 def _copy(consumer: Consumer, end_offsets: list[TopicPartition], copier: _Copier, mover: RecordMover) -> None:
-    """Copy all records before these ends."""
+    """Copy all records before these end offsets."""
     unread = {one.partition: one.offset for one in end_offsets}
     consumer.assign([TopicPartition(one.topic, one.partition, 0) for one in end_offsets])
     while unread:
@@ -93,7 +93,7 @@ class RecordMover:
         try:
             if value is None:
                 removed = self._decoder.tombstone(key)
-                return removed and (self._place(removed.key), None)
+                return removed and (self._new_partition(removed.key), None)
             found = self._decoder.value(key, value, message.offset() or 0, message.timestamp()[1])
             if self._model is not None:
                 order = found.epoch, found.version
@@ -103,9 +103,9 @@ class RecordMover:
                 self._copied[key] = order
         except (UndecodableRecordError, ValidationError):
             return None
-        return self._place(found.key), value
+        return self._new_partition(found.key), value
 
-    def _place(self, key: str) -> int:
+    def _new_partition(self, key: str) -> int:
         return partition(key.encode(), self._partitions)
 
 

@@ -16,18 +16,18 @@ class TopicsSettings(KafkaSettings):
     partitions: int | None = Field(default=None, ge=1)
     """The number of partitions of each topic, in place of the application's. `stateloop rebuild` adds partitions."""
     replication: int = Field(default=1, ge=1)
-    """How many copies of each topic the brokers keep. Unset, a topic is made with one copy, and a warning."""
+    """The number of replicas of each topic. Unset, a topic is created with one replica, and a warning."""
     min_insync_replicas: int | None = Field(default=None, ge=1)
-    """How many copies must have a record before it is acknowledged; unset, 2 of 3 or more copies, and 1 of fewer."""
+    """The number of replicas that must have a record before it is acknowledged; unset, 2 of 3 or more, 1 of fewer."""
     patience: Duration = timedelta(seconds=60)
-    """How long to wait for a broker."""
+    """The timeout of the wait for a broker."""
     take_over: bool = False
     """Make this application the owner of its output topics, also of those that another application owns. Set it for one
     run, after the other application was stopped for good."""
 
     @property
     def insync(self) -> int:
-        """The topics' min.insync.replicas. Of three copies one may be away: no record is lost, and the loop goes on."""
+        """The topics' min.insync.replicas. Of three replicas one may fail: no record is lost, the loop continues."""
         return self.min_insync_replicas or max(1, min(2, self.replication - 1))
 
     @model_validator(mode="after")

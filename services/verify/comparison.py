@@ -1,4 +1,4 @@
-"""Finds the differences between two places where the same windows are stored."""
+"""Finds the differences between two stores of the same windows."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ TOLERANCE = 1e-9
 
 
 class Stored(NamedTuple):
-    """A snapshot in a place, and when it was written there, where that is known."""
+    """A snapshot in a store, with the time at which it was written there, where that is known."""
 
     snapshot: Snapshot
     written: datetime | None = None
 
     @property
     def position(self) -> tuple[datetime, int, int]:
-        """Of two positions of one key, the greater one is the newer."""
+        """The order of positions of one key: the greater one is newer."""
         return (self.snapshot.first_seen, *self.snapshot.order)
 
 
 @dataclass(frozen=True)
 class StoredSnapshots:
-    """The snapshots that were found in one place. `expired` has the keys that it reports as such."""
+    """The snapshots of one store. `expired` has the keys that the store reports as expired."""
 
     name: str
     snapshots: Mapping[Subject, Stored]
@@ -56,35 +56,35 @@ class StoredSnapshots:
         return StoredSnapshots(self.name, found, self.expired)
 
 
-def place(name: str, snapshots: Iterable[Snapshot], expired: frozenset[str] = frozenset()) -> StoredSnapshots:
-    """Return a place that has these snapshots."""
+def snapshots_of(name: str, snapshots: Iterable[Snapshot], expired: frozenset[str] = frozenset()) -> StoredSnapshots:
+    """Return a store's snapshots by their windows."""
     return StoredSnapshots(name, {one.window: Stored(one) for one in snapshots}, expired)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two places contradict each other about a window."""
+    """A difference of two stores in one window."""
 
     subject: Subject
     earlier: str
-    """The name of the place that was read first."""
+    """The name of the store that was read first."""
     later: str
     versions: tuple[Snapshot | None, Snapshot | None]
-    """What the first place and the other one have."""
+    """The snapshots of the first store and the second one."""
     problem: str
 
 
 @dataclass
 class ComparisonResult:
-    """The result of comparing two places."""
+    """The result of comparing two stores."""
 
     earlier: str
     later: str
     equal: int = 0
     newer: int = 0
-    """The state has moved on: the later place has a newer version."""
+    """The number of windows of which the later store has a newer version."""
     expired: int = 0
-    """One place has dropped the window after its end."""
+    """The number of windows that one store has dropped after their end."""
     differences: list[Difference] = field(default_factory=list)
 
 
@@ -93,7 +93,7 @@ def compare(
 ) -> ComparisonResult:
     """Compare what was read first with what was read later.
 
-    `committed`: the earlier place has all that was written to the later one before this time.
+    `committed`: the earlier store has all that was written to the later one before this time.
     """
     result = ComparisonResult(earlier.name, later.name)
     for subject in sorted(earlier.snapshots.keys() | later.snapshots.keys(), key=str):
@@ -121,7 +121,7 @@ def compare(
 
 
 def _problem(first: Stored, second: Stored, later: str) -> str | None:
-    """Return what is wrong with a place that was read later and is not newer."""
+    """Return the problem of a store that was read later and is not newer."""
     if second.position < first.position:
         return f"the {later} is older"
     fields = list(different_fields(first.snapshot.model_dump(), second.snapshot.model_dump()))

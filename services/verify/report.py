@@ -18,7 +18,7 @@ LISTED = 50
 
 
 def counts(comparisons: Sequence[ComparisonResult]) -> Table:
-    """Return a table with a row for each pair of places."""
+    """Return a table with a row for each pair of stores."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("read first, read later", no_wrap=True)
     for name in ("equal", "newer", "expired", "different"):
@@ -30,7 +30,7 @@ def counts(comparisons: Sequence[ComparisonResult]) -> Table:
 
 
 def differences(found: Sequence[Difference]) -> Table:
-    """Return a table of the first differences: key, window, the version in each place, and what is wrong."""
+    """Return a table of the first differences: key, window, the version in each store, and the problem."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("key", no_wrap=True, style="bold")
     for name in ("window", "epoch.version", "problem"):

@@ -1,4 +1,4 @@
-"""A sample of keys that several places can choose for themselves."""
+"""A sample of keys that several processes choose equally without communication."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class KeySample:
 
 
 class NamedKeys:
-    """The keys that a user names, in the place of a sample."""
+    """The keys that a user names, instead of a sample."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self.keys = frozenset(keys)

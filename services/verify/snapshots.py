@@ -27,7 +27,7 @@ class KeyChoice(Protocol):
 
     @property
     def keys(self) -> frozenset[str]:
-        """Those that are chosen, of all that were offered."""
+        """The keys of the sample, of all offered ones."""
 
     def offer(self, key: str) -> bool:
         """Return whether the key is chosen now."""
@@ -37,7 +37,7 @@ class KeyChoice(Protocol):
 class TopicContent:
     """The chosen keys' snapshots, and the start of the newest window of any key."""
 
-    place: StoredSnapshots
+    stored: StoredSnapshots
     newest_window: datetime
 
 

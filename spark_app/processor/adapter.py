@@ -46,11 +46,11 @@ MODELS = 16
 
 @dataclass(frozen=True)
 class AdapterLayout:
-    """What the adapter needs of the application."""
+    """The parts of the application that the adapter uses."""
 
     state: type[State]
     fields: tuple[str, ...]
-    """Of the state, without the slots."""
+    """The fields of the state without the slots."""
     event_fields: tuple[str, ...]
     times: tuple[str, ...]
     """The fields of the event that are times."""
@@ -58,14 +58,14 @@ class AdapterLayout:
     events: str
     """The topic of events."""
     kept_for: timedelta
-    """How long after its start a window can expire."""
+    """The time from a window's start after which it can expire."""
     look_again: timedelta
-    """How long after that the adapter looks whether the watermark has passed it, and how often."""
+    """The interval at which the adapter then checks whether the watermark has passed the window's expiry."""
     epoch: int
 
 
 class ProcessorAdapter(StatefulProcessor):
-    """A PySpark processor around the application's own."""
+    """A PySpark processor that runs the application's own."""
 
     def __init__(self, processor: type[StatefulProcessor], schemas: Schemas, layout: AdapterLayout) -> None:
         self._of = processor

@@ -1,6 +1,6 @@
-"""What the pipeline stores with each window of a processor: all that a merge computes by aggregates.
+"""The fields that the pipeline stores with each window of a processor: those that a merge computes by aggregates.
 
-It is one text of JSON, which is also what the step gives back to the JVM: an Arrow column costs five microseconds for
+It is one text of JSON, which the step also returns to the JVM: an Arrow column costs five microseconds for
 each key and batch, and there would be eleven.
 """
 
@@ -35,9 +35,9 @@ class StoredWindow:
     """The trace context of the record with the largest time; of several such the largest, so that no order decides."""
     answers: dict[str, Json] = field(default_factory=dict)
     state: Json | None = None
-    """What the processor yielded last."""
+    """The last state that the processor yielded."""
     timer: int | None = None
-    """When to look whether the window has expired, in milliseconds."""
+    """The time at which to check whether the window has expired, in milliseconds."""
 
     @property
     def key(self) -> tuple[str, datetime]:

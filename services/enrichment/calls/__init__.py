@@ -1,1 +1,1 @@
-"""From a request to its outcome: the calls to an API, by the policy that the application declares for it."""
+"""The calls of an API: from a request to its outcome, by the API's declared policy."""

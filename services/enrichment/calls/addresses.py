@@ -1,4 +1,4 @@
-"""Which addresses a worker may call: those of the public internet, and the networks that its settings name."""
+"""The addresses that a worker may call: those of the public internet, and the networks of its settings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
 """IPv6 addresses that a gateway makes an IPv4 address of, their last four bytes (RFC 6052, RFC 8215)."""
 
 SPECIAL = tuple(ip_network(network) for network in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20"))
-"""Not public either: some of Python's versions do not know the first and the last (RFC 6890, RFC 9637); a relay of
-6to4 (RFC 7526); and the address by which a cloud speaks to its machines, public by its number."""
+"""Further networks that are not public: some of Python's versions omit the first and the last (RFC 6890, RFC 9637);
+a relay of 6to4 (RFC 7526); and the metadata address of a cloud, which is public by its number."""
 
 
 class AddressRefusedError(OSError):
@@ -43,7 +43,7 @@ def check(address: str, allowed: Collection[Network]) -> None:
 
 
 def may_be_called(address: IPv4Address | IPv6Address, allowed: Collection[Network]) -> bool:
-    """Whether an address is public or allowed; one that carries an IPv4 address is as good as that one."""
+    """Return whether an address is public or allowed; for one that embeds an IPv4 address, whether that one is."""
     carried = _carried(address)
     if carried is not None:
         return may_be_called(carried, allowed)

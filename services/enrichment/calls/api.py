@@ -35,13 +35,13 @@ class EnrichmentApi:
         self._retrier = retrier
 
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
-        """One call: see `contracts.Api.get`."""
+        """See `contracts.Api.get`."""
         where = target(path, values)
         once = partial(self._client.answer, self._one.name, where, partial(validate, model, values))
         return await self._answer(where, partial(_read, model, values), partial(self._retrier.call, once))
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
-        """One key of a call for many: see `contracts.Api.get_one`."""
+        """See `contracts.Api.get_one`."""
         fetch = partial(self._batches.answer, self._one.name, self._retrier, batch, str(key))
         read = partial(_read, batch.model, echo_values(batch, str(key)))
         return await self._answer((batch, str(key)), read, fetch)

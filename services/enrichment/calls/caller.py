@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a request ended: a result, or the reason why there is none, how often it was tried and what came last."""
+    """The outcome of a request: a result, or the reason without one, the number of attempts and the last response."""
 
     status: Status
     result: dict[str, Any] | None = None

@@ -70,7 +70,7 @@ class CircuitBreaker:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a call that started now would have to wait."""
+        """Return whether a call that started now would have to wait."""
         if self._state is BreakerState.HALF_OPEN:
             return self._probes.all >= self._policy.probes
         return self._state is BreakerState.OPEN

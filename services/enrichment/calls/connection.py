@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._requests += 1
         self._response = loop.create_future()
         self._deadline = loop.call_at(until, self._fail, TimeoutError())
-        self._received = self._since_body = 0  # the latter since the last of a body came
+        self._received = self._since_body = 0  # the latter counts bytes outside the body
         self._begin()
         self._transport.write(request)
         return self._response
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         return b"content-length" in self._headers or b"transfer-encoding" in self._headers
 
     def _is_followed(self, data: bytes) -> bool:
-        """Whether newlines follow the response, which the parser skips. In doubt, True."""
+        """Return whether newlines, which the parser skips, follow the response. In doubt, True."""
         has_length = self._body and b"transfer-encoding" not in self._headers
         return _trailing_newlines(data) != (_trailing_newlines(self._body[-1]) if has_length else CLOSING_NEWLINES)
 

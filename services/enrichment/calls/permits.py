@@ -22,7 +22,7 @@ class PermitSource(Protocol):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a call that started now would have to wait."""
+        """Return whether a call that started now would have to wait."""
         ...
 
     async def wait_until_unblocked(self) -> None:

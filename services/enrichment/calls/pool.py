@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from services.enrichment.calls.response import Response
 
 NEXT_ADDRESS_S = 0.25
-"""How long one address is tried before the next one in parallel (RFC 8305)."""
+"""The time after which the next address is tried in parallel (RFC 8305)."""
 LOOK_UP_S = 10.0
-"""How long resolved addresses are cached."""
+"""The time for which resolved addresses are cached."""
 IDLE_S = 15.0
-"""How long an idle connection is reused: proxies drop connections that are silent for long."""
+"""The time for which an idle connection is reused: proxies drop connections that are silent for long."""
 
 
 class ConnectionPool:

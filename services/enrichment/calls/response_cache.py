@@ -145,7 +145,7 @@ class _Entry(NamedTuple):
     at: float
     until: float
     size: int
-    """Of its key, its body and the entry itself, in bytes."""
+    """The size of the key, the body and the entry itself, in bytes."""
 
 
 def _size(entry: _Entry) -> int:

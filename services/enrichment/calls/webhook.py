@@ -36,7 +36,7 @@ class WebhookCaller:
         self._retrier = retrier
         self._signer = signer
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Of the alerts with a delivery in progress. A lock is fair, so the deliveries stay in order."""
+        """The locks of the alerts with a delivery in progress. A lock is fair, so the deliveries stay in order."""
 
     async def answer(self, request: Request) -> Outcome:
         """See `Enricher.answer`. After a failure the next event of the alert is delivered."""

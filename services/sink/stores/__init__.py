@@ -25,7 +25,7 @@ class KnownStore(NamedTuple):
 REDIS = KnownStore("redis", "RedisStore", "redis", "redis")
 POSTGRESQL = KnownStore("postgresql", "PostgresqlStore", "psycopg", "postgres")
 STORES = {"redis": REDIS, "rediss": REDIS, "unix": REDIS, "postgresql": POSTGRESQL, "postgres": POSTGRESQL}
-"""By scheme."""
+"""The stores by the scheme of their URLs."""
 
 
 def scheme(url: str) -> str:

@@ -35,7 +35,7 @@ LONGEST_NAME = 63
 MAX_REMOVED = 10_000
 """The number of expired rows that one transaction removes."""
 REFUSALS = (DataError, IntegrityError, ProgramLimitExceeded, StatementTooComplex)
-"""What PostgreSQL raises because of a row itself: no repetition writes it."""
+"""The errors of PostgreSQL that a row itself causes: no retry writes it."""
 CLIENT_ENCODING = "UTF8"
 """Without it the client takes that of the database. If that is SQL_ASCII, it returns bytes instead of text."""
 NUL = "\0"

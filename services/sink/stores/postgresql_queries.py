@@ -25,7 +25,7 @@ COLUMNS = {
 """The columns that a table must have, with their types as PostgreSQL writes them."""
 
 SESSION = "SELECT set_config('idle_in_transaction_session_timeout', '60s', false)"
-"""The server ends the transaction of a sink that is gone, which locks its positions."""
+"""The server aborts the transaction of a dead sink, which locks its positions."""
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(hashtextextended('stateloop sink', 0))"
 """Two sinks do not create one table."""
 POSITIONS_TABLE = "stateloop_positions"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PROMPTLY_S = 5
 SESSION_S = SESSION_MS / 1000
-NOBODY = "127.0.0.1:1"
+UNREACHABLE = "127.0.0.1:1"
 
 
 @pytest.mark.kafka
@@ -134,7 +134,7 @@ def test_worker_stops_while_its_broker_is_away(broker: EmbeddedBroker, topics_pr
 
 def test_worker_stops_while_it_looks_for_a_broker(topics_prefix: str, tmp_path: Path) -> None:
     topics = Topics.__new__(Topics)
-    topics.bootstrap, topics.prefix, topics.folder = NOBODY, topics_prefix, tmp_path
+    topics.bootstrap, topics.prefix, topics.folder = UNREACHABLE, topics_prefix, tmp_path
     with topics.worker() as worker:
         wait_until(lambda: "stateloop derive: {" in topics.log(), "a worker that looks for its broker", DEADLINE_S)
         worker.send_signal(signal.SIGTERM)

@@ -170,7 +170,7 @@ def test_what_is_no_snapshot_is_counted_and_passed() -> None:
 def test_worker_stops_when_everything_fails() -> None:
     bad = [_record(offset, _snapshot(1, street="Nowhere")) for offset in range(MOST_FAILURES)]
     kafka = InMemory(bad)
-    with pytest.raises(EverythingFailsError, match="Mend the function"):
+    with pytest.raises(EverythingFailsError, match="Fix the function"):
         kafka.work()
     assert (kafka.written, kafka.committed) == ([], [])
 

@@ -1,7 +1,7 @@
 from services.graph.text import text
 from tests.services.graph.drawn import app
 
-SHOWN = """\
+DECLARATIONS = """\
 cars: 4 enrichments in 3 steps
 
 step 1
@@ -21,16 +21,16 @@ step 3
 └─ fine   ← speed, rule, [fit]  (court → Found)
             when speed > rule.value
 
-city: 5 s a call, up to 12 tries
-fits: 5 s a call, up to 12 tries
-court: 5 s a call, up to 12 tries
+city: 5 s a call, up to 12 attempts
+fits: 5 s a call, up to 12 attempts
+court: 5 s a call, up to 12 attempts
 budget: at most 20 requests per device in 1 h"""
 
 
 def test_the_text_has_all_that_is_declared() -> None:
     found = text(app)
     policies = ("city:", "fits:", "court:")
-    assert sorted(found.splitlines()) == sorted(SHOWN.splitlines())
+    assert sorted(found.splitlines()) == sorted(DECLARATIONS.splitlines())
     assert [line for line in found.splitlines() if not line.startswith(policies)] == [
-        line for line in SHOWN.splitlines() if not line.startswith(policies)
+        line for line in DECLARATIONS.splitlines() if not line.startswith(policies)
     ]

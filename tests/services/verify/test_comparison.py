@@ -1,4 +1,4 @@
-"""Differences between two places, and what is none."""
+"""Differences between two stores, and what is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.wire import Snapshot
-from services.verify.comparison import Stored, StoredSnapshots, compare, different_fields, place
+from services.verify.comparison import Stored, StoredSnapshots, compare, different_fields, snapshots_of
 
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 LATER = START + timedelta(hours=1)
@@ -25,8 +25,10 @@ def is_live(start: datetime) -> bool:
 
 
 def problems(first: list[Snapshot], second: list[Snapshot]) -> list[str]:
-    """What is wrong with the place that was read later."""
-    return [one.problem for one in compare(place("one", first), place("other", second), is_live).differences]
+    """The problems of the store that was read later."""
+    return [
+        one.problem for one in compare(snapshots_of("one", first), snapshots_of("other", second), is_live).differences
+    ]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_a_place_that_was_read_later_is_at_least_as_new(
 def test_a_state_that_moved_on_or_expired_is_no_difference(
     first: list[Snapshot], second: list[Snapshot], count: str
 ) -> None:
-    found = compare(place("one", first), place("other", second), is_live)
+    found = compare(snapshots_of("one", first), snapshots_of("other", second), is_live)
     assert (getattr(found, count), found.equal + found.newer + found.expired, found.differences) == (1, 1, [])
 
 
@@ -65,7 +67,7 @@ def test_a_state_that_moved_on_or_expired_is_no_difference(
 def test_a_checkpoint_has_what_was_published_before_its_commit(first: list[Snapshot]) -> None:
     published = StoredSnapshots("topic", {("k", START): Stored(snapshot(version=2), written=START)})
     before, after = (
-        compare(place("checkpoint", first), published, is_live, START + timedelta(seconds=seconds))
+        compare(snapshots_of("checkpoint", first), published, is_live, START + timedelta(seconds=seconds))
         for seconds in (-1, 1)
     )
     assert before.newer == 1
@@ -73,13 +75,13 @@ def test_a_checkpoint_has_what_was_published_before_its_commit(first: list[Snaps
 
 
 def test_a_key_that_the_query_service_reports_as_expired_is_not_missing() -> None:
-    found = compare(place("topic", [snapshot()]), place("query", [], frozenset("k")), is_live)
+    found = compare(snapshots_of("topic", [snapshot()]), snapshots_of("query", [], frozenset("k")), is_live)
     assert (found.expired, found.differences) == (1, [])
 
 
 def test_the_newest_window_of_a_key_is_compared_where_only_that_is_stored() -> None:
     one, two = snapshot(version=5), snapshot(start=LATER)
-    topic, query = place("topic", [one, two]).newest(), place("query", [one]).newest()
+    topic, query = snapshots_of("topic", [one, two]).newest(), snapshots_of("query", [one]).newest()
     assert [one.problem for one in compare(topic, query, is_live).differences] == ["the query is older"]
     assert compare(query, topic, is_live).newer == 1
 
